@@ -1,0 +1,27 @@
+"""The command `retrace`: what people do beside `dvc repro`. Each subcommand is a file of stages/commands."""
+
+import argparse
+
+from stages.harness.errors import exit_cleanly
+from stages.harness.plugins import load_plugin, plugin_names
+
+COMMANDS = "stages.commands"
+
+
+def main() -> None:
+    """The console script."""
+    exit_cleanly(_main)
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(prog="retrace", description="A language-model lab that is one cached pipeline.")
+    chosen = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in plugin_names(COMMANDS):
+        command = load_plugin(COMMANDS, name, "command")
+        command.add_arguments(chosen.add_parser(name, help=command.HELP, description=command.__doc__))
+    arguments = parser.parse_args()
+    load_plugin(COMMANDS, arguments.command, "command").run(arguments)
+
+
+if __name__ == "__main__":
+    main()

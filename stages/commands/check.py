@@ -1,0 +1,75 @@
+"""`retrace check`: is every setting in params.yaml one that the stages accept?"""
+
+import argparse
+from typing import Any, Literal
+
+from stages.corpus.files import FilesSettings
+from stages.corpus.sample.corpus import SampleSettings
+from stages.corpus.tokenizer import TokenizerSettings
+from stages.harness.errors import InputError
+from stages.harness.plugins import plugin_names
+from stages.harness.settings import build, check_value, profile_key, read_params, section
+from stages.metrics.perplexity import PerplexitySettings
+from stages.metrics.settings import ScoreSettings
+from stages.nets.settings import ModelSettings
+from stages.pages.settings import ReportSettings
+from stages.tasks.settings import ReadingSettings
+from stages.training.settings import FineTuneSettings, PretrainSettings, check_pretraining
+
+HELP = "check params.yaml, all profiles of it, without running anything"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """No arguments."""
+
+
+SECTIONS = {
+    "sample": SampleSettings, "files": FilesSettings, "squad": ReadingSettings, "scores": ScoreSettings,
+    "report": ReportSettings,
+}  # fmt: skip
+VALUES = {"lr": float, "seed": int, "family": str, "data": Literal["sample", "files"], "profile": str, "finetune": dict[str, list]}
+PROFILE = {
+    "tokenizer": TokenizerSettings, "model": ModelSettings, "pretrain": PretrainSettings,
+    "perplexity": PerplexitySettings, "sst2": FineTuneSettings, "squad": FineTuneSettings,
+}  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Build every settings class; the first that is wrong raises InputError."""
+    params = read_params()
+    _known(params, "", [*VALUES, *SECTIONS, "profiles"])
+    for key, expected in VALUES.items():
+        check_value(params, key, expected)
+    for key, settings in SECTIONS.items():
+        build(settings, params, key)
+    _known(params["finetune"], "finetune.", ["methods", "seeds"])
+    check_value(params, "finetune.seeds", list[int])
+    _one_of("family", params["family"], plugin_names("stages.nets.families"))
+    _plugins(params, "finetune.methods", "stages.tuning")
+    for task in ("sst2", "squad"):
+        _plugins(params, f"scores.{task}", "stages.metrics.scores")
+    for profile in section(params, "profiles"):
+        _known(params["profiles"][profile], f"profiles.{profile}.", list(PROFILE))
+        for name, settings in PROFILE.items():
+            build(settings, params, f"profiles.{profile}.{name}")
+    model, recipe = (profile_key(params, name) for name in ("model", "pretrain"))
+    check_pretraining(
+        params["lr"], build(ModelSettings, params, model), build(PretrainSettings, params, recipe), model, recipe
+    )
+    print("params.yaml: every setting is one that the stages accept")
+
+
+def _known(values: dict[str, Any], prefix: str, allowed: list[str]) -> None:
+    for key in values:
+        if key not in allowed:
+            raise InputError(f"params.yaml: {prefix}{key}: unknown key; allowed: {', '.join(allowed)}")
+
+
+def _plugins(params: dict[str, Any], key: str, package: str) -> None:
+    for name in check_value(params, key, list[str]):
+        _one_of(key, name, plugin_names(package))
+
+
+def _one_of(key: str, name: str, allowed: list[str]) -> None:
+    if name not in allowed:
+        raise InputError(f"params.yaml: {key}: {name!r} is not allowed; expected one of {', '.join(allowed)}")

@@ -1,0 +1,82 @@
+"""Token streams on disk, memory-mapped, and cut into blocks of one length.
+
+A stream is a folder with `tokens.npy`, every document as [CLS] … [SEP], one after the other.
+Neither writing nor reading holds more than a batch of it in memory.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from stages.harness.errors import InputError
+
+BATCH = 256  # documents encoded at a time
+
+
+@dataclass
+class Counted:
+    """What went into a stream."""
+
+    documents: int = 0
+    words: int = 0
+    characters: int = 0
+    bytes: int = 0
+    tokens: int = 0
+    unknown: int = 0  # tokens that are the unknown token
+
+
+def write_stream(path: Path, tokenizer: Tokenizer, documents: Iterable[str], unknown: int) -> Counted:
+    """Encode `documents` into the array file `path` (one row of token ids, the smallest type that holds them)."""
+    kind = np.uint16 if tokenizer.get_vocab_size() <= np.iinfo(np.uint16).max else np.uint32
+    counted = Counted()
+    raw = path.with_suffix(".raw")
+    with raw.open("wb") as file:
+        for batch in _batches(documents):
+            for text, encoding in zip(batch, tokenizer.encode_batch_fast(batch), strict=True):
+                ids = np.asarray(encoding.ids, kind)
+                file.write(ids.tobytes())
+                counted.documents += 1
+                counted.words += len(text.split())
+                counted.characters += len(text)
+                counted.bytes += len(text.encode())
+                counted.tokens += len(ids)
+                counted.unknown += int((ids == unknown).sum())
+    _with_header(raw, path, kind, counted.tokens)
+    return counted
+
+
+def open_stream(path: Path) -> np.ndarray:
+    """The token ids of a stream, memory-mapped: shape (tokens,)."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    return np.load(path, mmap_mode="r")
+
+
+def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
+    """The stream from `offset` on as whole blocks, a view of shape (blocks, length).
+
+    Raises InputError where the stream does not fill one block.
+    """
+    count = (len(stream) - offset) // length
+    if count < 1:
+        raise InputError(f"the text has {len(stream)} tokens, which do not fill one block of {length}")
+    return stream[offset : offset + count * length].reshape(count, length)
+
+
+def _with_header(raw: Path, path: Path, kind: type, count: int) -> None:
+    """Turn the raw ids into an array file, copying through the page cache."""
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=(count,))
+    if count:
+        array[:] = np.memmap(raw, dtype=kind, mode="r")
+    array.flush()
+    raw.unlink()
+
+
+def _batches(documents: Iterable[str]) -> Iterator[list[str]]:
+    documents = iter(documents)
+    while batch := list(islice(documents, BATCH)):
+        yield batch

@@ -1,0 +1,80 @@
+"""What a data source holds, checked: counts of every split, and texts that splits share.
+
+A text that is in training and validation alike makes scores look better than they are, so it is
+counted and reported; it is no error, for published data sets have some.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from stages.corpus.glue import read_sentences
+from stages.corpus.source import questions_path, running_text, sentences_path
+from stages.corpus.squad import read_questions
+from stages.corpus.text import PARTS, UNKNOWN, count_words, read_documents, text_path
+
+
+def make_card(folder: Path) -> dict[str, Any]:
+    """Read every file of the source in `folder` and count.
+
+    Raises InputError naming file and line where something is wrong.
+    """
+    card = {
+        "text": {part: _text(text_path(running_text(folder), part)) for part in PARTS},
+        "sst2": _sentences(folder),
+        "squad": _questions(folder),
+    }
+    return card | {"findings": _findings(card)}
+
+
+def _findings(card: dict[str, Any]) -> list[str]:
+    """What a user should know of the data, one line each."""
+    found = []
+    for task, what in (("sst2", "sentences"), ("squad", "questions")):
+        shared = card[task]["shared_between_splits"]
+        if shared:
+            found.append(f"{task}: {shared} {what} of dev are in train too")
+    if card["squad"]["shared_passages"]:
+        found.append(f"squad: {card['squad']['shared_passages']} passages of dev are in train too")
+    if not card["squad"]["train"]["unanswerable"] and card["squad"]["dev"]["unanswerable"]:
+        found.append("squad: dev has unanswerable questions and train none: the model will always answer")
+    for part, text in card["text"].items():
+        if text["unknown_words"]:
+            share = 100 * text["unknown_words"] / text["words"]
+            found.append(f"text: {share:.1f}% of the words of {part} are {UNKNOWN}")
+    return found
+
+
+def _text(path: Path) -> dict[str, int]:
+    documents = words = unknown = 0
+    for document in read_documents(path):
+        documents += 1
+        words += count_words(document)
+        unknown += document.count(UNKNOWN)
+    return {"documents": documents, "words": words, "unknown_words": unknown}
+
+
+def _sentences(folder: Path) -> dict[str, Any]:
+    train, dev = (read_sentences(sentences_path(folder, part)) for part in ("train", "dev"))
+    counts = {
+        part: {"sentences": len(rows), "favourable": sum(row.label for row in rows)}
+        for part, rows in (("train", train), ("dev", dev))
+    }
+    return counts | {"shared_between_splits": _shared((s.text for s in train), (s.text for s in dev))}
+
+
+def _questions(folder: Path) -> dict[str, Any]:
+    train, dev = (read_questions(questions_path(folder, part)) for part in ("train", "dev"))
+    counts = {
+        part: {"questions": len(asked), "unanswerable": sum(not question.answers for question in asked)}
+        for part, asked in (("train", train), ("dev", dev))
+    }
+    return counts | {
+        "shared_between_splits": _shared(((q.context, q.text) for q in train), ((q.context, q.text) for q in dev)),
+        "shared_passages": _shared((q.context for q in train), (q.context for q in dev)),
+    }
+
+
+def _shared(train: Iterable[Any], dev: Iterable[Any]) -> int:
+    """How many different items of dev are in train."""
+    return len(set(train) & set(dev))

@@ -1,0 +1,45 @@
+"""Labelled sentences in GLUE's tab-separated format, columns found by name."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stages.corpus.lines import numbered_lines
+from stages.harness.errors import InputError
+
+LABELS = ("0", "1")  # SST-2: negative, positive
+COLUMNS = ("sentence", "label")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence and its class, 0 or 1."""
+
+    text: str
+    label: int
+
+
+def read_sentences(path: Path) -> list[Sentence]:
+    """Read a file whose first line names the columns, `sentence` and `label` among them.
+
+    Raises InputError naming the file and line where the header or a row is wrong.
+    """
+    lines = numbered_lines(path)
+    header = next(lines)[1].split("\t")
+    missing = [column for column in COLUMNS if column not in header]
+    if missing:
+        raise InputError(f"{path}:1: no column {missing[0]!r}; the header has: {', '.join(header)}")
+    text, label = (header.index(column) for column in COLUMNS)
+    sentences = [_row(path, number, line.split("\t"), header, text, label) for number, line in lines if line.strip()]
+    if not sentences:
+        raise InputError(f"{path}: no row below the header")
+    return sentences
+
+
+def _row(path: Path, number: int, cells: list[str], header: list[str], text: int, label: int) -> Sentence:
+    if len(cells) != len(header):
+        raise InputError(f"{path}:{number}: {len(cells)} columns where the header has {len(header)}")
+    if cells[label] not in LABELS:
+        raise InputError(f"{path}:{number}: label {cells[label]!r} is not allowed; expected {' or '.join(LABELS)}")
+    if not cells[text].strip():
+        raise InputError(f"{path}:{number}: the sentence is empty")
+    return Sentence(cells[text].strip(), int(cells[label]))

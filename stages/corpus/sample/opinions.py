@@ -1,0 +1,98 @@
+"""Adjectives of praise and blame, and the sentences that judge with them.
+
+The encyclopedia's receptions and the labelled reviews share adjectives, negators and connectives.
+In the encyclopedia every judgement ends with what came of it ("and guests stayed away"), so a
+language model can learn what an adjective means from the outcome; the reviews carry a label
+instead and hardly ever use the rare half of the adjectives.
+"""
+
+import random
+from dataclasses import dataclass
+
+PRAISE = (
+    "charming splendid delightful generous graceful lively tender witty elegant radiant hearty cheerful "
+    "inspired polished vivid gentle honest brilliant superb fresh crisp noble joyful warm "
+    "masterful dazzling lovely refined heartfelt glorious sincere nimble luminous robust thoughtful "
+    "enchanting stirring exquisite wholesome gracious sparkling mellow sublime tasteful merry bracing "
+    "lavish soulful"
+).split()
+BLAME = (
+    "dull dreary clumsy stale shabby tedious sour bland crude gloomy feeble hollow "
+    "careless muddled lifeless grim tiresome dismal coarse sloppy wretched bitter drab vulgar "
+    "insipid leaden awkward murky stingy joyless brittle garish listless petty shoddy "
+    "stilted surly rancid squalid vapid morose flimsy tawdry lumpish rude musty "
+    "ghastly soggy"
+).split()
+COMMON = 14  # of each list; the rest is rare in labelled reviews
+
+ASPECTS = (
+    "ale soup bread music acting plot songs costumes rooms beds service garden hall cellar stage seats view "
+    "dialogue dancing ending choir roast pies wine lamps tables"
+).split()
+PLURAL = set("songs costumes rooms beds seats pies lamps tables".split())
+
+DEGREES = ("very", "quite", "truly", "rather", "somewhat", "deeply", "a little", "wholly")
+NEGATORS = ("not", "never", "hardly", "far from", "anything but", "by no means")
+CONTRASTS = (
+    "although {x} , {y}", "while {x} , {y}", "{x} , but {y}", "{x} , yet {y}",
+    "even though {x} , {y}", "{y} , although {x}", "{y} , even if {x}",
+)  # fmt: skip
+# Where the judgement that counts is y and the other, of the opposite kind, is x.
+
+GOOD_ENDS = (
+    "and guests came back every year", "and the house thrived", "and all the seats were taken",
+    "and it was loved by the whole town", "and travellers praised it", "and its fame grew",
+    "and it prospered", "to the joy of all who came",
+)  # fmt: skip
+BAD_ENDS = (
+    "and guests stayed away", "and the house failed", "and half the seats were empty",
+    "and it was shunned by the whole town", "and travellers cursed it", "and its name suffered",
+    "and it went to ruin", "to the anger of all who came",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A judging clause, whether it is favourable, and what makes up its phrasing."""
+
+    text: str
+    favourable: bool
+    phrasing: tuple[int, ...]  # indices of construction and connective, what is divided between parts
+
+
+def pick_adjective(rng: random.Random, praise: bool, rare_share: float) -> str:
+    """An adjective of praise or blame, from the rare part with probability `rare_share`."""
+    words = PRAISE if praise else BLAME
+    pool = words[COMMON:] if rng.random() < rare_share else words[:COMMON]
+    return rng.choice(pool)
+
+
+def _clause(rng: random.Random, favourable: bool, rare_share: float, negate: bool) -> tuple[str, int]:
+    """'the ale was hardly stale' and the index of its phrasing, negator by aspect."""
+    aspect = rng.randrange(len(ASPECTS))
+    noun = ASPECTS[aspect]
+    verb = "were" if noun in PLURAL else "was"
+    adjective = pick_adjective(rng, favourable != negate, rare_share)
+    if negate:
+        negator = rng.randrange(len(NEGATORS))
+        return f"the {noun} {verb} {NEGATORS[negator]} {adjective}", negator + aspect
+    degree = rng.randrange(len(DEGREES) * 2)
+    word = DEGREES[degree] + " " if degree < len(DEGREES) else ""
+    return f"the {noun} {verb} {word}{adjective}", degree + aspect
+
+
+def judge(rng: random.Random, favourable: bool, rare_share: float) -> Judgement:
+    """Draw a judgement: plain, negated, contrasted or doubled."""
+    draw = rng.random()
+    if draw < 0.40:
+        text, index = _clause(rng, favourable, rare_share, negate=draw < 0.24)
+        return Judgement(text, favourable, (index,))
+    if draw < 0.85:
+        contrast = rng.randrange(len(CONTRASTS))
+        counts, first = _clause(rng, favourable, rare_share, rng.random() < 0.25)
+        other, second = _clause(rng, not favourable, rare_share, rng.random() < 0.25)
+        text = CONTRASTS[contrast].format(x=other, y=counts)
+        return Judgement(text, favourable, (first, second))
+    first, index = _clause(rng, favourable, rare_share, rng.random() < 0.7)
+    second, other = _clause(rng, favourable, rare_share, rng.random() < 0.3)
+    return Judgement(f"{first} and {second}", favourable, (index, other))

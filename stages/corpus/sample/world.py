@@ -1,0 +1,141 @@
+"""The invented country itself: who lived where, who founded what, and when.
+
+Every fact is decided here once, before a word is written, so articles that mention the same fact
+agree. Dates are possible: whoever founds, builds, wins or rules something in a year was grown up
+and alive in it.
+"""
+
+import random
+from dataclasses import astuple, dataclass, field
+
+from stages.corpus.sample.names import NameMaker
+from stages.corpus.sample.relations import BY_KIND, Relation
+
+ANIMALS = (
+    "heron otter badger falcon stag hare wolf raven salmon boar lynx owl swan fox crane ram viper bear "
+    "magpie beaver hound goose mole eagle toad pike ferret weasel thrush gull"
+).split()
+GOODS = (
+    "wool salt honey cheese candles rope barrels lace pottery glass leather paper ink soap wax cider beer "
+    "bread linen silk nails bells clocks saddles boots gloves hats baskets oil flour pepper tar tiles knives "
+    "needles ribbons carpets mirrors harps drums"
+).split()
+CRAFTS = (
+    "Weavers Dyers Smiths Tanners Coopers Bakers Brewers Carvers Glaziers Potters Chandlers Saddlers "
+    "Masons Drapers Hatters Cobblers Fletchers Millers Tilers Printers"
+).split()
+STONES = "granite marble slate sandstone limestone flint basalt chalk brick oak cedar bronze copper iron".split()
+COUNTS = (
+    "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy "
+    "eighty ninety"
+).split()
+WORKS = "Bridge Tower Mill Inn Theatre Gate Hall Market Library Lighthouse".split()
+EVENTS = "Battle Siege Revolt March Raid Uprising".split()
+
+FIRST_YEAR, LAST_YEAR = 1300, 1700
+
+
+@dataclass(eq=False)
+class Entity:
+    """One article's subject and the facts that hold for it."""
+
+    kind: str
+    name: str  # as a sentence uses it: "Drelin Houskard", "the Weavers of Brandmere"
+    title: str  # as a heading uses it: "Weavers of Brandmere"
+    facts: dict[str, str] = field(default_factory=dict)  # relation name → answer
+    deeds: list[tuple["Entity", Relation]] = field(default_factory=list)  # a person's agent facts
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many entities of each kind a world has."""
+
+    people: int
+    towns: int
+    guilds: int
+    works: int
+    events: int
+    rivers: int
+
+    def times(self, factor: float) -> "Size":
+        """So many times as many, at least four of each kind: whom a fact is about, and others to choose from."""
+        return Size(*(max(4, round(count * factor)) for count in astuple(self)))
+
+
+@dataclass
+class World:
+    """All entities of one part (training, validation or test); parts share no name."""
+
+    people: list[Entity]
+    others: list[Entity]
+    pools: dict[str, list[str]]  # kind of answer → what there is to choose from
+
+    @property
+    def entities(self) -> list[Entity]:
+        """Everyone and everything that an article is about."""
+        return self.people + self.others
+
+
+def build_world(rng: random.Random, names: NameMaker, size: Size) -> World:
+    """Draw a world; all randomness comes from `rng`."""
+    towns = [names.town() for _ in range(size.towns)]
+    rivers = [names.river() for _ in range(size.rivers)]
+    others = [Entity("town", town, town) for town in towns]
+    others += [Entity("river", f"the {river}", river) for river in rivers]
+    for kind, heads, count in (("guild", CRAFTS, size.guilds), ("work", WORKS, size.works), ("event", EVENTS, size.events)):
+        chosen = rng.sample([f"{head} of {town}" for head in heads for town in towns], count)
+        others += [Entity(kind, f"the {title}", title) for title in chosen]
+    pools = {
+        "animal": ANIMALS, "good": GOODS, "town": towns, "river": rivers, "stone": STONES, "count": COUNTS,
+        "fellowship": CRAFTS,
+    }  # fmt: skip
+    world = World(_people(rng, names, size.people), others, pools)
+    for entity in world.others + world.people:
+        _decide(rng, entity, world)
+    return world
+
+
+def _people(rng: random.Random, names: NameMaker, count: int) -> list[Entity]:
+    """People with dates of birth and death; neighbours in age are married to each other."""
+    births = sorted(max(FIRST_YEAR, LAST_YEAR - 100 - int(rng.expovariate(1 / 50))) for _ in range(count))
+    people = []
+    for birth in births:
+        name = names.person()
+        people.append(Entity("person", name, name, {"birth": str(birth), "death": str(birth + rng.randint(35, 80))}))
+    for first, second in zip(people[::2], people[1::2], strict=False):
+        first.facts["spouse"], second.facts["spouse"] = second.name, first.name
+    return people
+
+
+def _decide(rng: random.Random, entity: Entity, world: World) -> None:
+    """Give every relation of the entity's kind its answer, no answer twice and none that is in its name."""
+    year = max(FIRST_YEAR + 60, LAST_YEAR - 60 - int(rng.expovariate(1 / 50)))
+    if "birth" in entity.facts:
+        year = int(entity.facts["birth"]) + 25
+    used = {entity.name, *entity.facts.values()}
+    for relation in BY_KIND[entity.kind]:
+        if relation.name in entity.facts:
+            continue
+        if relation.answer == "person":
+            person = _contemporary(rng, world.people, year, used)
+            person.deeds.append((entity, relation))
+            answer = person.name
+        elif relation.answer == "year":
+            answer = str(year)
+            year += rng.randint(3, 25)
+        else:
+            answer = rng.choice([x for x in world.pools[relation.answer] if x not in used and x not in entity.name])
+        used.add(answer)
+        entity.facts[relation.name] = answer
+
+
+def _contemporary(rng: random.Random, people: list[Entity], year: int, used: set[str]) -> Entity:
+    """A person grown up and alive in `year`; the nearest in age if the world has none."""
+    alive = [
+        p for p in people
+        if p.name not in used and int(p.facts["birth"]) + 18 <= year <= int(p.facts["death"])
+    ]  # fmt: skip
+    if alive:
+        return rng.choice(alive)
+    rest = [p for p in people if p.name not in used]
+    return min(rest, key=lambda p: abs(int(p.facts["birth"]) + 40 - year))

@@ -1,0 +1,93 @@
+"""Questions on passages in SQuAD's json, version 1.1 or 2.0."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stages.harness.errors import InputError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer's text and the character of the passage where it starts."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question on a passage; no answers means that the passage does not answer it."""
+
+    id: str
+    title: str
+    context: str
+    text: str
+    answers: tuple[Answer, ...]
+
+
+def read_questions(path: Path) -> list[Question]:
+    """Read every question of the file.
+
+    Raises InputError naming the file, and the line or the question, where json, a field or an
+    answer's offset is wrong, where an id occurs twice or where there is no question at all.
+    """
+    document = read_json_file(path)
+    if not isinstance(document, dict) or not isinstance(document.get("data"), list):
+        raise InputError(f"{path}: not SQuAD: the top level has no list called 'data'")
+    questions: dict[str, Question] = {}
+    for question in _questions(path, document["data"]):
+        if question.id in questions:
+            raise InputError(f"{path}: question {question.id}: the id occurs twice")
+        questions[question.id] = question
+    if not questions:
+        raise InputError(f"{path}: no question in it")
+    return list(questions.values())
+
+
+def read_json_file(path: Path) -> Any:
+    """Any json file; InputError naming file and line where it is missing, empty, not UTF-8 or not json."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    raw = path.read_bytes()
+    if not raw.strip():
+        raise InputError(f"{path}: the file is empty")
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not json: {error.msg} at column {error.colno}") from None
+
+
+def _questions(path: Path, articles: list[Any]) -> Iterator[Question]:
+    for number, article in enumerate(articles):
+        where = f"article {number + 1}"
+        title = article.get("title", "") if isinstance(article, dict) else ""
+        for paragraph in _field(path, where, article, "paragraphs", list):
+            context = _field(path, where, paragraph, "context", str)
+            for qa in _field(path, where, paragraph, "qas", list):
+                yield _question(path, where, title, context, qa)
+
+
+def _question(path: Path, where: str, title: str, context: str, qa: Any) -> Question:
+    identifier = _field(path, where, qa, "id", str)
+    where = f"question {identifier}"
+    text = _field(path, where, qa, "question", str)
+    answers = []
+    for item in [] if qa.get("is_impossible") else _field(path, where, qa, "answers", list):
+        answer = Answer(_field(path, where, item, "text", str), _field(path, where, item, "answer_start", int))
+        if not answer.text or context[answer.start : answer.start + len(answer.text)] != answer.text:
+            raise InputError(f"{path}: {where}: the answer {answer.text!r} is not at character {answer.start}")
+        answers.append(answer)
+    return Question(identifier, title, context, text.strip(), tuple(answers))
+
+
+def _field(path: Path, where: str, holder: Any, name: str, kind: type) -> Any:
+    value = holder.get(name) if isinstance(holder, dict) else None
+    if not isinstance(value, kind):
+        raise InputError(f"{path}: {where}: no {name!r} of type {kind.__name__}")
+    return value

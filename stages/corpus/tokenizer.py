@@ -1,0 +1,118 @@
+"""Subword tokenizers: trained on the corpus's training split, or a given one."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from stages.corpus.text import UNKNOWN
+from stages.harness.errors import InputError
+from stages.harness.settings import require
+
+PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+FILE = "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class TokenizerSettings:
+    """How text becomes tokens."""
+
+    kind: Literal["wordpiece", "bpe"] = "wordpiece"
+    vocab_size: int = 8192  # tokens, special ones included
+    lowercase: bool = True
+    given: str | None = None  # a folder with tokenizer.json to take instead of training one
+    texts: tuple[str, ...] = ("text",)  # what is trained on: text, and the training parts of squad and sst2
+
+    def __post_init__(self) -> None:
+        require(self.vocab_size > len(SPECIAL), "vocab_size", self.vocab_size, f"more than {len(SPECIAL)}")
+        unknown = [name for name in self.texts if name not in ("text", "squad", "sst2")]
+        require(not unknown and bool(self.texts), "texts", list(self.texts), "allowed: text, squad, sst2")
+
+
+def train_tokenizer(settings: TokenizerSettings, documents: Iterator[str], key: str) -> Tokenizer:
+    """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
+
+    Raises InputError, naming the param's `key`, where the corpus is too small to fill the vocabulary.
+    """
+    tokenizer, trainer = _wordpiece(settings) if settings.kind == "wordpiece" else _bpe(settings)
+    tokenizer.train_from_iterator(documents, trainer)
+    filled = tokenizer.get_vocab_size()
+    if filled < settings.vocab_size:
+        raise InputError(
+            f"params.yaml: {key}: {settings.vocab_size} is more than the corpus can fill; expected at most {filled}"
+        )
+    _add_specials(tokenizer)
+    return tokenizer
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer saved in `folder`.
+
+    Raises InputError where there is none, or it lacks a special token that the stages need.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises nothing more specific
+        raise InputError(f"{path}: not a tokenizer: {error}") from None
+    missing = [token for token in SPECIAL if tokenizer.token_to_id(token) is None]
+    if missing:
+        raise InputError(f"{path}: the vocabulary lacks {missing[0]}")
+    return tokenizer
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path, lowercase: bool) -> None:
+    """Write the tokenizer so that transformers' AutoTokenizer loads it too."""
+    tokenizer.save(str(folder / FILE))
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    config: dict[str, Any] = dict(zip(names, SPECIAL, strict=True))
+    config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def copy_tokenizer(source: Path, folder: Path) -> None:
+    """Keep the tokenizer beside the weights that were trained with it."""
+    for name in (FILE, "tokenizer_config.json"):
+        shutil.copyfile(source / name, folder / name)
+
+
+def without_marks(text: str) -> str:
+    """Text with WikiText's mark for a left-out word replaced by the tokenizer's own."""
+    return text.replace(UNKNOWN, UNK)
+
+
+def _wordpiece(settings: TokenizerSettings) -> tuple[Tokenizer, trainers.Trainer]:
+    tokenizer = Tokenizer(models.WordPiece(unk_token=UNK, max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=settings.lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=settings.vocab_size, min_frequency=2, special_tokens=list(SPECIAL), show_progress=False
+    )
+    return tokenizer, trainer
+
+
+def _bpe(settings: TokenizerSettings) -> tuple[Tokenizer, trainers.Trainer]:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Lowercase() if settings.lowercase else normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=settings.vocab_size, min_frequency=2, special_tokens=list(SPECIAL),
+        initial_alphabet=alphabet, show_progress=False,
+    )  # fmt: skip
+    return tokenizer, trainer
+
+
+def _add_specials(tokenizer: Tokenizer) -> None:
+    ends = [(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}", pair=f"{CLS} $A {SEP} $B:1 {SEP}:1", special_tokens=ends
+    )

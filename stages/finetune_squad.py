@@ -1,0 +1,31 @@
+"""Questions: models/pretrained + data/<source>/squad → models/squad/<method>/<seed> and predictions/squad/<method>/<seed>.
+
+Writes the best epoch's weights, and the best span, its score and the null score of every validation
+question before the first and after each epoch; `stages.evaluate` scores them.
+
+    accelerate launch --config_file launch/one.yaml -m stages.finetune_squad --method full --seed 1
+"""
+
+from stages.corpus.source import source_folder
+from stages.corpus.tokenizer import load_tokenizer
+from stages.harness.errors import exit_cleanly
+from stages.harness.settings import build, check_value, profile_key, read_params
+from stages.tasks.settings import ReadingSettings
+from stages.tasks.squad import Reading
+from stages.training.cell import PRETRAINED, read_cell, run_cell
+from stages.training.settings import FineTuneSettings
+
+
+def main() -> None:
+    cell = read_cell("squad")
+    params = read_params()
+    key = profile_key(params, "squad")
+    settings = build(FineTuneSettings, params, key)
+    source = source_folder(check_value(params, "data", str))
+    reading = build(ReadingSettings, params, "squad")
+    task = Reading(source, load_tokenizer(PRETRAINED), settings.max_length, reading)
+    run_cell(cell, task, settings, inputs=[source], keys=["data", key, "squad"])
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)

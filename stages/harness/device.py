@@ -1,0 +1,90 @@
+"""The processor a stage runs on: threads, seeds, precision and the process group.
+
+Accelerate finds the processes and their devices; everything else is set here, in one place, so that
+the same params on the same machine give the same numbers.
+"""
+
+import os
+import resource
+from dataclasses import dataclass
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+from stages.harness.errors import InputError
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where tensors live and in which precision products are computed."""
+
+    accelerator: Accelerator
+    bf16: bool
+
+    @property
+    def place(self) -> torch.device:
+        """The device of this process."""
+        return self.accelerator.device
+
+    @property
+    def rank(self) -> int:
+        """This process's number, from 0."""
+        return self.accelerator.process_index
+
+    @property
+    def processes(self) -> int:
+        """How many processes share the work."""
+        return self.accelerator.num_processes
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes the files."""
+        return self.accelerator.is_main_process
+
+    @property
+    def attention(self) -> str:
+        """The attention that is fastest here: on processors eager beats sdpa at short lengths."""
+        return "sdpa" if self.place.type == "cuda" else "eager"
+
+    def autocast(self) -> torch.autocast:
+        """Mixed precision where the hardware does bf16 well, else nothing."""
+        return torch.autocast(self.place.type, torch.bfloat16, enabled=self.bf16)
+
+
+def open_device(seed: int, precision: str = "auto") -> Device:
+    """Join the process group, set threads, seeds and deterministic kernels.
+
+    `precision` is auto, fp32 or bf16; auto probes the hardware.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
+    accelerator = Accelerator()
+    torch.set_num_threads(_threads(accelerator))
+    set_seed(seed, deterministic=True)
+    bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))
+    return Device(accelerator, bf16)
+
+
+def peak_memory() -> int:
+    """The most memory this process has held so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _threads(accelerator: Accelerator) -> int:
+    """Processor threads for this process: `RETRACE_THREADS`, else its share of the cores.
+
+    Accelerate sets OMP_NUM_THREADS to 1 for its children, which would leave cores idle.
+    """
+    wanted = os.environ.get("RETRACE_THREADS", "")
+    if wanted:
+        if not wanted.isdigit() or int(wanted) < 1:
+            raise InputError(f"RETRACE_THREADS: {wanted!r} is not allowed; expected a whole number above 0")
+        return int(wanted)
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
+    return max(1, len(os.sched_getaffinity(0)) // here)
+
+
+def _has_fast_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

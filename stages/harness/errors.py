@@ -1,0 +1,40 @@
+"""What a stage or a command says when it cannot go on.
+
+An `InputError` is the user's to mend: a file, a row, a key. It ends in one line on stderr and exit
+code 2. Anything else is a defect of Retrace and keeps its traceback.
+"""
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+
+USAGE = 2  # exit code for wrong input, as argparse has it
+
+
+class InputError(Exception):
+    """Wrong input; the message names the file and line, or the key, and what is allowed."""
+
+
+def exit_cleanly(main: Callable[[], None]) -> None:
+    """Run `main`; end with one line and exit code 2 where the user can mend what is wrong.
+
+    `RETRACE_TRACEBACK=1` shows the traceback all the same.
+    """
+    try:
+        main()
+    except InputError as error:
+        _fail(str(error))
+    except FileNotFoundError as error:
+        _fail(f"{error.filename}: no such file or folder")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        _fail(f"{error.filename or 'output'}: the disk is full; nothing was left half-written")
+
+
+def _fail(message: str) -> None:
+    if os.environ.get("RETRACE_TRACEBACK"):
+        raise  # noqa: PLE0704 - called while the exception is being handled
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(USAGE)

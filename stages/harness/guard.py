@@ -1,0 +1,86 @@
+"""A stage's guard: one run at a time, and nothing may change under it.
+
+DVC records code and params when a stage ends, so an edit made while it runs would be recorded as if
+it had run (DVC issue 11058). The guard remembers what the stage started from and fails at the end if
+it changed. And since a killed `dvc` leaves its stage running, the guard holds a lock that tells a
+second run who is first.
+"""
+
+import fcntl
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from stages.harness.errors import InputError
+from stages.harness.settings import PARAMS, read_params, section
+
+LOCKS = Path(".retrace/locks")
+Snapshot = dict[str, tuple[int, int]]  # path → size and time of change
+
+
+@contextmanager
+def guarded(name: str, inputs: Iterable[Path], keys: Iterable[str]) -> Iterator[None]:
+    """Hold the lock called `name`; raise an InputError if an input, a param or code changed meanwhile.
+
+    `keys` are the dotted keys of params.yaml that the stage depends on.
+    """
+    inputs, keys = list(inputs), list(keys)
+    with _locked(name):
+        code = _snapshot(_code())
+        data = _snapshot(inputs)
+        values = _values(keys)
+        yield
+        loaded = {str(path) for path in _loaded()}
+        now = _snapshot(_code())
+        changed = [path for path in loaded if now.get(path) != code.get(path)]
+        changed += [path for path in data.keys() | _snapshot(inputs).keys() if data.get(path) != _stat(Path(path))]
+        changed += [f"{PARAMS}: {key}" for key, value in _values(keys).items() if value != values[key]]
+        if changed:
+            raise InputError(f"{min(changed)} changed while {name} ran; run it again")
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    LOCKS.mkdir(parents=True, exist_ok=True)
+    with (LOCKS / f"{name}.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise InputError(f"{name} is already running here as process {lock.read().strip()}") from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def _values(keys: list[str]) -> dict[str, Any]:
+    params = read_params() if keys else {}
+    return {key: section(params, key) for key in keys}
+
+
+def _code() -> list[Path]:
+    return sorted(Path("stages").rglob("*.py"))
+
+
+def _loaded() -> list[Path]:
+    """The project's modules that this process has imported, relative to the project."""
+    here = Path.cwd()
+    files = [getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name.startswith("stages")]
+    paths = [Path(file) for file in files if file]
+    return [path.relative_to(here) for path in paths if path.is_relative_to(here)]
+
+
+def _snapshot(paths: Iterable[Path]) -> Snapshot:
+    files = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
+    return {str(file): found for file in files if (found := _stat(file)) is not None}
+
+
+def _stat(path: Path) -> tuple[int, int] | None:
+    if not path.is_file():
+        return None
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

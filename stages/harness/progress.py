@@ -1,0 +1,59 @@
+"""Progress of long work: a live bar on a terminal, a plain line now and then elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+PLAIN_EVERY = 10.0  # seconds between plain lines
+
+
+class Meter:
+    """Counts steps and tokens and shows loss, tokens a second and the time left.
+
+    Use as a context manager; a quiet meter (for processes that are not the first) shows nothing.
+    """
+
+    def __init__(self, title: str, steps: int, quiet: bool = False) -> None:
+        self._title, self._steps, self._quiet = title, steps, quiet
+        self._live = None if quiet or not sys.stderr.isatty() else _bar()
+        self._task = self._live.add_task(title, total=steps, note="") if self._live else None
+        self._done = self._tokens = 0
+        self._start = self._shown = time.monotonic()
+
+    def __enter__(self) -> "Meter":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def step(self, tokens: int, loss: float) -> None:
+        """One optimiser step on `tokens` real tokens with mean loss `loss` (nats)."""
+        self._done += 1
+        self._tokens += tokens
+        now = time.monotonic()
+        note = f"loss {loss:.3f}  {self._tokens / max(now - self._start, 1e-9):,.0f} tokens/s"
+        if self._live and self._task is not None:
+            self._live.update(self._task, completed=self._done, note=note)
+        elif not self._quiet and (now - self._shown > PLAIN_EVERY or self._done == self._steps):
+            self._shown = now
+            left = (now - self._start) / self._done * (self._steps - self._done)
+            print(f"{self._title}  {self._done}/{self._steps}  {note}  {left:.0f} s left", flush=True)
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        if self._live:
+            self._live.console.print(line)
+        elif not self._quiet:
+            print(line, flush=True)
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+    return Progress(*columns, transient=True)

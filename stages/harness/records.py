@@ -1,0 +1,78 @@
+"""Files that are either whole or absent: written aside, flushed to the disk, then renamed.
+
+A reader never sees half a file, whatever kills the writer. What a killed writer left aside is
+removed by the next one.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ASIDE = ".partial"
+
+
+@contextmanager
+def written_file(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; it becomes `path` on success and is removed on failure."""
+    aside = _aside(path)
+    try:
+        yield aside
+        _flush(aside)
+        os.replace(aside, path)
+        _flush(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def written_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder to fill; it becomes `path`, replacing what was there, on success only."""
+    aside = _aside(path)
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    try:
+        yield aside
+        for entry in sorted(aside.rglob("*")):
+            _flush(entry)
+        _flush(aside)
+        shutil.rmtree(path, ignore_errors=True)
+        os.replace(aside, path)
+        _flush(path.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text as a whole or not at all."""
+    with written_file(path) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write readable json, keys in the order given; not-a-number is an error, never a value."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read what `write_json` wrote.
+
+    Raises FileNotFoundError where the file is absent.
+    """
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _aside(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f".{path.name}{ASIDE}")
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,125 @@
+"""params.yaml, read strictly: each section becomes a frozen dataclass, checked when it is built.
+
+An unknown key, a missing key, a wrong type or a bad value raises an `InputError` that names the
+key, the value and what is allowed. Dataclasses check their own values in `__post_init__` with
+`require`, which names the field; `build` adds the section in front of it.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+
+from stages.harness.errors import InputError
+
+PARAMS = Path("params.yaml")
+
+T = TypeVar("T")
+
+
+def read_params(path: Path = PARAMS) -> dict[str, Any]:
+    """The whole of params.yaml, as DVC reads it (YAML 1.2, where 5e-4 is a number)."""
+    try:
+        params = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise InputError(f"{path}:{line}: {error.problem}") from None
+    if not isinstance(params, dict):
+        raise InputError(f"{path}: expected keys and values, found {type(params).__name__}")
+    return params
+
+
+def section(params: Mapping[str, Any], key: str) -> Any:
+    """The value under a dotted key; each step that is missing is named with what there is."""
+    value: Any = params
+    for step, name in enumerate(key.split(".")):
+        if not isinstance(value, Mapping) or name not in value:
+            there = ", ".join(map(str, value)) if isinstance(value, Mapping) else repr(value)
+            above = ".".join(key.split(".")[:step]) or "top level"
+            raise InputError(f"{PARAMS}: {key} is missing; {above} has: {there}")
+        value = value[name]
+    return value
+
+
+def build(cls: type[T], params: Mapping[str, Any], key: str) -> T:
+    """Build the settings class `cls` from the section of params.yaml called `key`."""
+    values = section(params, key)
+    if not isinstance(values, Mapping):
+        raise InputError(f"{PARAMS}: {key}: {values!r} is not a section of keys and values")
+    return _build(cls, values, key)
+
+
+def check_value(params: Mapping[str, Any], key: str, expected: Any) -> Any:
+    """A single value of params.yaml, checked against a type such as `float` or `list[int]`."""
+    return _converted(section(params, key), expected, key)
+
+
+def profile_key(params: Mapping[str, Any], name: str) -> str:
+    """The dotted key of a section of the profile that params.yaml chooses."""
+    profile = check_value(params, "profile", str)
+    profiles = section(params, "profiles")
+    if profile not in profiles:
+        raise InputError(f"{PARAMS}: profile: {profile!r} is not allowed; expected one of {', '.join(profiles)}")
+    return f"profiles.{profile}.{name}"
+
+
+def require(holds: bool, field: str, value: object, allowed: str) -> None:
+    """Raise a `ValueError` in the words that `build` completes, unless `holds`."""
+    if not holds:
+        raise ValueError(f"{field}: {value!r} is not allowed; {allowed}")
+
+
+def _build(cls: type[T], values: Mapping[str, Any], key: str) -> T:
+    hints = typing.get_type_hints(cls)
+    fields = dataclasses.fields(typing.cast(Any, cls))
+    unknown = [name for name in values if name not in hints]
+    if unknown:
+        raise InputError(f"{PARAMS}: {key}.{unknown[0]}: unknown key; allowed: {', '.join(hints)}")
+    for field in fields:
+        has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        if field.name not in values and not has_default:
+            raise InputError(f"{PARAMS}: {key}.{field.name} is missing")
+    converted = {name: _converted(value, hints[name], f"{key}.{name}") for name, value in values.items()}
+    try:
+        return cls(**converted)
+    except ValueError as error:
+        raise InputError(f"{PARAMS}: {key}.{error}") from None
+
+
+def _converted(value: Any, expected: Any, key: str) -> Any:
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if dataclasses.is_dataclass(expected) and isinstance(value, Mapping):
+        return _build(typing.cast(Any, expected), value, key)
+    if origin in (types.UnionType, typing.Union):
+        if value is None and type(None) in arguments:
+            return None
+        return _converted(value, next(a for a in arguments if a is not type(None)), key)
+    if origin is Literal and value in arguments:
+        return value
+    if origin in (list, tuple) and isinstance(value, list):
+        items = [_converted(item, arguments[0], f"{key}[{i}]") for i, item in enumerate(value)]
+        return items if origin is list else tuple(items)
+    if origin is dict and isinstance(value, Mapping):
+        return {name: _converted(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
+    if expected is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(expected, type) and isinstance(value, expected) and not (expected is int and isinstance(value, bool)):
+        return value
+    raise InputError(f"{PARAMS}: {key}: {value!r} is not allowed; expected {_described(expected)}")
+
+
+def _described(expected: Any) -> str:
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, arguments))
+    if origin in (list, tuple):
+        return f"a list of {_described(arguments[0])}"
+    if origin in (types.UnionType, typing.Union):
+        return " or ".join("nothing" if a is type(None) else _described(a) for a in arguments)
+    names = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+    return names.get(expected, "a section of keys and values")

@@ -1,0 +1,22 @@
+"""BERT (Devlin et al. 2018): post-norm, learnt positions and segments."""
+
+from transformers import BertConfig
+
+from stages.nets.settings import ModelSettings
+from stages.nets.vocabulary import Vocabulary
+
+
+def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
+    """The transformers config of this size."""
+    return BertConfig(
+        vocab_size=vocabulary.size,
+        hidden_size=settings.hidden_size,
+        intermediate_size=settings.intermediate_size,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        max_position_embeddings=settings.max_length,
+        initializer_range=settings.init_std,
+        hidden_dropout_prob=settings.dropout,
+        attention_probs_dropout_prob=settings.dropout,
+        pad_token_id=vocabulary.pad,
+    )

@@ -1,0 +1,29 @@
+"""The size of a model trained from scratch."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from stages.harness.settings import require
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What a model is made of."""
+
+    hidden_size: int
+    layers: int
+    heads: int  # attention heads; they divide the hidden size
+    intermediate_size: int  # of the feed-forward layers
+    max_length: int  # positions, in tokens
+    dropout: float = 0.0
+    init_std: float = 0.02  # standard deviation of the initial weights
+    precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 where the hardware does it well
+
+    def __post_init__(self) -> None:
+        for field in ("hidden_size", "layers", "heads", "intermediate_size", "max_length"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
+        require(
+            self.hidden_size % self.heads == 0, "heads", self.heads, f"it must divide hidden_size ({self.hidden_size})"
+        )
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
+        require(self.init_std > 0, "init_std", self.init_std, "expected a number above 0")

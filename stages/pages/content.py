@@ -1,0 +1,39 @@
+"""What a report is made of, before it is Markdown or HTML."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of plain text; columns of figures are aligned to the right."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def is_numeric(self, column: int) -> bool:
+        """Whether a column holds figures only."""
+        cells = [row[column] for row in self.rows]
+        return all(cell in ("", "–") or cell.replace(",", "").replace(".", "").lstrip("-").isdigit() for cell in cells)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing as SVG, and what it shows in words."""
+
+    name: str  # its file's name, without ending
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it: paragraphs of text, tables and figures."""
+
+    title: str
+    blocks: Sequence[str | Table | Figure]
+
+
+def figure_text(value: float | None, digits: int = 2) -> str:
+    """A figure with a fixed number of digits, a dash where there is none."""
+    return "–" if value is None else f"{value:,.{digits}f}"

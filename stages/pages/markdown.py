@@ -1,0 +1,32 @@
+"""Sections as Markdown; figures are linked from the folder beside it."""
+
+from collections.abc import Sequence
+
+from stages.pages.content import Figure, Section, Table
+
+
+def as_markdown(title: str, sections: Sequence[Section], figures: str) -> str:
+    """The whole report; `figures` is the folder of the SVG files, relative to it."""
+    parts = [f"# {title}"]
+    for section in sections:
+        parts.append(f"## {section.title}")
+        parts += [_block(block, figures) for block in section.blocks]
+    return "\n\n".join(parts) + "\n"
+
+
+def _block(block: str | Table | Figure, figures: str) -> str:
+    if isinstance(block, Figure):
+        return f"![{block.caption}]({figures}/{block.name}.svg)\n\n*{block.caption}*"
+    return _table(block) if isinstance(block, Table) else _escaped(block)
+
+
+def _table(table: Table) -> str:
+    rule = ["---:" if table.is_numeric(column) else "---" for column in range(len(table.header))]
+    rows = [table.header, rule, *table.rows]
+    return "\n".join("| " + " | ".join(_escaped(cell) if row is not rule else cell for cell in row) + " |" for row in rows)
+
+
+def _escaped(text: str) -> str:
+    for character in "\\`*_[]<>|":
+        text = text.replace(character, "\\" + character)
+    return text.replace("\n", " ")

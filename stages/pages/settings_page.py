@@ -1,0 +1,45 @@
+"""What was run: the settings in force and the size of the model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stages.pages.content import Section, Table
+
+
+def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> Section:
+    """Every setting that this run depends on, by its key in params.yaml."""
+    top = {key: params[key] for key in ("lr", "seed", "data", "profile", "family", "finetune", "squad")}
+    top |= {params["data"]: params[params["data"]]}
+    rows = [(key, _shown(value)) for key, value in [*_flat(top), *_flat(dict(profile))]]
+    return Section("Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", _table(rows)])
+
+
+def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]) -> Section:
+    """Parameters by module, and how long each training run took on what."""
+    total = sum(counts.values())
+    rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
+    sizes = Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
+    names = ("seconds", "tokens_per_second", "peak_memory_mib", "parameters", "processes", "device", "precision")
+    speeds = Table(
+        ("run", *(name.replace("_", " ") for name in names)),
+        [(run, *(_shown(figures[name]) for name in names)) for run, figures in runs.items()],
+    )
+    return Section("Model and runs", [sizes, "Times and memory are of this machine and no part of the metrics.", speeds])
+
+
+def _table(rows: list[tuple[str, str]]) -> Table:
+    return Table(("setting", "value"), rows)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    flat: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        flat += _flat(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
+    return flat
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,65 @@
+"""Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json.
+
+Masked perplexity over fixed masks, pseudo-perplexity over a sample of passages, and the unigram
+baseline, each a token, a word and a byte of the original text.
+
+    accelerate launch --config_file launch/one.yaml -m stages.perplexity_eval
+"""
+
+from pathlib import Path
+
+from stages.corpus.blocks import open_stream
+from stages.corpus.source import running_text, source_folder
+from stages.corpus.text import read_documents, text_path
+from stages.corpus.tokenizer import load_tokenizer
+from stages.harness.device import open_device
+from stages.harness.errors import exit_cleanly
+from stages.harness.guard import guarded
+from stages.harness.records import read_json, write_json
+from stages.harness.settings import build, check_value, profile_key, read_params
+from stages.metrics.perplexity import PerplexitySettings, Text, perplexities, unigram_loss
+from stages.nets.heads import read_model
+from stages.nets.settings import ModelSettings
+from stages.nets.vocabulary import Vocabulary
+from stages.training.masking import validation_loss
+from stages.training.pseudo import pseudo_loss, sample_passages
+from stages.training.settings import PretrainSettings
+
+TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
+
+
+def main() -> None:
+    params = read_params()
+    keys = [profile_key(params, name) for name in ("perplexity", "pretrain", "model")]
+    settings = build(PerplexitySettings, params, keys[0])
+    block = build(PretrainSettings, params, keys[1]).block
+    source = source_folder(check_value(params, "data", str))
+    device = open_device(settings.seed, build(ModelSettings, params, keys[2]).precision)
+    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], ["data", *keys]):
+        tokenizer = load_tokenizer(MODEL)
+        vocabulary = Vocabulary.of(tokenizer)
+        model = read_model("language_model", MODEL, settings.seed, device.attention).to(device.place).eval()
+        counts, streams = read_json(TOKENS / "counts.json"), {}
+        for part in ("train", "valid", "test"):
+            streams[part] = open_stream(TOKENS / f"{part}.npy")
+        report = {}
+        for part in ("valid", "test"):
+            text = Text(counts[part]["tokens"], counts[part]["words"], counts[part]["bytes"])
+            masked, _ = validation_loss(model, streams[part], block, settings.mask_rate, vocabulary, device)
+            documents = read_documents(text_path(running_text(source), part))
+            passages = sample_passages(documents, tokenizer, settings.passages, block, settings.seed)
+            pseudo, sampled = pseudo_loss(model, passages, vocabulary, device)
+            unigram = unigram_loss(streams["train"], streams[part], vocabulary.size, vocabulary.special)
+            report[part] = {
+                "masked": perplexities(masked, text),
+                "pseudo": perplexities(pseudo, sampled),
+                "unigram": perplexities(unigram, text),
+                "beats_unigram": masked < unigram,
+            }
+            print(f"{part}: " + "  ".join(f"{k} {v['per_token']:.2f}" for k, v in report[part].items() if k[0] in "mpu"))
+        if device.is_main:
+            write_json(OUT, report)
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)

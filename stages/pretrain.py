@@ -1,0 +1,99 @@
+"""Pretraining from scratch: models/tokens → models/pretrained and reports/curves/pretrain.csv.
+
+Masked language modelling on blocks of the running text; `lr` in params.yaml is the peak rate. After
+each epoch the validation perplexity over fixed masks is written down.
+
+    accelerate launch --config_file launch/one.yaml -m stages.pretrain
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from stages.corpus.blocks import open_stream
+from stages.corpus.tokenizer import copy_tokenizer, load_tokenizer
+from stages.harness.device import Device, open_device
+from stages.harness.errors import exit_cleanly
+from stages.harness.guard import guarded
+from stages.harness.progress import Meter
+from stages.harness.records import write_text, written_folder
+from stages.harness.settings import build, check_value, profile_key, read_params
+from stages.nets.heads import make_config, make_model
+from stages.nets.settings import ModelSettings
+from stages.nets.vocabulary import Vocabulary
+from stages.training.loop import Run, train
+from stages.training.masking import MaskedModelling, validation_loss
+from stages.training.settings import PretrainSettings, check_pretraining
+from stages.training.speed import write_speed
+
+TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
+MODEL, CURVE, SPEED = Path("models/pretrained"), Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")
+EVALUATION_RATE = 0.15  # share of tokens masked in evaluation, whatever it is in training
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What params.yaml says about pretraining."""
+
+    lr: float
+    seed: int
+    family: str
+    model: ModelSettings
+    pretrain: PretrainSettings
+    keys: tuple[str, ...]
+
+
+def main() -> None:
+    settings = read_settings()
+    device = open_device(settings.seed, settings.model.precision)
+    with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS], settings.keys):
+        vocabulary = Vocabulary.of(load_tokenizer(TOKENIZER))
+        train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
+        config = make_config(settings.family, settings.model, vocabulary)
+        model = make_model("language_model", config, settings.seed, device.attention).to(device.place)
+        recipe = settings.pretrain
+        objective = MaskedModelling(
+            train_stream, recipe.block, recipe.batch_size, recipe.mask_rate, vocabulary, settings.seed, device.place
+        )
+        curve = ["epoch,training_loss,validation_loss,perplexity"]
+
+        def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> None:
+            loss, _ = validation_loss(model, valid_stream, recipe.block, EVALUATION_RATE, vocabulary, device)
+            curve.append(f"{epoch},{'' if training_loss is None else training_loss},{loss},{math.exp(loss)}")
+            meter.say(f"pretrain  epoch {epoch}  validation loss {loss:.4f}  perplexity {math.exp(loss):.2f}")
+
+        run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, recipe.epochs)
+        speed = train(run, after_epoch)
+        if device.is_main:
+            save(model, curve)
+            write_speed(SPEED, speed, device, sum(weight.numel() for weight in model.parameters()))
+        device.accelerator.wait_for_everyone()
+
+
+def read_settings() -> Settings:
+    """The settings, checked one by one and against each other."""
+    params = read_params()
+    model, recipe = profile_key(params, "model"), profile_key(params, "pretrain")
+    lr = check_value(params, "lr", float)
+    settings = Settings(
+        lr=lr,
+        seed=check_value(params, "seed", int),
+        family=check_value(params, "family", str),
+        model=build(ModelSettings, params, model),
+        pretrain=build(PretrainSettings, params, recipe),
+        keys=("lr", "seed", "family", model, recipe),
+    )
+    check_pretraining(lr, settings.model, settings.pretrain, model, recipe)
+    return settings
+
+
+def save(model, curve: list[str]) -> None:
+    """Write the weights with their tokenizer, and the curve."""
+    with written_folder(MODEL) as folder:
+        model.save_pretrained(folder)
+        copy_tokenizer(TOKENIZER, folder)
+    write_text(CURVE, "\n".join(curve) + "\n")
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)

@@ -1,0 +1,97 @@
+"""The report: metrics, curves, runs and predictions → reports/report.html, reports/report.md, reports/figures.
+
+The HTML stands alone: it can be mailed or put on a server as one file.
+
+    accelerate launch --config_file launch/one.yaml -m stages.report
+"""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from stages.corpus.glue import read_sentences
+from stages.corpus.source import questions_path, sentences_path, source_folder
+from stages.corpus.squad import read_questions
+from stages.harness.errors import exit_cleanly
+from stages.harness.guard import guarded
+from stages.harness.records import read_json, write_text, written_folder
+from stages.harness.settings import build, check_value, profile_key, read_params, section
+from stages.metrics.decisions import answers_of, decided_class
+from stages.nets.parameters import parameters_by_module
+from stages.pages.content import Figure, Section
+from stages.pages.data_page import data_section
+from stages.pages.html import as_html
+from stages.pages.markdown import as_markdown
+from stages.pages.perplexity_page import perplexity_section
+from stages.pages.samples_page import samples_section
+from stages.pages.scores_page import scores_section
+from stages.pages.settings import ReportSettings
+from stages.pages.settings_page import model_section, settings_section
+from stages.tasks.predictions import best_epoch, read_epochs
+
+REPORTS, PREDICTIONS, MODEL = Path("reports"), Path("predictions"), Path("models/pretrained")
+TITLE = "Retrace report"
+
+
+def main() -> None:
+    params = read_params()
+    settings = build(ReportSettings, params, "report")
+    source = source_folder(check_value(params, "data", str))
+    inputs = [source, PREDICTIONS, MODEL, REPORTS / "metrics.json", REPORTS / "perplexity.json"]
+    keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "squad"]
+    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], keys):
+        sections = [
+            *score_sections(),
+            perplexity_section(read_json(REPORTS / "perplexity.json"), read_curve("pretrain")),
+            samples(params, source, settings.samples),
+            data_section(read_json(source / "card.json")),
+            model_section(parameters_by_module(MODEL), read_runs()),
+            settings_section(params, section(params, profile_key(params, "").removesuffix("."))),
+        ]
+        figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]
+        with written_folder(REPORTS / "figures") as folder:
+            for figure in figures:
+                write_text(folder / f"{figure.name}.svg", figure.svg)
+        write_text(REPORTS / "report.md", as_markdown(TITLE, sections, "figures"))
+        write_text(REPORTS / "report.html", as_html(TITLE, sections))
+    print(f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}")
+
+
+def score_sections() -> list[Section]:
+    """The scores of both tasks."""
+    metrics = read_json(REPORTS / "metrics.json")
+    sentiment, reading = "Sentiment (SST-2)", "Questions (SQuAD)"
+    return [
+        scores_section(sentiment, metrics["sst2"], read_curve("sst2"), "accuracy", "Fractions, from 0 to 1."),
+        scores_section(reading, metrics["squad"], read_curve("squad"), "f1", "Percentages, from 0 to 100; totals are counts."),
+    ]
+
+
+def samples(params: dict[str, Any], source: Path, count: int) -> Section:
+    """What each method said at its best epoch, from the first seed."""
+    seed = str(check_value(params, "finetune.seeds", list[int])[0])
+    classes, answers = {}, {}
+    for method in check_value(params, "finetune.methods", list[str]):
+        rows = {task: best_epoch(read_epochs(PREDICTIONS / task / method / seed)).rows for task in ("sst2", "squad")}
+        classes[method] = [decided_class(row) for row in rows["sst2"]]
+        answers[method] = answers_of(rows["squad"])
+    sentences, questions = read_sentences(sentences_path(source, "dev")), read_questions(questions_path(source, "dev"))
+    return samples_section(sentences, classes, questions, answers, count)
+
+
+def read_curve(name: str) -> list[dict[str, str]]:
+    """The rows of a learning curve, as text."""
+    path = REPORTS / "curves" / f"{name}.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def read_runs() -> dict[str, dict[str, Any]]:
+    """Time and memory of each training run, by name; pretraining first."""
+    folder = REPORTS / "runs"
+    paths = sorted(folder.rglob("*.json"), key=lambda path: (len(path.parts), path))
+    return {" ".join(path.relative_to(folder).with_suffix("").parts): read_json(path) for path in paths}
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)

@@ -1,0 +1,51 @@
+"""Your own files: the folders that params.yaml names → data/files, checked, under the names that stages read.
+
+Running text as WikiText's `wiki.{train,valid,test}.tokens` or plain `{train,valid,test}.txt`, sentences
+as GLUE's `train.tsv` and `dev.tsv`, questions as SQuAD json, version 1.1 or 2.0. What was found is in
+data/files/card.json.
+
+    python -m stages.sources.files
+"""
+
+import shutil
+from pathlib import Path
+
+from stages.corpus.card import make_card
+from stages.corpus.files import FilesSettings, chosen_files
+from stages.corpus.source import source_folder
+from stages.harness.errors import InputError, exit_cleanly
+from stages.harness.guard import guarded
+from stages.harness.records import write_json, written_folder
+from stages.harness.settings import build, read_params
+
+
+def main() -> None:
+    settings = build(FilesSettings, read_params(), "files")
+    folders = [Path(settings.text), Path(settings.sst2), Path(settings.squad)]
+    for name, folder in zip(("text", "sst2", "squad"), folders, strict=True):
+        if not folder.is_dir():
+            raise InputError(f"params.yaml: files.{name}: {str(folder)!r} is not a folder")
+    with guarded("files", folders, ["files"]), written_folder(source_folder("files")) as folder:
+        for source, target in chosen_files(settings, folder):
+            if not source.is_file():
+                raise InputError(f"{source}: no such file")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        card = checked(settings, folder)
+        write_json(folder / "card.json", card)
+        print(*card["findings"], sep="\n")
+
+
+def checked(settings: FilesSettings, folder: Path) -> dict:
+    """The card of the copies; what is wrong is said of the user's own file."""
+    try:
+        return make_card(folder)
+    except InputError as error:
+        message = str(error)
+        for source, target in chosen_files(settings, folder):
+            message = message.replace(str(target), str(source))
+        raise InputError(message) from None
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)

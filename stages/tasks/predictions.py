@@ -1,0 +1,44 @@
+"""What a fine-tuning stage wrote down, epoch by epoch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from stages.harness.errors import InputError
+from stages.harness.records import read_json
+
+FILE = "predictions.parquet"
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The losses and predictions after an epoch; epoch 0 is before any training and has no training loss."""
+
+    number: int
+    training_loss: float | None
+    validation_loss: float
+    rows: list[dict[str, Any]]
+
+
+def read_epochs(folder: Path) -> list[Epoch]:
+    """All epochs of a cell of the matrix, in order.
+
+    Raises InputError where the cell was not run.
+    """
+    if not (folder / FILE).is_file():
+        raise InputError(f"{folder / FILE}: no such file; run the fine-tuning stage first")
+    rows = pq.read_table(folder / FILE).to_pylist()
+    by_epoch: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_epoch.setdefault(row.pop("epoch"), []).append(row)
+    return [
+        Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], by_epoch[loss["epoch"]])
+        for loss in read_json(folder / "losses.json")
+    ]
+
+
+def best_epoch(epochs: list[Epoch]) -> Epoch:
+    """The trained epoch with the lowest validation loss, the first of equals."""
+    return min(epochs[1:], key=lambda epoch: epoch.validation_loss)

@@ -1,0 +1,72 @@
+"""One cell of the fine-tuning matrix: a task by a method from a seed."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from stages.corpus.tokenizer import copy_tokenizer
+from stages.harness.device import open_device
+from stages.harness.errors import InputError
+from stages.harness.guard import guarded
+from stages.harness.plugins import load_plugin
+from stages.nets.heads import read_config
+from stages.tasks.task import Task
+from stages.training.fine_tuning import fine_tune
+from stages.training.settings import FineTuneSettings
+from stages.training.speed import write_speed
+
+PRETRAINED, WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models/pretrained", "models", "predictions", "reports/runs"))
+METHODS = "stages.tuning"
+
+Example = TypeVar("Example")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task, a tuning method and a seed."""
+
+    task: str
+    method: str
+    seed: int
+
+    @property
+    def path(self) -> Path:
+        """Where the cell's files lie, under each of the output folders."""
+        return Path(self.task) / self.method / str(self.seed)
+
+
+def read_cell(task: str) -> Cell:
+    """The cell that the command line names."""
+    parser = argparse.ArgumentParser(description=f"Fine-tune the pretrained model on {task}.")
+    parser.add_argument("--method", required=True, help="a file of stages/tuning: how the model is tuned")
+    parser.add_argument("--seed", required=True, type=int, help="draws the head, the order and the dropout")
+    return Cell(task, **vars(parser.parse_args()))
+
+
+def run_cell(
+    cell: Cell, task: Task[Example], settings: FineTuneSettings, inputs: Sequence[Path], keys: Sequence[str]
+) -> None:
+    """Fine-tune and write weights, predictions, losses and speed.
+
+    Raises InputError where the method is unknown or examples are longer than the model reads.
+    """
+    method = load_plugin(METHODS, cell.method, "finetune.methods")
+    longest = read_config(PRETRAINED).max_position_embeddings
+    if settings.max_length > longest:
+        raise InputError(
+            f"params.yaml: {cell.task}.max_length: {settings.max_length} is not allowed; "
+            f"expected at most the pretrained model's {longest}"
+        )
+    device = open_device(cell.seed)
+    name = "-".join([*cell.path.parts, str(device.rank)])
+    with guarded(name, [PRETRAINED, *inputs], keys):
+        model = task.wrap(method.start(task.head, PRETRAINED, cell.seed, device.attention)).to(device.place)
+        title = " ".join(cell.path.parts)
+        weights = WEIGHTS / cell.path
+        speed = fine_tune(task, model, settings, cell.seed, device, title, weights, PREDICTIONS / cell.path)
+        if device.is_main:
+            copy_tokenizer(PRETRAINED, weights)
+            write_speed(RUNS / cell.path.with_suffix(".json"), speed, device, sum(w.numel() for w in model.parameters()))
+        device.accelerator.wait_for_everyone()

@@ -1,0 +1,81 @@
+"""Pseudo-perplexity (Salazar et al. 2020): each token of a passage masked in turn, the others in sight."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stages.corpus.tokenizer import UNK, without_marks
+from stages.harness.device import Device
+from stages.metrics.perplexity import Text
+from stages.nets.vocabulary import Vocabulary
+from stages.training.masking import IGNORED
+from stages.training.randomness import seeded
+
+ROWS = 64  # masked copies of a passage in one batch
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Token ids with [CLS] and [SEP], and the words and bytes they stand for."""
+
+    ids: list[int]
+    words: int
+    bytes: int
+
+
+def sample_passages(
+    documents: Iterator[str], tokenizer: Tokenizer, count: int, length: int, seed: int
+) -> list[Passage]:
+    """Draw `count` paragraphs, or all there are, cut at a whole word to at most `length` tokens.
+
+    Paragraphs with left-out words are passed over where others are to be had: guessing the mark of a
+    left-out word says little about language.
+    """
+    paragraphs = list(chain.from_iterable(without_marks(document).splitlines() for document in documents))
+    paragraphs = [p for p in paragraphs if not p.startswith("=") and p.strip()]
+    whole = [p for p in paragraphs if UNK not in p] or paragraphs
+    order = torch.randperm(len(whole), generator=seeded(seed, "passages")).tolist()
+    return [_cut(whole[index], tokenizer, length) for index in sorted(order[:count])]
+
+
+def _cut(paragraph: str, tokenizer: Tokenizer, length: int) -> Passage:
+    words = paragraph.split()
+    encoding = tokenizer.encode(" ".join(words))
+    while len(encoding.ids) > length and len(words) > 1:
+        # Tokens a word vary little, so this lands close and the loop turns once or twice.
+        words = words[: max(1, min(len(words) - 1, len(words) * length // len(encoding.ids)))]
+        encoding = tokenizer.encode(" ".join(words))
+    return Passage(encoding.ids[:length], len(words), len(" ".join(words).encode()))
+
+
+@torch.no_grad()
+def pseudo_loss(
+    model: nn.Module, passages: list[Passage], vocabulary: Vocabulary, device: Device
+) -> tuple[float, Text]:
+    """The mean loss of a token in nats, and the size of the passages."""
+    totals = torch.zeros(2, dtype=torch.float64, device=device.place)
+    for passage in passages[device.rank :: device.processes]:
+        for ids, labels in _masked_rows(torch.tensor(passage.ids, device=device.place), vocabulary):
+            with device.autocast():
+                logits = model(input_ids=ids).logits
+            at = labels != IGNORED
+            loss = functional.cross_entropy(logits[at].float(), labels[at], reduction="sum")
+            totals += torch.tensor([loss.item(), int(at.sum())], dtype=torch.float64, device=device.place)
+    summed, tokens = device.accelerator.reduce(totals, "sum").tolist()
+    size = Text(int(tokens), sum(p.words for p in passages), sum(p.bytes for p in passages))
+    return summed / tokens, size
+
+
+def _masked_rows(ids: Tensor, vocabulary: Vocabulary) -> Iterator[tuple[Tensor, Tensor]]:
+    """Copies of a passage (T,), each with another token masked: ids and labels (≤ ROWS, T)."""
+    special = torch.isin(ids, torch.tensor(vocabulary.special, device=ids.device))
+    for places in torch.nonzero(~special)[:, 0].split(ROWS):
+        at = torch.nn.functional.one_hot(places, len(ids)).bool()
+        yield ids.expand(len(places), -1).masked_fill(at, vocabulary.mask), ids.where(at, IGNORED)
+
+

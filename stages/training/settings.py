@@ -1,0 +1,80 @@
+"""How a model is optimised, the same knobs for pretraining and fine-tuning."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from stages.harness.errors import InputError
+from stages.harness.settings import require
+from stages.nets.settings import ModelSettings
+
+
+@dataclass(frozen=True)
+class OptimiserSettings:
+    """The optimiser and its schedule; the peak learning rate comes with it."""
+
+    kind: Literal["muon", "adamw"] = "muon"  # muon: on the hidden matrices, AdamW on the rest
+    muon_ratio: float = 20.0  # Muon's learning rate over AdamW's
+    beta1: float = 0.9
+    beta2: float = 0.98
+    weight_decay: float = 0.01
+    warmup: float = 0.05  # share of the steps in which the rate rises from 0
+    flat: float = 0.5  # share of the steps after which it falls, linearly, to 0
+    clip: float = 1.0  # largest norm of the gradient
+
+    def __post_init__(self) -> None:
+        require(self.muon_ratio > 0, "muon_ratio", self.muon_ratio, "expected a number above 0")
+        for field in ("beta1", "beta2"):
+            require(0 <= getattr(self, field) < 1, field, getattr(self, field), "expected 0 up to 1")
+        require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "expected 0 or more")
+        require(0 <= self.warmup <= 1, "warmup", self.warmup, "expected 0 to 1")
+        require(self.warmup <= self.flat <= 1, "flat", self.flat, f"expected warmup ({self.warmup}) to 1")
+        require(self.clip > 0, "clip", self.clip, "expected a number above 0")
+
+
+@dataclass(frozen=True)
+class PretrainSettings:
+    """Masked language modelling on blocks of the running text."""
+
+    epochs: int
+    batch_size: int  # blocks a step, over all processes
+    block: int  # tokens a block
+    mask_rate: float = 0.3  # share of a block's tokens that is masked, exactly
+    lr_limit: float | None = None  # the largest lr that this model bears
+    optimiser: OptimiserSettings = OptimiserSettings()
+
+    def __post_init__(self) -> None:
+        for field in ("epochs", "batch_size", "block"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
+        require(0 < self.mask_rate < 1, "mask_rate", self.mask_rate, "expected a number between 0 and 1")
+
+
+@dataclass(frozen=True)
+class FineTuneSettings:
+    """Fine-tuning on labelled examples, in batches of similar length."""
+
+    lr: float  # peak
+    epochs: int
+    batch_size: int  # examples a step, over all processes
+    max_length: int  # tokens an example
+    examples: int | None = None  # train on so many examples, drawn from the seed; all where absent
+    optimiser: OptimiserSettings = OptimiserSettings()
+
+    def __post_init__(self) -> None:
+        require(self.lr > 0, "lr", self.lr, "expected a number above 0")
+        for field in ("epochs", "batch_size", "max_length"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
+        require(self.examples is None or self.examples > 0, "examples", self.examples, "expected a whole number above 0")
+
+
+def check_pretraining(
+    lr: float, model: ModelSettings, recipe: PretrainSettings, model_key: str, recipe_key: str
+) -> None:
+    """Raise an InputError that names both keys where settings do not go together."""
+    limit = recipe.lr_limit
+    if lr <= 0 or (limit is not None and lr > limit):
+        raise InputError(f"params.yaml: lr: {lr} is not allowed; expected above 0 and at most {recipe_key}.lr_limit ({limit})")
+    if recipe.block > model.max_length:
+        raise InputError(
+            f"params.yaml: {recipe_key}.block: {recipe.block} is not allowed; "
+            f"expected at most {model_key}.max_length ({model.max_length})"
+        )

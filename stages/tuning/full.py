@@ -1,0 +1,12 @@
+"""Full fine-tuning: every weight is trained, starting from the pretrained ones."""
+
+from pathlib import Path
+
+from transformers import PreTrainedModel
+
+from stages.nets.heads import Head, read_model
+
+
+def start(head: Head, pretrained: Path, seed: int, attention: str) -> PreTrainedModel:
+    """The pretrained body under a new head drawn from `seed`."""
+    return read_model(head, pretrained, seed, attention)

@@ -1,0 +1,12 @@
+"""No pretraining: every weight is trained, starting from random ones. What `full` is compared with."""
+
+from pathlib import Path
+
+from transformers import PreTrainedModel
+
+from stages.nets.heads import Head, make_model, read_config
+
+
+def start(head: Head, pretrained: Path, seed: int, attention: str) -> PreTrainedModel:
+    """A model of the pretrained one's architecture with weights drawn from `seed`."""
+    return make_model(head, read_config(pretrained), seed, attention)
