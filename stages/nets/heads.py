@@ -16,6 +16,7 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
+from transformers.utils import logging
 
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
@@ -24,6 +25,11 @@ from stages.nets.vocabulary import Vocabulary
 
 Head = Literal["language_model", "classifier", "spans"]
 FAMILIES = "stages.nets.families"
+
+# transformers reports new head weights as a warning and draws bars of its own; what matters of that
+# is checked below.
+logging.set_verbosity_error()
+logging.disable_progress_bar()
 
 _CLASSES = {
     "language_model": AutoModelForMaskedLM,

@@ -31,9 +31,9 @@ class SampleSettings:
     """How large the embedded corpus is."""
 
     seed: int = 1
-    articles: int = 6500  # of the training encyclopedia
+    articles: int = 5600  # of the training encyclopedia
     reviews: int = 5000  # labelled, for training
-    questioned: int = 900  # training articles that are asked about, four questions each
+    questioned: int = 800  # training articles that are asked about, four questions each
     held_out_reviews: int = 800
 
     def __post_init__(self) -> None:
