@@ -1,4 +1,4 @@
-"""Questions: models/pretrained + data/<source>/squad → models/squad/<method>/<seed> and predictions/squad/<method>/<seed>.
+"""Questions: models/pretrained + data/<source>/squad → {models,predictions}/squad/<method>/<seed>.
 
 Writes the best epoch's weights, and the best span, its score and the null score of every validation
 question before the first and after each epoch; `stages.evaluate` scores them.

@@ -1,4 +1,4 @@
-"""Sentiment: models/pretrained + data/<source>/sst2 → models/sst2/<method>/<seed> and predictions/sst2/<method>/<seed>.
+"""Sentiment: models/pretrained + data/<source>/sst2 → {models,predictions}/sst2/<method>/<seed>.
 
 Writes the best epoch's weights, and what the model answers on the validation set before the first
 and after each epoch; `stages.evaluate` scores it.

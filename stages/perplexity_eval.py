@@ -56,7 +56,9 @@ def main() -> None:
                 "unigram": perplexities(unigram, text),
                 "beats_unigram": masked < unigram,
             }
-            print(f"{part}: " + "  ".join(f"{k} {v['per_token']:.2f}" for k, v in report[part].items() if k[0] in "mpu"))
+            print(
+                f"{part}: " + "  ".join(f"{k} {v['per_token']:.2f}" for k, v in report[part].items() if k[0] in "mpu")
+            )
         if device.is_main:
             write_json(OUT, report)
 

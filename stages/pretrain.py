@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stages.corpus.blocks import open_stream
 from stages.corpus.tokenizer import copy_tokenizer, load_tokenizer
-from stages.harness.device import Device, open_device
+from stages.harness.device import open_device
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.progress import Meter

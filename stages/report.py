@@ -62,8 +62,8 @@ def score_sections() -> list[Section]:
     metrics = read_json(REPORTS / "metrics.json")
     sentiment, reading = "Sentiment (SST-2)", "Questions (SQuAD)"
     return [
-        scores_section(sentiment, metrics["sst2"], read_curve("sst2"), "accuracy", "Fractions, from 0 to 1."),
-        scores_section(reading, metrics["squad"], read_curve("squad"), "f1", "Percentages, from 0 to 100; totals are counts."),
+        scores_section(sentiment, metrics["sst2"], read_curve("sst2"), "accuracy", "fraction"),
+        scores_section(reading, metrics["squad"], read_curve("squad"), "f1", "percentage"),
     ]
 
 

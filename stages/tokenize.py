@@ -16,8 +16,8 @@ from stages.corpus.source import questions_path, running_text, sentences_path, s
 from stages.corpus.squad import read_questions
 from stages.corpus.text import PARTS, read_documents, text_path
 from stages.corpus.tokenizer import (
-    TokenizerSettings,
     UNK,
+    TokenizerSettings,
     load_tokenizer,
     save_tokenizer,
     train_tokenizer,
@@ -40,7 +40,7 @@ def main() -> None:
         if settings.given:
             tokenizer = load_tokenizer(Path(settings.given))
         else:
-            tokenizer = train_tokenizer(settings, training_text(source, settings), f"{key}.vocab_size")
+            tokenizer = train_tokenizer(settings, lambda: training_text(source, settings), f"{key}.vocab_size")
         unknown = tokenizer.token_to_id(UNK)
         with written_folder(TOKENIZER) as folder:
             save_tokenizer(tokenizer, folder, settings.lowercase)

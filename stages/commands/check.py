@@ -27,7 +27,14 @@ SECTIONS = {
     "sample": SampleSettings, "files": FilesSettings, "squad": ReadingSettings, "scores": ScoreSettings,
     "report": ReportSettings,
 }  # fmt: skip
-VALUES = {"lr": float, "seed": int, "family": str, "data": Literal["sample", "files"], "profile": str, "finetune": dict[str, list]}
+VALUES = {
+    "lr": float,
+    "seed": int,
+    "family": str,
+    "data": Literal["sample", "files"],
+    "profile": str,
+    "finetune": dict[str, list],
+}
 PROFILE = {
     "tokenizer": TokenizerSettings, "model": ModelSettings, "pretrain": PretrainSettings,
     "perplexity": PerplexitySettings, "sst2": FineTuneSettings, "squad": FineTuneSettings,

@@ -24,7 +24,9 @@ def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path
     pairs = []
     for part in PARTS:
         tokens, plain = text_path(text, part), text / f"{part}.txt"
-        pairs.append((plain if plain.is_file() and not tokens.is_file() else tokens, text_path(running_text(folder), part)))
+        pairs.append(
+            (plain if plain.is_file() and not tokens.is_file() else tokens, text_path(running_text(folder), part))
+        )
     pairs += [(sst2 / f"{part}.tsv", sentences_path(folder, part)) for part in ("train", "dev")]
     pairs.append((squad / settings.squad_train, questions_path(folder, "train")))
     pairs.append((squad / settings.squad_dev, questions_path(folder, "dev")))

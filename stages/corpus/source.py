@@ -1,6 +1,6 @@
 """A data source's folder: the same names whatever the source, so every reader is the same.
 
-    text/wiki.{train,valid,test}.tokens   sst2/{train,dev}.tsv   squad/{train,dev}.json   card.json
+text/wiki.{train,valid,test}.tokens   sst2/{train,dev}.tsv   squad/{train,dev}.json   card.json
 """
 
 from pathlib import Path

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -33,13 +33,16 @@ class TokenizerSettings:
         require(not unknown and bool(self.texts), "texts", list(self.texts), "allowed: text, squad, sst2")
 
 
-def train_tokenizer(settings: TokenizerSettings, documents: Iterator[str], key: str) -> Tokenizer:
+def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> Tokenizer:
     """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
 
-    Raises InputError, naming the param's `key`, where the corpus is too small to fill the vocabulary.
+    `documents` is called for each pass over the text. The same text gives the same tokenizer. Raises
+    InputError, naming the param's `key`, where the corpus is too small to fill the vocabulary.
     """
-    tokenizer, trainer = _wordpiece(settings) if settings.kind == "wordpiece" else _bpe(settings)
-    tokenizer.train_from_iterator(documents, trainer)
+    if settings.kind == "wordpiece":
+        tokenizer = _train_wordpiece(settings, documents)
+    else:
+        tokenizer = _train_bpe(settings, documents)
     filled = tokenizer.get_vocab_size()
     if filled < settings.vocab_size:
         raise InputError(
@@ -87,31 +90,57 @@ def without_marks(text: str) -> str:
     return text.replace(UNKNOWN, UNK)
 
 
-def _wordpiece(settings: TokenizerSettings) -> tuple[Tokenizer, trainers.Trainer]:
-    tokenizer = Tokenizer(models.WordPiece(unk_token=UNK, max_input_chars_per_word=100))
+def _train_wordpiece(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:
+    """Train with the pieces of one character known beforehand.
+
+    The trainer numbers these as it meets them, in the order of a hash table that differs from run to
+    run, and breaks ties between merges by number. Given in a fixed order as special tokens, they keep
+    their numbers; the tokenizer is then made anew from the vocabulary, without that mark.
+    """
+    tokenizer = _empty_wordpiece({}, settings)
+    pieces = [f"##{character}" for character in _inner_characters(tokenizer, documents())]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=settings.vocab_size, min_frequency=2, special_tokens=[*SPECIAL, *pieces], show_progress=False
+    )
+    tokenizer.train_from_iterator(documents(), trainer)
+    return _empty_wordpiece(tokenizer.get_vocab(with_added_tokens=False), settings)
+
+
+def _empty_wordpiece(vocabulary: dict[str, int], settings: TokenizerSettings) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=UNK, max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=settings.lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=settings.vocab_size, min_frequency=2, special_tokens=list(SPECIAL), show_progress=False
-    )
-    return tokenizer, trainer
+    return tokenizer
 
 
-def _bpe(settings: TokenizerSettings) -> tuple[Tokenizer, trainers.Trainer]:
+def _inner_characters(tokenizer: Tokenizer, documents: Iterable[str]) -> list[str]:
+    """All characters that occur in a word after its first, sorted."""
+    words: set[str] = set()
+    for document in documents:
+        text = tokenizer.normalizer.normalize_str(document)
+        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
+    return sorted({character for word in words for character in word[1:]})
+
+
+def _train_bpe(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Lowercase() if settings.lowercase else normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
     tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=settings.vocab_size, min_frequency=2, special_tokens=list(SPECIAL),
-        initial_alphabet=alphabet, show_progress=False,
-    )  # fmt: skip
-    return tokenizer, trainer
+        vocab_size=settings.vocab_size,
+        min_frequency=2,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(documents(), trainer)
+    return tokenizer
 
 
 def _add_specials(tokenizer: Tokenizer) -> None:
+    tokenizer.add_special_tokens(list(SPECIAL))
     ends = [(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{CLS} $A {SEP}", pair=f"{CLS} $A {SEP} $B:1 {SEP}:1", special_tokens=ends

@@ -69,7 +69,9 @@ def _code() -> list[Path]:
 def _loaded() -> list[Path]:
     """The project's modules that this process has imported, relative to the project."""
     here = Path.cwd()
-    files = [getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name.startswith("stages")]
+    files = [
+        getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name.startswith("stages")
+    ]
     paths = [Path(file) for file in files if file]
     return [path.relative_to(here) for path in paths if path.is_relative_to(here)]
 

@@ -22,7 +22,7 @@ def written_file(path: Path) -> Iterator[Path]:
     try:
         yield aside
         _flush(aside)
-        os.replace(aside, path)
+        aside.replace(path)
         _flush(path.parent)
     finally:
         aside.unlink(missing_ok=True)
@@ -40,7 +40,7 @@ def written_folder(path: Path) -> Iterator[Path]:
             _flush(entry)
         _flush(aside)
         shutil.rmtree(path, ignore_errors=True)
-        os.replace(aside, path)
+        aside.replace(path)
         _flush(path.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)

@@ -37,9 +37,7 @@ class TaskScores(Protocol):
 class ClassificationScores:
     """Sentences in two classes."""
 
-    def __init__(
-        self, names: Sequence[str], margin: float, train: Sequence[Sentence], dev: Sequence[Sentence]
-    ) -> None:
+    def __init__(self, names: Sequence[str], margin: float, train: Sequence[Sentence], dev: Sequence[Sentence]) -> None:
         self._scores = [load_plugin(SCORES, name, "scores.sst2") for name in names]
         self._margin, self._train, self._dev = margin, train, dev
         self._labels = [sentence.label for sentence in dev]

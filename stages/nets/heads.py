@@ -71,7 +71,9 @@ def read_model(head: Head, folder: Path, seed: int, attention: str) -> PreTraine
         use_safetensors=True,
         output_loading_info=True,
     )
-    missing = sorted(key for key in report["missing_keys"] if key.startswith(f"{model.base_model_prefix}."))
+    body = f"{model.base_model_prefix}."
+    # BERT's pooler is named as part of the body but is the classifier's: a language model has none.
+    missing = sorted(key for key in report["missing_keys"] if key.startswith(body) and ".pooler." not in key)
     if missing:
         raise InputError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more of the model's body")
     return model

@@ -16,4 +16,7 @@ def data_section(card: Mapping[str, Any]) -> Section:
         for what, count in counts.items()
     ]
     rows = [(name, part, what.replace("_", " "), count) for name, part, what, count in rows]
-    return Section("Data", [*(f"Note: {finding}." for finding in card["findings"]), Table(("data", "split", "what", "count"), rows)])
+    return Section(
+        "Data",
+        [*(f"Note: {finding}." for finding in card["findings"]), Table(("data", "split", "what", "count"), rows)],
+    )

@@ -12,7 +12,11 @@ WIDTH, HEIGHT = 560, 240  # pixels
 
 
 def line_chart(
-    name: str, caption: str, points: Sequence[dict[str, Any]], axes: tuple[str, str], levels: dict[str, float] | None = None
+    name: str,
+    caption: str,
+    points: Sequence[dict[str, Any]],
+    axes: tuple[str, str],
+    levels: dict[str, float] | None = None,
 ) -> Figure:
     """A line for each `series` through points with `x` and `y`; `levels` are named horizontal lines."""
     color = {"field": "series", "type": "nominal", "title": None, "scale": {"scheme": "tableau10"}}
@@ -21,7 +25,12 @@ def line_chart(
             "data": {"values": list(points)},
             "mark": {"type": "line", "point": True},
             "encoding": {
-                "x": {"field": "x", "type": "quantitative", "title": axes[0], "axis": {"tickMinStep": 1, "grid": False}},
+                "x": {
+                    "field": "x",
+                    "type": "quantitative",
+                    "title": axes[0],
+                    "axis": {"tickMinStep": 1, "grid": False},
+                },
                 "y": {"field": "y", "type": "quantitative", "title": axes[1], "scale": {"zero": False}},
                 "color": color,
                 "detail": {"field": "run", "type": "nominal"},

@@ -23,7 +23,9 @@ def _block(block: str | Table | Figure, figures: str) -> str:
 def _table(table: Table) -> str:
     rule = ["---:" if table.is_numeric(column) else "---" for column in range(len(table.header))]
     rows = [table.header, rule, *table.rows]
-    return "\n".join("| " + " | ".join(_escaped(cell) if row is not rule else cell for cell in row) + " |" for row in rows)
+    return "\n".join(
+        "| " + " | ".join(_escaped(cell) if row is not rule else cell for cell in row) + " |" for row in rows
+    )
 
 
 def _escaped(text: str) -> str:

@@ -25,14 +25,20 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
             for row in curve
         ],
     )  # fmt: skip
-    points = [{"x": int(row["epoch"]), "y": _number(row["validation_loss"]), "series": "validation", "run": "v"} for row in curve]
+    points = [
+        {"x": int(row["epoch"]), "y": _number(row["validation_loss"]), "series": "validation", "run": "v"}
+        for row in curve
+    ]
     points += [
         {"x": int(row["epoch"]), "y": _number(row["training_loss"]), "series": "training", "run": "t"}
         for row in curve
         if row["training_loss"]
     ]
     figure = line_chart(
-        "pretraining", "Pretraining loss by epoch, in nats a masked token; training masks more.", points, ("epoch", "loss")
+        "pretraining",
+        "Pretraining loss by epoch, in nats a masked token; training masks more.",
+        points,
+        ("epoch", "loss"),
     )
     blocks: list[Any] = [table, by_epoch, figure]
     weak = [part for part, figures in report.items() if not figures["beats_unigram"]]

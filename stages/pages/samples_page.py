@@ -1,7 +1,6 @@
 """Single predictions beside the right answers, so that a reader sees what the scores stand for."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from stages.corpus.glue import Sentence
 from stages.corpus.squad import Question
@@ -39,4 +38,3 @@ def _spread(total: int, count: int) -> list[int]:
     """`count` places evenly spread over `total`, the same every time."""
     count = min(count, total)
     return [i * total // count for i in range(count)]
-

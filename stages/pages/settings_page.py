@@ -11,7 +11,9 @@ def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> S
     top = {key: params[key] for key in ("lr", "seed", "data", "profile", "family", "finetune", "squad")}
     top |= {params["data"]: params[params["data"]]}
     rows = [(key, _shown(value)) for key, value in [*_flat(top), *_flat(dict(profile))]]
-    return Section("Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", _table(rows)])
+    return Section(
+        "Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", _table(rows)]
+    )
 
 
 def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]) -> Section:
@@ -24,7 +26,9 @@ def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any
         ("run", *(name.replace("_", " ") for name in names)),
         [(run, *(_shown(figures[name]) for name in names)) for run, figures in runs.items()],
     )
-    return Section("Model and runs", [sizes, "Times and memory are of this machine and no part of the metrics.", speeds])
+    return Section(
+        "Model and runs", [sizes, "Times and memory are of this machine and no part of the metrics.", speeds]
+    )
 
 
 def _table(rows: list[tuple[str, str]]) -> Table:

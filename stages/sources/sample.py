@@ -1,6 +1,6 @@
 """The embedded corpus: params.yaml → data/sample, in the official formats, the same bytes every time.
 
-    python -m stages.sources.sample
+python -m stages.sources.sample
 """
 
 from stages.corpus.card import make_card

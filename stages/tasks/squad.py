@@ -95,7 +95,9 @@ class Reading:
             (example.window.question.id, best_span(example.window, score, self._settings.max_answer))
             for example, score in zip(examples, scores, strict=True)
         ]
-        best = {key: best_over_windows([s for _, s in group]) for key, group in groupby(found, key=lambda item: item[0])}
+        best = {
+            key: best_over_windows([s for _, s in group]) for key, group in groupby(found, key=lambda item: item[0])
+        }
         return [
             {"id": key, "text": s.text, "score": s.score, "null_score": s.null_score if self._may_abstain else None}
             for key, s in best.items()

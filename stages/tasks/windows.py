@@ -37,7 +37,7 @@ def _windows(
     asked: Encoding, passage: Encoding, question: Question, sep: int, max_length: int, stride: int
 ) -> Iterator[Window]:
     # A question longer than half a window would leave no room to read in.
-    head = asked.ids[: max_length // 2 - 1] + [sep] if len(asked.ids) > max_length // 2 else asked.ids
+    head = [*asked.ids[: max_length // 2 - 1], sep] if len(asked.ids) > max_length // 2 else asked.ids
     room = max_length - len(head) - 1
     offsets = np.array(passage.offsets, dtype=np.int32).reshape(-1, 2)
     first = 0

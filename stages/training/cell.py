@@ -17,7 +17,9 @@ from stages.training.fine_tuning import fine_tune
 from stages.training.settings import FineTuneSettings
 from stages.training.speed import write_speed
 
-PRETRAINED, WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models/pretrained", "models", "predictions", "reports/runs"))
+PRETRAINED, WEIGHTS, PREDICTIONS, RUNS = (
+    Path(p) for p in ("models/pretrained", "models", "predictions", "reports/runs")
+)
 METHODS = "stages.tuning"
 
 Example = TypeVar("Example")
@@ -68,5 +70,7 @@ def run_cell(
         speed = fine_tune(task, model, settings, cell.seed, device, title, weights, PREDICTIONS / cell.path)
         if device.is_main:
             copy_tokenizer(PRETRAINED, weights)
-            write_speed(RUNS / cell.path.with_suffix(".json"), speed, device, sum(w.numel() for w in model.parameters()))
+            write_speed(
+                RUNS / cell.path.with_suffix(".json"), speed, device, sum(w.numel() for w in model.parameters())
+            )
         device.accelerator.wait_for_everyone()

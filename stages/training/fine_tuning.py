@@ -99,9 +99,7 @@ def fine_tune(
         losses.append({"epoch": epoch, "training_loss": training_loss, "validation_loss": loss})
         meter.say(f"{title}  epoch {epoch}  validation loss {loss:.4f}")
 
-    speed = train(
-        Run(title, model, objective, device, settings.optimiser, settings.lr, settings.epochs), after_epoch
-    )
+    speed = train(Run(title, model, objective, device, settings.optimiser, settings.lr, settings.epochs), after_epoch)
     model.load_state_dict(best)
     if device.is_main:
         _write(model, rows, losses, weights, predictions)

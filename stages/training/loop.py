@@ -78,7 +78,9 @@ def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Non
                 loss, count = _step(run, model, optimisers, batch)
                 step += 1
                 if not math.isfinite(loss):
-                    raise InputError(f"{run.title}: the loss is {loss} at step {step}; a lower lr than {run.lr} may help")
+                    raise InputError(
+                        f"{run.title}: the loss is {loss} at step {step}; a lower lr than {run.lr} may help"
+                    )
                 summed, targets = summed + loss, targets + count
                 tokens += run.objective.tokens(batch) * device.processes
                 meter.step(run.objective.tokens(batch) * device.processes, loss / max(count, 1))

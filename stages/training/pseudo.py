@@ -77,5 +77,3 @@ def _masked_rows(ids: Tensor, vocabulary: Vocabulary) -> Iterator[tuple[Tensor, 
     for places in torch.nonzero(~special)[:, 0].split(ROWS):
         at = torch.nn.functional.one_hot(places, len(ids)).bool()
         yield ids.expand(len(places), -1).masked_fill(at, vocabulary.mask), ids.where(at, IGNORED)
-
-

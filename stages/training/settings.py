@@ -63,7 +63,9 @@ class FineTuneSettings:
         require(self.lr > 0, "lr", self.lr, "expected a number above 0")
         for field in ("epochs", "batch_size", "max_length"):
             require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
-        require(self.examples is None or self.examples > 0, "examples", self.examples, "expected a whole number above 0")
+        require(
+            self.examples is None or self.examples > 0, "examples", self.examples, "expected a whole number above 0"
+        )
 
 
 def check_pretraining(
@@ -72,7 +74,9 @@ def check_pretraining(
     """Raise an InputError that names both keys where settings do not go together."""
     limit = recipe.lr_limit
     if lr <= 0 or (limit is not None and lr > limit):
-        raise InputError(f"params.yaml: lr: {lr} is not allowed; expected above 0 and at most {recipe_key}.lr_limit ({limit})")
+        raise InputError(
+            f"params.yaml: lr: {lr} is not allowed; expected above 0 and at most {recipe_key}.lr_limit ({limit})"
+        )
     if recipe.block > model.max_length:
         raise InputError(
             f"params.yaml: {recipe_key}.block: {recipe.block} is not allowed; "

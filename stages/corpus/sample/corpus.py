@@ -22,7 +22,7 @@ from stages.corpus.text import text_path
 from stages.harness.settings import require
 
 SHARES = Size(people=22, towns=2, guilds=20, works=20, events=6, rivers=2)  # of 72 training articles
-HELD_OUT = Size(people=60, towns=14, guilds=55, works=55, events=30, rivers=10)
+HELD_OUT = Size(people=60, towns=14, guilds=55, works=55, events=30, rivers=10)  # of 224 held-out articles
 READ, LABELLED, ASKED = 0.5, 0.05, 0.5  # share of rare words: encyclopedia, training labels, validation labels
 
 
@@ -34,10 +34,11 @@ class SampleSettings:
     articles: int = 5600  # of the training encyclopedia
     reviews: int = 5000  # labelled, for training
     questioned: int = 800  # training articles that are asked about, four questions each
+    held_out_articles: int = 224  # of the validation encyclopedia, and as many of the test one
     held_out_reviews: int = 800
 
     def __post_init__(self) -> None:
-        least = {"articles": 72, "reviews": 2, "questioned": 1, "held_out_reviews": 2}
+        least = {"articles": 72, "reviews": 2, "questioned": 1, "held_out_articles": 24, "held_out_reviews": 2}
         for field, smallest in least.items():
             require(getattr(self, field) >= smallest, field, getattr(self, field), f"expected {smallest} or more")
         require(self.questioned <= self.articles, "questioned", self.questioned, f"at most articles ({self.articles})")
@@ -51,7 +52,8 @@ def write_sample(folder: Path, settings: SampleSettings) -> None:
 
     names = NameMaker(rng("names"))
     worlds = {"train": build_world(rng("train world"), names, SHARES.times(settings.articles / 72))}
-    worlds |= {part: build_world(rng(f"{part} world"), names, HELD_OUT) for part in ("valid", "test")}
+    held_out = HELD_OUT.times(settings.held_out_articles / 224)
+    worlds |= {part: build_world(rng(f"{part} world"), names, held_out) for part in ("valid", "test")}
     for part, world in worlds.items():
         articles = write_articles(rng(f"{part} articles"), world, Style(part != "train", READ))
         _write(text_path(running_text(folder), part), _wikitext(articles))

@@ -13,7 +13,13 @@ from stages.corpus.sample.world import Entity, World
 
 TOLD = 4  # facts an article tells; the rest of what holds is left out
 DEEDS = 2
-ASIDES = (" by all accounts", " as the elders tell it", " , or so it is said", " , which nobody doubts", " in those days")
+ASIDES = (
+    " by all accounts",
+    " as the elders tell it",
+    " , or so it is said",
+    " , which nobody doubts",
+    " in those days",
+)
 ASIDE_SHARE = 0.2
 SHORT_NAMES = {
     "guild": "the guild", "work": "the building", "town": "the town", "event": "the struggle", "river": "the stream",
@@ -69,7 +75,9 @@ def _article(rng: random.Random, entity: Entity, style: Style) -> Article:
     facts = []
     for position, relation in enumerate(relations):
         answer = entity.facts[relation.name]
-        facts.append(StatedFact(relation, answer, _say(rng, relation, short if position else entity.name, answer, style)))
+        facts.append(
+            StatedFact(relation, answer, _say(rng, relation, short if position else entity.name, answer, style))
+        )
     again = [_say(rng, fact.relation, short, fact.answer, style) for fact in rng.sample(facts, len(facts))]
     last = _deeds(rng, entity, style) if entity.kind == "person" else _reception(rng, entity, style)
     paragraphs = [" ".join(fact.sentence for fact in facts), " ".join(again), " ".join(last)]

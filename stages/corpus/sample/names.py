@@ -16,7 +16,7 @@ RIVER_ENDINGS = "el an is ow een ire und ak".split()
 FAMILY_ENDINGS = "er en ow ick ard ell man son by ett".split()
 GIVEN_ENDINGS = "a o in is el an eth ian ora ik".split()
 
-GIVEN_NAMES, FAMILY_NAMES, TOWN_NAMES = 400, 1000, 250
+GIVEN_NAMES, FAMILY_NAMES, TOWN_NAMES = 600, 1600, 300
 
 
 class NameMaker:
@@ -56,5 +56,5 @@ class NameMaker:
                 return name
 
     def _zipf(self, words: list[str]) -> str:
-        weights = [1 / (rank + 4) for rank in range(len(words))]
+        weights = [1 / (rank + 12) for rank in range(len(words))]
         return self._rng.choices(words, weights)[0]

@@ -82,7 +82,11 @@ def build_world(rng: random.Random, names: NameMaker, size: Size) -> World:
     rivers = [names.river() for _ in range(size.rivers)]
     others = [Entity("town", town, town) for town in towns]
     others += [Entity("river", f"the {river}", river) for river in rivers]
-    for kind, heads, count in (("guild", CRAFTS, size.guilds), ("work", WORKS, size.works), ("event", EVENTS, size.events)):
+    for kind, heads, count in (
+        ("guild", CRAFTS, size.guilds),
+        ("work", WORKS, size.works),
+        ("event", EVENTS, size.events),
+    ):
         chosen = rng.sample([f"{head} of {town}" for head in heads for town in towns], count)
         others += [Entity(kind, f"the {title}", title) for title in chosen]
     pools = {

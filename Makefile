@@ -1,0 +1,49 @@
+# Retrace. `make help` lists what there is. Local runs and CI call the same targets.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup repro test check format clean
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(BIN)/.run ## Make the virtual environment and install what the pipeline needs, pinned
+
+repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is reports/report.html
+	retrace check
+	dvc repro
+
+test: $(BIN)/.dev ## Run the tests
+	pytest
+
+check: $(BIN)/.dev ## Format, lint, types, architecture, spelling
+	ruff format --check .
+	ruff check .
+	pyright
+	lint-imports --no-logo
+	codespell
+
+format: $(BIN)/.dev ## Put the code in its format
+	ruff check --fix .
+	ruff format .
+
+clean: ## Remove outputs and the virtual environment; the DVC cache stays
+	rm -rf models predictions data/sample data/files reports/curves reports/runs reports/figures .retrace $(VENV)
+	rm -f reports/report.md reports/report.html
+
+# The stamps are newer than what they stand for, or their recipe runs again.
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Retrace needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(BIN)/.run: requirements.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+$(BIN)/.dev: requirements-dev.txt $(BIN)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch $@

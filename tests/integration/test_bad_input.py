@@ -1,0 +1,161 @@
+"""What is wrong with a user's files and settings: one line, exit code 2, nothing half-written."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.toy import Project
+
+SQUAD = {"data": [{"title": "T", "paragraphs": [{"context": "Ada did.", "qas": [
+    {"id": "q", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}]}]}]}  # fmt: skip
+MISPLACED = json.dumps(SQUAD).replace('"answer_start": 0', '"answer_start": 2')
+
+
+@pytest.fixture
+def files(project: Project) -> Project:
+    """Right files of the user's own, for `data: files`."""
+    own = project.folder / "data" / "own"
+    for name in ("text", "sst2", "squad"):
+        (own / name).mkdir(parents=True)
+        project.set(f"files.{name}", f"data/own/{name}")
+    for part in ("train", "valid", "test"):
+        (own / "text" / f"wiki.{part}.tokens").write_text(" \n = Ada = \n \n Ada did it . \n")
+    for part in ("train", "dev"):
+        (own / "sst2" / f"{part}.tsv").write_text(f"sentence\tlabel\ngood {part}\t1\nbad {part}\t0\n")
+        (own / "squad" / f"{part}-v2.0.json").write_text(json.dumps(SQUAD))
+    return project
+
+
+def _assert_one_line(project: Project, module: str, message: str, output: str) -> None:
+    done = project.stage(module, code=2)
+    assert done.stderr.splitlines() == [f"error: {message}"]
+    assert not (project.folder / output).exists()
+    assert not list(project.folder.rglob(".*.partial"))
+
+
+def test_right_files_are_checked_and_copied(files: Project) -> None:
+    done = files.stage("sources.files")
+    assert "squad: 1 questions of dev are in train too" in done.stdout
+    card = json.loads((files.folder / "data/files/card.json").read_text())
+    assert card["sst2"]["train"] == {"sentences": 2, "favourable": 1}
+    assert card["text"]["valid"]["words"] == 7
+
+
+def test_plain_text_and_version_1_are_read_too(files: Project) -> None:
+    text = files.folder / "data/own/text"
+    for part in ("train", "valid", "test"):
+        (text / f"wiki.{part}.tokens").unlink()
+        (text / f"{part}.txt").write_text("One paragraph.\n\nAnother one.\n")
+    files.stage("sources.files")
+    card = json.loads((files.folder / "data/files/card.json").read_text())
+    assert card["text"]["train"] == {"documents": 2, "words": 4, "unknown_words": 0}
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("text/wiki.valid.tokens", None, "data/own/text/wiki.valid.tokens: no such file"),
+        ("text/wiki.valid.tokens", "", "data/own/text/wiki.valid.tokens: the file is empty"),
+        ("text/wiki.train.tokens", b"ok\n\xe9t\xe9\n", ":2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        (
+            "sst2/train.tsv",
+            "sentence\tlabel\nno label\n",
+            "data/own/sst2/train.tsv:2: 1 columns where the header has 2",
+        ),
+        (
+            "sst2/train.tsv",
+            "sentence\tlabel\na\t2\n",
+            "data/own/sst2/train.tsv:2: label '2' is not allowed; expected 0 or 1",
+        ),
+        ("sst2/dev.tsv", "sentence\tlabel\n", "data/own/sst2/dev.tsv: no row below the header"),
+        (
+            "squad/train-v2.0.json",
+            '{"data":\n[}',
+            "data/own/squad/train-v2.0.json:2: not json: Expecting value at column 2",
+        ),
+        ("squad/dev-v2.0.json", '{"data": []}', "data/own/squad/dev-v2.0.json: no question in it"),
+        ("squad/train-v2.0.json", MISPLACED, "question q: the answer 'Ada' is not at character 2"),
+    ],
+)
+def test_a_wrong_file(files: Project, path: str, content: str | bytes | None, message: str) -> None:
+    target = files.folder / "data/own" / path
+    if content is None:
+        target.unlink()
+    else:
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+    done = files.stage("sources.files", code=2)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: data/own/")
+    assert message in done.stderr
+    assert not (files.folder / "data/files").exists()
+    assert not list(files.folder.rglob(".*.partial"))
+
+
+def test_a_folder_that_is_not_there(files: Project) -> None:
+    files.set("files.sst2", "elsewhere")
+    _assert_one_line(files, "sources.files", "params.yaml: files.sst2: 'elsewhere' is not a folder", "data/files")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda p: p.set("profiles.sample.tokenizer.vocab_sise", 9),
+            "params.yaml: profiles.sample.tokenizer.vocab_sise: unknown key; "
+            "allowed: kind, vocab_size, lowercase, given, texts",
+        ),
+        (
+            lambda p: p.set("profiles.sample.tokenizer.vocab_size", "many"),
+            "params.yaml: profiles.sample.tokenizer.vocab_size: 'many' is not allowed; expected a whole number",
+        ),
+        (
+            lambda p: p.set("profile", "huge"),
+            "params.yaml: profile: 'huge' is not allowed; expected one of sample, real, bert-base",
+        ),
+    ],
+)
+def test_a_wrong_setting(project: Project, change: Callable[[Project], None], message: str) -> None:
+    project.stage("sources.sample")
+    change(project)
+    _assert_one_line(project, "tokenize", message, "models/tokenizer")
+
+
+def test_a_vocabulary_that_the_corpus_cannot_fill(project: Project) -> None:
+    project.stage("sources.sample")
+    project.set("profiles.sample.tokenizer.vocab_size", 30000)
+    done = project.stage("tokenize", code=2)
+    assert "vocab_size: 30000 is more than the corpus can fill; expected at most" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (project.folder / "models").exists() or not list((project.folder / "models").iterdir())
+
+
+def test_a_rate_that_the_model_cannot_bear(project: Project) -> None:
+    project.set("profile", "bert-base")
+    _assert_one_line(
+        project, "pretrain",
+        "params.yaml: lr: 0.001 is not allowed; expected above 0 and at most profiles.bert-base.pretrain.lr_limit (0.0001)",
+        "models/pretrained",
+    )  # fmt: skip
+
+
+def test_an_unknown_method(project: Project) -> None:
+    done = project.stage("finetune_sst2", "--method", "half", "--seed", "1", code=2)
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_leaves_nothing(project: Project) -> None:
+    """A file size limit stands in for the full disk: the write fails half-way."""
+    script = (
+        "import errno, resource, runpy, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
+        "runpy.run_module('stages.sources.sample', run_name='__main__')"
+    )
+    import sys
+
+    done = project.run(sys.executable, "-c", script, code=None)
+    assert done.returncode != 0
+    assert not (project.folder / "data/sample").exists()
+    assert not list(Path(project.folder / "data").glob(".*"))

@@ -1,0 +1,85 @@
+"""A DVC stage's code deps are exactly what it imports: less would cache stale results, more would rerun for nothing."""
+
+from pathlib import Path
+
+import grimp
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+FILES = {"dvc.yaml": None, "data/dvc.yaml": "sources"}
+# Found by file name at run time, so no import shows them: which plug-ins each stage may load.
+PLUGINS = {
+    "pretrain": {"stages/nets/families/${family}.py"},
+    "finetune-sst2": {"stages/tuning/${item.method}.py"},
+    "finetune-squad": {"stages/tuning/${item.method}.py"},
+    "evaluate": {"stages/metrics/scores"},
+    "report": {"stages/pages/report.html.j2"},
+}
+SEVEN = {"tokenize", "pretrain", "perplexity-eval", "finetune-sst2", "finetune-squad", "evaluate", "report"}
+
+
+def _stages() -> list[tuple[str, str, set[str]]]:
+    found = []
+    for file, room in FILES.items():
+        for name, stage in YAML(typ="safe").load(ROOT / file)["stages"].items():
+            module = ".".join(filter(None, ["stages", room, name.replace("-", "_")]))
+            found.append((name, module, {dep for dep in stage["deps"] if dep.startswith("stages/")}))
+    return found
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("stages")
+
+
+def _closure(graph: grimp.ImportGraph, modules: set[str]) -> set[str]:
+    every = modules.union(*(graph.find_upstream_modules(module) for module in modules))
+    return {module.replace(".", "/") + ".py" for module in every}
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "deps"), _stages(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_code_deps_are_the_import_closure(graph: grimp.ImportGraph, name: str, module: str, deps: set[str]) -> None:
+    plugins = PLUGINS.get(name, set())
+    folders = {plugin for plugin in plugins if not Path(plugin).suffix}
+    expected = {
+        path for path in _closure(graph, {module}) if not any(path.startswith(f"{folder}/") for folder in folders)
+    }
+    missing, idle = expected | plugins - deps - expected, deps - expected - plugins
+    assert (expected | plugins) - deps == set(), f"dvc.yaml: {name} lacks these code deps"
+    assert idle == set(), f"dvc.yaml: {name} does not import these code deps"
+    assert missing
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("pretrain", "nets/families"),
+        ("finetune-sst2", "tuning"),
+        ("finetune-squad", "tuning"),
+        ("evaluate", "metrics/scores"),
+    ],
+)
+def test_plugins_import_nothing_that_their_stage_does_not_depend_on(
+    graph: grimp.ImportGraph, name: str, folder: str
+) -> None:
+    (deps,) = [deps for stage, _, deps in _stages() if stage == name]
+    for path in (ROOT / "stages" / folder).glob("*.py"):
+        if path.stem != "__init__":
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            outside = {p for p in _closure(graph, {module}) if not p.startswith(f"stages/{folder}/")}
+            assert outside <= deps, f"{module} imports what dvc.yaml's {name} does not list"
+
+
+def test_packages_are_empty_so_that_they_are_no_hidden_dependency() -> None:
+    assert [path for path in (ROOT / "stages").rglob("__init__.py") if path.read_text()] == []
+
+
+def test_the_pipeline_has_its_seven_stages() -> None:
+    stages = YAML(typ="safe").load(ROOT / "dvc.yaml")["stages"]
+    assert set(stages) == SEVEN
+    for name, stage in stages.items():
+        assert stage["cmd"].startswith("accelerate launch --config_file launch/")
+        assert f"-m stages.{name.replace('-', '_')}" in stage["cmd"]

@@ -1,0 +1,121 @@
+"""The whole pipeline under real DVC at toy size: what reruns when something changes, and what does not."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.toy import Project, copy_project
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+CELLS = {f"finetune-{task}@{method}-1" for task in ("sst2", "squad") for method in ("full", "scratch")}
+ALL = {"data/dvc.yaml:sample", "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", "report"}
+
+METHOD = '''"""Full fine-tuning under another name."""
+
+from stages.tuning.full import start
+
+__all__ = ["start"]
+'''
+
+
+def _ran(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """The stages that DVC ran; taking a result from its run cache is not running."""
+    return set(re.findall(r"Running stage '(.+?)'", done.stdout + done.stderr))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A clone in which `dvc repro` has run, committed."""
+    project = copy_project(tmp_path_factory.mktemp("finished") / "project", git=True)
+    assert _ran(project.run("dvc", "repro")) == ALL
+    project.commit("run")
+    return project
+
+
+@pytest.fixture
+def clone(finished: Project, tmp_path: Path) -> Project:
+    """A copy of the finished project for one test to change."""
+    shutil.copytree(finished.folder, tmp_path / "clone", symlinks=True)
+    return Project(tmp_path / "clone")
+
+
+def test_everything_is_there(finished: Project) -> None:
+    reports = finished.folder / "reports"
+    metrics = json.loads((reports / "metrics.json").read_text())
+    assert set(metrics["sst2"]) == {"baselines", "full", "scratch"}
+    assert set(metrics["squad"]["baselines"]) == {"no_answer", "word_overlap"}
+    assert {"exact", "f1", "HasAns_f1", "NoAns_f1", "flags", "epoch"} <= set(metrics["squad"]["full"]["1"])
+    assert set(json.loads((reports / "perplexity.json").read_text())) == {"valid", "test"}
+    page = (reports / "report.html").read_text()
+    for heading in ("Sentiment (SST-2)", "Questions (SQuAD)", "Perplexity", "Sample predictions", "Data", "Settings"):
+        assert f"<h2>{heading}</h2>" in page
+    for figure in re.findall(r"\((figures/.+?\.svg)\)", (reports / "report.md").read_text()):
+        assert (reports / figure).is_file()
+    assert finished.run("git", "status", "--porcelain").stdout == ""
+    assert not list(finished.folder.glob("*/.gitignore")), "DVC wrote ignore files of its own"
+
+
+def test_nothing_reruns_when_nothing_changed(clone: Project) -> None:
+    done = clone.run("dvc", "repro")
+    assert _ran(done) == set()
+    assert "Data and pipelines are up to date." in done.stdout + done.stderr
+
+
+def test_another_rate_reruns_pretraining_and_what_follows(clone: Project) -> None:
+    done = clone.run("dvc", "exp", "run", "-S", "lr=5e-4")
+    assert _ran(done) == ALL - {"data/dvc.yaml:sample", "tokenize"}
+    assert clone.params()["lr"] == 0.0005
+    difference = clone.run("dvc", "metrics", "diff", "--md", "HEAD").stdout
+    assert "sst2.full.1.loss" in difference
+    assert "valid.masked.per_token" in difference
+    assert "tfidf" not in difference
+
+
+def test_editing_a_metric_reruns_evaluation_and_report_alone(clone: Project) -> None:
+    path = clone.folder / "stages/metrics/scores/accuracy.py"
+    path.write_text(path.read_text().replace('{"accuracy": ', '{"errors": 0.25, "accuracy": '))
+    assert _ran(clone.run("dvc", "repro")) == {"evaluate", "report"}
+    assert "sst2.full.1.errors" in clone.run("dvc", "metrics", "diff").stdout
+
+
+def test_editing_a_page_reruns_the_report_alone(clone: Project) -> None:
+    path = clone.folder / "stages/pages/report.html.j2"
+    path.write_text(path.read_text().replace("<body>", '<body class="new">'))
+    assert _ran(clone.run("dvc", "repro")) == {"report"}
+    path = clone.folder / "stages/pages/data_page.py"
+    path.write_text(path.read_text() + "\n# a comment\n")
+    assert _ran(clone.run("dvc", "repro")) == {"report"}
+
+
+def test_adding_and_removing_a_method(clone: Project) -> None:
+    (clone.folder / "stages/tuning/again.py").write_text(METHOD)
+    clone.set("finetune.methods", ["full", "scratch", "again"])
+    assert _ran(clone.run("dvc", "repro")) == {"finetune-sst2@again-1", "finetune-squad@again-1", "evaluate", "report"}
+    metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
+    assert metrics["sst2"]["again"] == metrics["sst2"]["full"], "the same method and seed must score the same"
+    clone.set("finetune.methods", ["full", "scratch"])
+    assert _ran(clone.run("dvc", "repro")) <= {"evaluate", "report"}
+    assert "again" not in json.loads((clone.folder / "reports/metrics.json").read_text())["sst2"]
+    assert clone.run("dvc", "metrics", "diff").stdout == ""
+
+
+def test_a_rerun_of_the_same_thing_changes_no_metric(clone: Project) -> None:
+    before = {p: p.read_bytes() for p in (clone.folder / "reports").glob("*.json")}
+    done = clone.run("dvc", "repro", "--force", "pretrain", "perplexity-eval", "finetune-squad@full-1", "evaluate")
+    assert {"pretrain", "finetune-squad@full-1", "evaluate"} <= _ran(done)
+    assert before == {p: p.read_bytes() for p in (clone.folder / "reports").glob("*.json")}
+    assert len(before) == 2
+    assert clone.run("dvc", "metrics", "diff").stdout == ""
+
+
+def test_plots_show_the_learning_curves(clone: Project) -> None:
+    clone.run("dvc", "plots", "show")
+    page = (clone.folder / "dvc_plots/index.html").read_text()
+    for title in ("Pretraining loss", "Sentiment accuracy", "Question F1"):
+        assert title in page
+    assert '"method": "scratch"' in page

@@ -1,0 +1,43 @@
+"""Tiny real models and tokenizers for unit tests."""
+
+from pathlib import Path
+
+from tokenizers import Tokenizer
+from transformers import PreTrainedConfig
+
+from stages.corpus.tokenizer import TokenizerSettings, save_tokenizer, train_tokenizer
+from stages.harness.device import Device, open_device
+from stages.nets.heads import make_config, make_model
+from stages.nets.settings import ModelSettings
+from stages.nets.vocabulary import Vocabulary
+
+TEXT = [
+    "the guild of weavers was founded by Ada Lund in the year 1601 .",
+    "the river of the town was the Thorndel , which nobody doubts .",
+    "although the ale was stale , the songs were charming and the hall was full .",
+] * 40
+MODEL = ModelSettings(hidden_size=32, layers=2, heads=2, intermediate_size=64, max_length=64)
+FAMILIES = ("modernbert", "bert")
+
+
+def tiny_tokenizer(size: int = 120) -> Tokenizer:
+    """A WordPiece tokenizer of a few sentences."""
+    return train_tokenizer(TokenizerSettings(vocab_size=size), lambda: TEXT, "vocab_size")
+
+
+def tiny_config(family: str, tokenizer: Tokenizer) -> PreTrainedConfig:
+    """A two-layer config of a family."""
+    return make_config(family, MODEL, Vocabulary.of(tokenizer))
+
+
+def tiny_pretrained(folder: Path, family: str = "modernbert") -> Path:
+    """A language model with random weights, saved with its tokenizer."""
+    tokenizer = tiny_tokenizer()
+    make_model("language_model", tiny_config(family, tokenizer), 0, "eager").save_pretrained(folder)
+    save_tokenizer(tokenizer, folder, lowercase=True)
+    return folder
+
+
+def tiny_device() -> Device:
+    """One thread, float32."""
+    return open_device(0, "fp32")

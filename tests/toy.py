@@ -1,0 +1,93 @@
+"""The project at toy size: every stage for real, on a corpus and models so small that each takes seconds."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[1]
+TIMEOUT = 240  # seconds for one command
+
+SAMPLE = {
+    "seed": 1, "articles": 144, "reviews": 60, "questioned": 24, "held_out_articles": 24, "held_out_reviews": 20,
+}  # fmt: skip
+TOY: dict[str, dict[str, Any]] = {
+    "tokenizer": {"vocab_size": 400},
+    "model": {"hidden_size": 32, "layers": 2, "heads": 2, "intermediate_size": 64, "max_length": 128},
+    "pretrain": {"epochs": 2, "batch_size": 8, "block": 64},
+    "perplexity": {"passages": 4, "mask_rate": 0.15, "seed": 0},
+    "sst2": {"epochs": 1, "batch_size": 16, "max_length": 48},
+    "squad": {"epochs": 1, "batch_size": 16, "max_length": 128},
+}
+
+
+@dataclass(frozen=True)
+class Project:
+    """A copy of the project in a folder of its own."""
+
+    folder: Path
+
+    def run(self, *command: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Run a command there; its exit code must be `code`, any where None."""
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+        assert code is None or done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def stage(self, module: str, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Run a stage as a module, warnings of the project's own modules being errors."""
+        return self.run(sys.executable, "-W", "error:::stages", "-m", f"stages.{module}", *arguments, code=code)
+
+    def params(self) -> dict[str, Any]:
+        """params.yaml."""
+        return _yaml().load(self.folder / "params.yaml")
+
+    def set(self, key: str, value: Any) -> None:
+        """Write one value, by dotted key, into params.yaml."""
+        params = self.params()
+        *above, last = key.split(".")
+        place = params
+        for name in above:
+            place = place[name]
+        place[last] = value
+        _yaml().dump(params, self.folder / "params.yaml")
+
+    def commit(self, message: str) -> None:
+        """Commit everything."""
+        self.run("git", "add", "-A")
+        self.run("git", "-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "-qm", message)
+
+
+def copy_project(folder: Path, git: bool = False) -> Project:
+    """Copy the files that belong to the project, set toy sizes; `git` makes it a repository with DVC."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        source, target = ROOT / name, folder / name
+        if source.is_file() and not name.endswith("dvc.lock") and not name.startswith("reports/"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+    project = Project(folder)
+    project.set("sample", SAMPLE)
+    for name, values in TOY.items():
+        for key, value in values.items():
+            project.set(f"profiles.sample.{name}.{key}", value)
+    if git:
+        project.run("git", "init", "-q", "-b", "main")
+        project.commit("toy")
+    return project
+
+
+def _yaml() -> YAML:
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    return yaml

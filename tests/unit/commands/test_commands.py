@@ -1,0 +1,106 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from stages import cli
+from tests.toy import ROOT
+
+DATASET = {
+    "data": [
+        {
+            "title": "T",
+            "paragraphs": [
+                {
+                    "context": "Ada Lund built it in 1601.",
+                    "qas": [
+                        {"id": "a", "question": "Who?", "answers": [{"text": "Ada Lund", "answer_start": 0}]},
+                        {"id": "b", "question": "Why?", "answers": [], "is_impossible": True},
+                    ],
+                }
+            ],
+        }
+    ]
+}
+
+
+def _retrace(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["retrace", *map(str, arguments)])
+    try:
+        cli.main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def _files(folder: Path, predictions: object) -> tuple[Path, Path]:
+    dataset, answers = folder / "dataset.json", folder / "predictions.json"
+    dataset.write_text(json.dumps(DATASET))
+    answers.write_text(json.dumps(predictions))
+    return dataset, answers
+
+
+def test_scores_anyones_predictions(tmp_path, monkeypatch, capsys) -> None:
+    assert _retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada", "b": ""})) == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["exact"] == 50.0
+    assert scores["f1"] == pytest.approx(100 * (2 / 3 + 1) / 2)
+    assert scores["NoAns_exact"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("predictions", "message"),
+    [
+        (["a"], "expected one object of question ids and answer texts"),
+        ({"a": 3}, "expected one object of question ids and answer texts"),
+        ({"z": "x"}, "no prediction for any question"),
+    ],
+)
+def test_wrong_predictions_are_one_line(tmp_path, monkeypatch, capsys, predictions, message) -> None:
+    assert _retrace(monkeypatch, "score", "squad", *_files(tmp_path, predictions)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_help_lists_the_commands(monkeypatch, capsys) -> None:
+    assert _retrace(monkeypatch, "--help") == 0
+    shown = capsys.readouterr().out
+    assert "score" in shown
+    assert "check" in shown
+
+
+def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
+    monkeypatch.chdir(ROOT)
+    assert _retrace(monkeypatch, "check") == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("lr: 0.001 #", "lrr: 1\nlr: 0.001 #", "params.yaml: lrr: unknown key; allowed: lr, seed, "),
+        ("lr: 0.001 #", "lr: fast #", "params.yaml: lr: 'fast' is not allowed; expected a number"),
+        ("lr: 0.001 #", "lr: 1.0 #", "params.yaml: lr: 1.0 is not allowed; expected above 0 and at most"),
+        (
+            "[full, scratch]",
+            "[full, half]",
+            "params.yaml: finetune.methods: 'half' is not allowed; expected one of full",
+        ),
+        ("[squad_v2]", "[rouge]", "params.yaml: scores.squad: 'rouge' is not allowed; expected one of accuracy"),
+        ("seeds: [1]", "seeds: [one]", "params.yaml: finetune.seeds[0]: 'one' is not allowed; expected a whole number"),
+        ("hidden_size: 768", "hidden_size: 770", "profiles.bert-base.model.heads: 12 is not allowed; it must divide"),
+        ("data: sample #", "data: web #", "params.yaml: data: 'web' is not allowed; expected one of sample, files"),
+        ("family: modernbert", "family: gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(tmp_path, monkeypatch, capsys, old, new, message) -> None:
+    text = (ROOT / "params.yaml").read_text()
+    assert old in text
+    (tmp_path / "params.yaml").write_text(text.replace(old, new, 1))
+    monkeypatch.chdir(tmp_path)
+    assert _retrace(monkeypatch, "check") == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

@@ -1,0 +1,58 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+
+from stages.corpus.tokenizer import TokenizerSettings, load_tokenizer, save_tokenizer, train_tokenizer, without_marks
+from stages.harness.errors import InputError
+from tests.toy import ROOT
+
+TEXT = ["the quick brown fox jumps over the lazy dog", "the slow brown bear sleeps under the old tree"] * 20
+
+
+@pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
+def test_trains_saves_and_loads(tmp_path: Path, kind, size: int) -> None:
+    tokenizer = train_tokenizer(TokenizerSettings(kind, size), lambda: TEXT, "k")
+    assert tokenizer.get_vocab_size() == size
+    save_tokenizer(tokenizer, tmp_path, lowercase=True)
+    encoding = load_tokenizer(tmp_path).encode("The quick bear")
+    assert encoding.tokens[0] == "[CLS]"
+    assert encoding.tokens[-1] == "[SEP]"
+    assert encoding.ids == AutoTokenizer.from_pretrained(tmp_path)("The quick bear")["input_ids"]
+
+
+@pytest.mark.parametrize(("kind", "size"), [("wordpiece", 120), ("bpe", 290)])
+def test_the_same_text_gives_the_same_tokenizer_in_every_process(kind: str, size: int) -> None:
+    """The WordPiece trainer of the tokenizers library alone would not: it follows a hash table's order."""
+    program = (
+        "from stages.corpus.tokenizer import *; from tests.tiny import TEXT;"
+        f"print(train_tokenizer(TokenizerSettings({kind!r}, {size}), lambda: TEXT, 'k').to_str())"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True) for _ in range(4)
+    ]
+    assert len({run.stdout for run in runs}) == 1
+    assert len(runs[0].stdout) > 1000
+
+
+def test_a_vocabulary_that_the_corpus_cannot_fill() -> None:
+    with pytest.raises(InputError, match=r"k: 5000 is more than the corpus can fill; expected at most \d+$"):
+        train_tokenizer(TokenizerSettings("wordpiece", 5000), lambda: TEXT, "k")
+
+
+def test_left_out_words_become_one_unknown_token() -> None:
+    tokenizer = train_tokenizer(TokenizerSettings("wordpiece", 60), lambda: TEXT, "k")
+    assert tokenizer.encode(without_marks("the <unk> fox")).tokens.count("[UNK]") == 1
+
+
+def test_a_given_tokenizer_must_have_the_special_tokens(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(
+        '{"version":"1.0","model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"a"}}'
+    )
+    with pytest.raises(InputError, match=r"the vocabulary lacks \[PAD\]"):
+        load_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="not a tokenizer"):
+        load_tokenizer(tmp_path)

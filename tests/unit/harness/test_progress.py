@@ -1,0 +1,24 @@
+import pytest
+
+from stages.harness import progress
+from stages.harness.progress import Meter
+
+
+def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.setattr(progress, "PLAIN_EVERY", 0.0)
+    with Meter("train", 2) as meter:
+        meter.step(100, 1.5)
+        meter.step(100, 1.25)
+        meter.say("done")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("train  1/2  loss 1.500  ")
+    assert lines[1].startswith("train  2/2  loss 1.250  ")
+    assert "tokens/s" in lines[0]
+    assert lines[2] == "done"
+
+
+def test_a_quiet_meter_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Meter("train", 1, quiet=True) as meter:
+        meter.step(1, 1.0)
+        meter.say("x")
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from stages.harness.errors import InputError
+from stages.nets.heads import make_config, make_model, read_config, read_model
+from stages.nets.parameters import parameters_by_module
+from stages.nets.vocabulary import Vocabulary
+from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("head", ["classifier", "spans"])
+def test_the_body_comes_from_the_folder_and_the_head_from_the_seed(tmp_path: Path, family: str, head) -> None:
+    folder = tiny_pretrained(tmp_path, family)
+    one, again, other = (read_model(head, folder, seed, "eager").state_dict() for seed in (1, 1, 2))
+    saved = load_file(folder / "model.safetensors")
+    assert all(torch.equal(one[name], again[name]) for name in one)
+    assert [name for name in one if not torch.equal(one[name], other[name])]
+    shared = [name for name in one if name in saved]
+    assert len(shared) > 10
+    assert all(torch.equal(one[name], saved[name]) for name in shared)
+
+
+def test_missing_weights_of_the_body_are_an_error(tmp_path: Path) -> None:
+    folder = tiny_pretrained(tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    gone = [name for name in weights if ".layers.1." in name]
+    save_file(
+        {name: w for name, w in weights.items() if name not in gone}, folder / "model.safetensors", {"format": "pt"}
+    )
+    with pytest.raises(InputError, match=rf"the weights lack model\.layers\.1\.\S+ and {len(gone) - 1} more"):
+        read_model("spans", folder, 1, "eager")
+
+
+def test_an_unknown_family_is_told_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"family: 'gpt' is not allowed; expected one of bert, modernbert"):
+        make_config("gpt", MODEL, Vocabulary.of(tiny_tokenizer()))
+
+
+def test_a_missing_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"config\.json: no such file"):
+        read_config(tmp_path)
+    with pytest.raises(InputError, match=r"model\.safetensors: no such file"):
+        parameters_by_module(tmp_path)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_parameters_are_those_of_the_model(tmp_path: Path, family: str) -> None:
+    tokenizer = tiny_tokenizer()
+    model = make_model("language_model", tiny_config(family, tokenizer), 0, "eager")
+    model.save_pretrained(tmp_path)
+    counts = parameters_by_module(tmp_path)
+    assert sum(counts.values()) == sum(weight.numel() for weight in model.parameters())
+    assert sum(".layer" in module for module in counts) == MODEL.layers
+
+
+def test_bert_base_has_the_published_number_of_parameters() -> None:
+    """109,482,240 is BertModel's count, as the first study gives it."""
+    from transformers import BertModel
+
+    vocabulary = Vocabulary(30522, 0, 1, 2, 3, 4)
+    from stages.nets.settings import ModelSettings
+
+    config = make_config("bert", ModelSettings(768, 12, 12, 3072, 512, dropout=0.1), vocabulary)
+    with torch.device("meta"):
+        assert sum(weight.numel() for weight in BertModel(config).parameters()) == 109_482_240

@@ -1,0 +1,47 @@
+from pathlib import Path
+from typing import cast
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from stages.nets.heads import make_model
+from stages.nets.reader import Reader
+from tests.tiny import FAMILIES, tiny_config, tiny_tokenizer
+
+
+def _reader(family: str, kinds: int) -> Reader:
+    body = make_model("spans", tiny_config(family, tiny_tokenizer()), 0, "eager")
+    return Reader(cast(PreTrainedModel, body), kinds).eval()
+
+
+def _inputs() -> list[torch.Tensor]:
+    ids = torch.randint(5, 100, (2, 12), generator=torch.Generator().manual_seed(0))
+    return [
+        ids,
+        torch.ones_like(ids),
+        (torch.arange(12) > 5).long().expand(2, -1),
+        (torch.arange(12) % 3).expand(2, -1),
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_matches_change_nothing_before_training_and_something_after(family: str) -> None:
+    plain, matched = _reader(family, 0), _reader(family, 3)
+    before = matched(*_inputs())
+    assert before.shape == (2, 12, 2)
+    torch.testing.assert_close(before, plain(*_inputs()))
+    assert matched.match is not None
+    torch.nn.init.normal_(matched.match.weight)
+    assert not torch.allclose(matched(*_inputs()), before)
+
+
+def test_the_match_is_saved_beside_the_body(tmp_path: Path) -> None:
+    reader, other = _reader("modernbert", 3), _reader("modernbert", 3)
+    assert reader.match is not None
+    assert other.match is not None
+    torch.nn.init.normal_(reader.match.weight)
+    reader.save_pretrained(tmp_path)
+    other.load_match(tmp_path)
+    assert torch.equal(reader.match.weight, other.match.weight)

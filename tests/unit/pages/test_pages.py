@@ -1,0 +1,71 @@
+import xml.etree.ElementTree as ElementTree
+
+from stages.pages.content import Section, Table, figure_text
+from stages.pages.figures import line_chart
+from stages.pages.html import as_html
+from stages.pages.markdown import as_markdown
+from stages.pages.scores_page import scores_section
+
+EVIL = "<script>alert('x')</script> | & *b*"
+POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
+
+
+def test_text_is_escaped_in_html() -> None:
+    page = as_html(EVIL, [Section(EVIL, [EVIL, Table((EVIL, "n"), [(EVIL, "1.5")])])])
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 6  # title twice, heading, paragraph, two cells
+
+
+def test_text_is_escaped_in_markdown() -> None:
+    page = as_markdown("T", [Section("S", [Table(("a",), [(EVIL,)])])], "figures")
+    assert r"\<script\>alert('x')\</script\> \| & \*b\*" in page
+
+
+def test_the_html_needs_nothing_else() -> None:
+    page = as_html("T", [Section("S", [line_chart("f", "caption", POINTS, ("epoch", "accuracy"))])])
+    assert "<svg" in page
+    for outside in ("src=", "href=", "@import", "url("):
+        assert outside not in page.replace('xlink:href="#', "")
+
+
+def test_a_chart_is_well_formed_and_shows_its_series() -> None:
+    figure = line_chart("f", "caption", POINTS, ("epoch", "accuracy"), {"majority": 0.5})
+    ElementTree.fromstring(figure.svg)
+    assert ">full<" in figure.svg
+    assert ">majority<" in figure.svg
+    assert ">accuracy<" in figure.svg
+
+
+def test_columns_of_figures_are_aligned() -> None:
+    table = Table(("name", "n"), [("a", "1,234.50"), ("b", "–")])
+    assert [table.is_numeric(column) for column in (0, 1)] == [False, True]
+    assert "| --- | ---: |" in as_markdown("T", [Section("S", [table])], "f")
+
+
+def test_figures_have_fixed_digits() -> None:
+    assert [figure_text(1234.5), figure_text(0.5, 4), figure_text(None), figure_text(7, 0)] == [
+        "1,234.50",
+        "0.5000",
+        "–",
+        "7",
+    ]
+
+
+def test_flags_become_warnings() -> None:
+    cell = {"epoch": 1, "loss": 0.7, "accuracy": 0.51, "flags": {"one_class_only": True, "not_above_majority": False}}
+    task = {"baselines": {"majority": {"accuracy": 0.5}}, "full": {"1": cell, "mean": {"loss": 0.7, "accuracy": 0.51}}}
+    curve = [
+        {
+            "method": "full",
+            "seed": "1",
+            "epoch": str(e),
+            "training_loss": "",
+            "validation_loss": "0.7",
+            "accuracy": "0.51",
+        }
+        for e in (0, 1)
+    ]
+    section = scores_section("Sentiment", task, curve, "accuracy", "fraction")
+    assert "Warning: full, seed 1, gives every sentence the same class." in section.blocks
+    tables = [block for block in section.blocks if isinstance(block, Table)]
+    assert list(tables[0].rows) == [("majority", "–", "–", "–", "0.5000"), ("full", "1", "1", "0.7000", "0.5100")]

@@ -1,0 +1,126 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.corpus.squad import Answer, Question
+from stages.tasks.matching import COMMON, MIDDLING, NONE, RARE, SAME_BEGINNING, WordFrequencies, match_kinds
+from stages.tasks.settings import ReadingSettings
+from stages.tasks.spans import Span, best_over_windows, best_span
+from stages.tasks.squad import Reading
+from stages.tasks.windows import Window, window_question
+from tests.tiny import tiny_tokenizer
+
+CONTEXT = (
+    "the guild of weavers was founded by Ada Lund in the year 1601 , which nobody doubts . the river was the Thorndel ."
+)
+TOKENIZER = tiny_tokenizer()
+
+
+def _question(answer: str, text: str = "who founded the guild?") -> Question:
+    return Question("q", "T", CONTEXT, text, (Answer(answer, CONTEXT.index(answer)),) if answer else ())
+
+
+@given(st.integers(20, 60), st.integers(1, 60), st.sampled_from(["Ada Lund", "1601", "Thorndel", "the guild", ""]))
+@settings(max_examples=60, deadline=None)
+def test_windows_cover_the_passage_and_mark_the_answer(max_length: int, stride: int, answer: str) -> None:
+    windows = list(window_question(TOKENIZER, _question(answer), max_length, stride))
+    covered = set()
+    for window in windows:
+        assert len(window.ids) <= max_length
+        assert window.ids[0] == TOKENIZER.token_to_id("[CLS]")
+        assert window.ids[-1] == TOKENIZER.token_to_id("[SEP]")
+        assert window.segments.tolist() == [0] * window.passage.start + [1] * (len(window.ids) - window.passage.start)
+        for start, end in window.spans[window.passage]:
+            covered.update(range(start, end))
+        if window.start:
+            assert CONTEXT[window.spans[window.start, 0] : window.spans[window.end, 1]] == answer
+    assert covered == {i for i, character in enumerate(CONTEXT) if character != " "}
+    if not answer:
+        assert all(window.start == window.end == 0 for window in windows)
+
+
+def test_a_window_without_the_whole_answer_points_to_cls() -> None:
+    windows = list(window_question(TOKENIZER, _question("Thorndel"), 24, 4))
+    assert len(windows) > 1
+    assert windows[0].start == windows[0].end == 0
+    assert any(window.start > 0 for window in windows)
+
+
+def test_a_question_that_is_too_long_is_cut() -> None:
+    (window, *_) = window_question(TOKENIZER, _question("1601", "who " * 100), 40, 10)
+    assert window.passage.start == 20
+
+
+def _window(tokens: int) -> Window:
+    spans = np.array([[0, 0], *([i, i + 1] for i in range(tokens)), [0, 0]])
+    question = Question("q", "T", "abcdefghijklmnopqrstuvwxyz"[:tokens], "?", ())
+    return Window(question, np.zeros(tokens + 2, dtype=np.int32), spans, slice(1, tokens + 1), 0, 0)
+
+
+@given(st.integers(1, 12), st.integers(1, 14), st.integers(0, 10_000))
+@settings(deadline=None)
+def test_the_best_span_is_the_best_of_all(tokens: int, longest: int, seed: int) -> None:
+    scores = np.random.default_rng(seed).normal(size=(tokens + 2, 2))
+    window = _window(tokens)
+    found = best_span(window, scores, longest)
+    spans = [(s, e) for s in range(tokens) for e in range(s, min(tokens, s + longest))]
+    start, end = max(spans, key=lambda span: scores[span[0] + 1, 0] + scores[span[1] + 1, 1])
+    assert found.text == window.question.context[start : end + 1]
+    assert found.score == pytest.approx(scores[start + 1, 0] + scores[end + 1, 1])
+    assert found.null_score == pytest.approx(scores[0].sum())
+
+
+def test_the_best_answer_comes_from_all_windows() -> None:
+    best = best_over_windows([Span("a", 1.0, 3.0), Span("b", 2.0, -1.0), Span("c", 0.0, 0.5)])
+    assert best == Span("b", 2.0, -1.0)
+
+
+def test_matches_are_graded_by_rarity() -> None:
+    frequencies = WordFrequencies(["the " * 99_000 + "town " * 99, "Ada"])
+    passage = "The town of Adamant Thorndel, Thorndale, Ada!"
+    kinds = match_kinds("the town? Ada Thorndel", passage, frequencies)
+    at = {
+        word: kinds[passage.index(word)] for word in ("The", "town", "of", "Adamant", "Thorndel", "Thorndale", "Ada!")
+    }
+    assert at == {
+        "The": COMMON, "town": MIDDLING, "of": NONE, "Adamant": NONE, "Thorndel": RARE, "Thorndale": SAME_BEGINNING,
+        "Ada!": MIDDLING,
+    }  # fmt: skip
+    assert len(kinds) == len(passage)
+    assert kinds[passage.index(",")] == NONE
+
+
+def _source(folder: Path, unanswerable: bool) -> Path:
+    (folder / "squad").mkdir(parents=True)
+    answered = {"id": "a", "question": "who?", "answers": [{"text": "Ada Lund", "answer_start": CONTEXT.index("Ada")}]}
+    without = {"id": "b", "question": "when?", "answers": [], "is_impossible": True}
+    document = {"data": [{"title": "T", "paragraphs": [{"context": CONTEXT, "qas": [answered]}]}]}
+    if unanswerable:
+        document["data"][0]["paragraphs"][0]["qas"].append(without)
+    for part in ("train", "dev"):
+        (folder / "squad" / f"{part}.json").write_text(json.dumps(document))
+    return folder
+
+
+@pytest.mark.parametrize("unanswerable", [True, False])
+def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Path, unanswerable: bool) -> None:
+    task = Reading(_source(tmp_path, unanswerable), TOKENIZER, 24, ReadingSettings(stride=8))
+    examples = task.examples("dev")
+    scores = [np.zeros((task.length(example), 2)) for example in examples]
+    rows = task.rows(examples, scores)
+    assert [row["id"] for row in rows] == (["a", "b"] if unanswerable else ["a"])
+    assert len(examples) > len(rows)
+    assert (rows[0]["null_score"] is not None) == unanswerable
+
+
+def test_collated_windows_carry_the_match(tmp_path: Path) -> None:
+    task = Reading(_source(tmp_path, True), TOKENIZER, 64, ReadingSettings(question_match=True))
+    batch = task.collate(task.examples("train"))
+    assert batch["ids"].shape == batch["match"].shape == batch["segments"].shape == batch["mask"].shape
+    assert batch["match"].max() == 0
+    assert batch["start"].tolist()[0] > 0
+    assert batch["start"].tolist()[1] == 0

@@ -1,0 +1,72 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from stages.nets.heads import make_model
+from stages.tasks.predictions import best_epoch, read_epochs
+from stages.tasks.sst2 import Sentiment
+from stages.training.fine_tuning import TaskObjective, answer, fine_tune
+from stages.training.settings import FineTuneSettings
+from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Sentiment:
+    (tmp_path / "sst2").mkdir()
+    rows = ["sentence\tlabel"]
+    rows += [f"the {noun} was {word}\t{label}" for noun in ("ale", "hall", "river", "town", "year")
+             for word, label in (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))]  # fmt: skip
+    for part in ("train", "dev"):
+        (tmp_path / "sst2" / f"{part}.tsv").write_text("\n".join(rows) + "\n")
+    return Sentiment(tmp_path, TOKENIZER, 32)
+
+
+def _model() -> torch.nn.Module:
+    return make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
+
+
+def test_answers_are_in_order_whatever_the_batches(task: Sentiment) -> None:
+    model, examples = _model().eval(), task.examples("dev")
+    small, loss = answer(task, model, examples, 3, tiny_device())
+    large, same = answer(task, model, examples, 64, tiny_device())
+    np.testing.assert_allclose(np.stack(small), np.stack(large), atol=1e-5)
+    assert loss == pytest.approx(same)
+    assert loss == pytest.approx(np.log(2), rel=0.2)
+
+
+def test_every_epoch_is_written_and_the_best_weights_kept(task: Sentiment, tmp_path: Path) -> None:
+    model = _model()
+    fine_tune(task, model, SETTINGS, 1, tiny_device(), "t", tmp_path / "weights", tmp_path / "predictions")
+    epochs = read_epochs(tmp_path / "predictions")
+    assert [epoch.number for epoch in epochs] == [0, 1, 2, 3]
+    assert epochs[0].training_loss is None
+    assert all(len(epoch.rows) == 20 for epoch in epochs)
+    best = best_epoch(epochs)
+    assert best.validation_loss < epochs[0].validation_loss
+    model.eval()
+    scores, loss = answer(task, model, task.examples("dev"), 16, tiny_device())
+    assert loss == pytest.approx(best.validation_loss, rel=1e-5)
+    np.testing.assert_allclose([row["logit_1"] for row in best.rows], np.stack(scores)[:, 1], atol=1e-5)
+    assert (tmp_path / "weights" / "model.safetensors").is_file()
+    assert json.loads((tmp_path / "predictions" / "losses.json").read_text())[0]["epoch"] == 0
+
+
+def test_the_best_epoch_is_never_the_untrained_one(tmp_path: Path) -> None:
+    from stages.tasks.predictions import Epoch
+
+    epochs = [Epoch(0, None, 0.1, []), Epoch(1, 1.0, 0.5, []), Epoch(2, 1.0, 0.4, []), Epoch(3, 1.0, 0.4, [])]
+    assert best_epoch(epochs).number == 2
+
+
+def test_a_subset_depends_on_the_seed(task: Sentiment) -> None:
+    settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=4, max_length=32, examples=8)
+    batches = [TaskObjective(task, settings, seed, torch.device("cpu")) for seed in (1, 1, 2)]
+    assert [objective.steps for objective in batches] == [2, 2, 2]
+    tokens = [[o.tokens(b) for b in o.batches(1, slice(None))] for o in batches]
+    assert tokens[0] == tokens[1] != tokens[2]

@@ -1,0 +1,203 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.harness.errors import InputError
+from stages.nets.heads import make_model
+from stages.nets.vocabulary import Vocabulary
+from stages.training.buckets import bucketed
+from stages.training.loop import Run, train
+from stages.training.masking import IGNORED, MaskedModelling, mask_blocks, masked_loss, validation_loss
+from stages.training.optimisers import make_optimisers, set_rate
+from stages.training.pseudo import Passage, pseudo_loss, sample_passages
+from stages.training.randomness import seeded
+from stages.training.schedule import rate_factor
+from stages.training.settings import OptimiserSettings, PretrainSettings, check_pretraining
+from tests.tiny import MODEL, TEXT, tiny_config, tiny_device, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+VOCABULARY = Vocabulary.of(TOKENIZER)
+STREAM = np.array([i for text in TEXT for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
+
+
+def _model(seed: int = 0) -> torch.nn.Module:
+    return make_model("language_model", tiny_config("modernbert", TOKENIZER), seed, "eager")
+
+
+def test_the_rate_rises_stays_and_falls() -> None:
+    rates = [rate_factor(step / 20, warmup=0.1, flat=0.5) for step in range(21)]
+    assert rates[:3] == [0.0, 0.5, 1.0]
+    assert rates[3:11] == [1.0] * 8
+    assert rates[15] == pytest.approx(0.5)
+    assert rates[20] == 0.0
+
+
+def test_a_linear_rate_without_warmup() -> None:
+    assert [rate_factor(x, 0.0, 0.0) for x in (0.0, 0.25, 1.0)] == [1.0, 0.75, 0.0]
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
+@settings(deadline=None)
+def test_buckets_hold_every_example_once(lengths: list[int], size: int) -> None:
+    batches = bucketed(lengths, size, seeded(0, "x"))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    assert max(map(len, batches)) <= size
+
+
+def test_buckets_waste_little_padding() -> None:
+    lengths = torch.randint(5, 60, (2000,), generator=seeded(0, "lengths")).tolist()
+    batches = bucketed(lengths, 16, seeded(0, "x"))
+    padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
+    assert sum(lengths) / padded > 0.93
+
+
+@given(st.integers(8, 64), st.floats(0.05, 0.9), st.integers(0, 99))
+@settings(deadline=None, max_examples=50)
+def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, rate: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    blocks = torch.randint(0, VOCABULARY.size, (4, length), generator=generator)
+    masked = mask_blocks(blocks, rate, VOCABULARY, generator)
+    chosen = masked.labels != IGNORED
+    ordinary = ~torch.isin(blocks, torch.tensor(VOCABULARY.special))
+    assert (chosen.sum(1) == torch.minimum(torch.tensor(max(1, int(length * rate))), ordinary.sum(1))).all()
+    assert (masked.ids[chosen] == VOCABULARY.mask).all()
+    assert (masked.ids[~chosen] == blocks[~chosen]).all()
+    assert (masked.labels[chosen] == blocks[chosen]).all()
+    assert not (chosen & ~ordinary).any()
+
+
+def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
+    objective = MaskedModelling(STREAM, 32, 4, 0.3, VOCABULARY, 1, torch.device("cpu"))
+    one, again, two = (list(objective.batches(epoch, slice(None))) for epoch in (1, 1, 2))
+    assert len(one) == len(two) == objective.steps
+    assert all(torch.equal(a.ids, b.ids) for a, b in zip(one, again, strict=True))
+    assert not torch.equal(one[0].labels, two[0].labels)
+
+
+def test_processes_share_a_batch_without_overlap() -> None:
+    objective = MaskedModelling(STREAM, 32, 4, 0.3, VOCABULARY, 1, torch.device("cpu"))
+    whole, first, second = (
+        next(iter(objective.batches(1, s))) for s in (slice(None), slice(0, None, 2), slice(1, None, 2))
+    )
+    assert torch.equal(torch.stack([first.ids, second.ids], 1).reshape(4, 32), whole.ids)
+
+
+def test_the_loss_is_that_of_the_masked_tokens() -> None:
+    model = _model().eval()
+    batch = mask_blocks(torch.from_numpy(STREAM[:128].reshape(4, 32).astype(np.int64)), 0.3, VOCABULARY, seeded(0, "m"))
+    with torch.no_grad():
+        loss, count = masked_loss(model, batch)
+        at = batch.labels != IGNORED
+        model.config.sparse_prediction = False
+        logits = model(input_ids=batch.ids).logits[at]
+    expected = torch.nn.functional.cross_entropy(logits, batch.labels[at], reduction="sum")
+    assert count == int(at.sum())
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
+    model = _model()
+    adamw, muon = make_optimisers(model, OptimiserSettings(muon_ratio=10), 0.01)
+    hidden = {id(weight) for weight in muon.param_groups[0]["params"]}
+    names = {name for name, weight in model.named_parameters() if id(weight) in hidden}
+    assert names == {
+        f"model.layers.{layer}.{part}.weight"
+        for layer in (0, 1)
+        for part in ("attn.Wqkv", "attn.Wo", "mlp.Wi", "mlp.Wo")
+    }
+    assert len(adamw.param_groups[0]["params"]) + len(hidden) == len(list(model.parameters()))
+    set_rate([adamw, muon], 0.5)
+    assert [group["lr"] for o in (adamw, muon) for group in o.param_groups] == [0.005, 0.05]
+    assert len(make_optimisers(model, OptimiserSettings(kind="adamw"), 0.01)) == 1
+
+
+def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
+    device, model, losses = tiny_device(), _model(), []
+    objective = MaskedModelling(STREAM, 32, 8, 0.3, VOCABULARY, 1, device.place)
+    run = Run("test", model, objective, device, OptimiserSettings(), lr, epochs)
+    train(run, lambda epoch, loss, meter: losses.append(loss))
+    return losses, {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_training_learns_and_repeats_bit_for_bit() -> None:
+    losses, weights = _pretrained()
+    again, same = _pretrained()
+    assert losses[0] is None
+    assert losses == again
+    assert all(torch.equal(weights[name], same[name]) for name in weights)
+    assert losses[2] is not None
+    assert losses[1] is not None
+    assert losses[2] < losses[1] < math.log(VOCABULARY.size)
+
+
+def test_a_loss_that_is_not_finite_names_the_step() -> None:
+    with pytest.raises(InputError, match=r"test: the loss is nan at step \d+; a lower lr than 1e\+30 may help"):
+        _pretrained(lr=1e30)
+
+
+def test_validation_masks_are_fixed() -> None:
+    model = _model().eval()
+    losses = {validation_loss(model, STREAM, 32, 0.15, VOCABULARY, tiny_device(), batch) for batch in (8, 8)}
+    assert len(losses) == 1
+    ((loss, tokens),) = losses
+    assert loss == pytest.approx(math.log(VOCABULARY.size), rel=0.2)
+    assert 0 < tokens <= len(STREAM) * 0.15
+
+
+def test_pseudo_loss_masks_each_token_once() -> None:
+    model = _model().eval()
+    ids = TOKENIZER.encode("the guild of weavers").ids
+    loss, text = pseudo_loss(model, [Passage(ids, 4, 20)], VOCABULARY, tiny_device())
+    expected = 0.0
+    for place in range(1, len(ids) - 1):
+        masked = torch.tensor([ids])
+        masked[0, place] = VOCABULARY.mask
+        with torch.no_grad():
+            expected -= torch.log_softmax(model(input_ids=masked).logits[0, place], 0)[ids[place]].item()
+    assert text.tokens == len(ids) - 2
+    assert loss == pytest.approx(expected / text.tokens, rel=1e-5)
+
+
+def test_passages_are_cut_at_whole_words_and_avoid_left_out_words() -> None:
+    documents = [
+        "= Title =\nthe guild of weavers was founded by Ada Lund\nthe <unk> of the town",
+        "the river of the town",
+    ]
+    passages = sample_passages(iter(documents), TOKENIZER, 10, 8, 0)
+    assert len(passages) == 2
+    for passage in passages:
+        assert len(passage.ids) <= 8
+        assert VOCABULARY.unk not in passage.ids
+        text = TOKENIZER.decode(passage.ids)
+        assert passage.words == len(text.split())
+        assert passage.bytes == len(text.encode())
+
+
+def test_settings_that_do_not_go_together_name_both_keys() -> None:
+    recipe = PretrainSettings(epochs=1, batch_size=1, block=32, lr_limit=1e-4)
+    with pytest.raises(InputError, match=r"lr: 0.001 is not allowed; .* at most p.pretrain.lr_limit \(0.0001\)"):
+        check_pretraining(1e-3, MODEL, recipe, "p.model", "p.pretrain")
+    with pytest.raises(InputError, match=r"p.pretrain.block: 100 is not allowed; expected at most p.model.max_length"):
+        check_pretraining(1e-5, MODEL, PretrainSettings(1, 1, 100), "p.model", "p.pretrain")
+
+
+def test_golden_losses_of_ten_steps(tmp_path: Path) -> None:
+    """What changes these figures changes every result: do it knowingly."""
+    device, model = tiny_device(), _model()
+    objective = MaskedModelling(STREAM, 32, 8, 0.3, VOCABULARY, 1, device.place)
+    optimisers = make_optimisers(model, OptimiserSettings(), 0.002)
+    losses = []
+    for _, batch in zip(range(10), objective.batches(1, slice(None)), strict=False):
+        loss, count = objective.loss(model, batch)
+        (loss / count).backward()
+        for optimiser in optimisers:
+            optimiser.step()
+            optimiser.zero_grad()
+        losses.append(loss.item() / count)
+    golden = np.loadtxt(Path(__file__).parents[2] / "golden" / "pretraining_losses.txt")
+    np.testing.assert_allclose(losses, golden, rtol=2e-3)
