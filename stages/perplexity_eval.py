@@ -38,7 +38,7 @@ def main() -> None:
     with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], ["data", *keys]):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
-        model = read_model("language_model", MODEL, settings.seed, device.attention).to(device.place).eval()
+        model = device.placed(read_model("language_model", MODEL, settings.seed, device.attention)).eval()
         counts, streams = read_json(TOKENS / "counts.json"), {}
         for part in ("train", "valid", "test"):
             streams[part] = open_stream(TOKENS / f"{part}.npy")

@@ -50,7 +50,7 @@ def main() -> None:
         vocabulary = Vocabulary.of(load_tokenizer(TOKENIZER))
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         config = make_config(settings.family, settings.model, vocabulary)
-        model = make_model("language_model", config, settings.seed, device.attention).to(device.place)
+        model = device.placed(make_model("language_model", config, settings.seed, device.attention))
         recipe = settings.pretrain
         objective = MaskedModelling(
             train_stream, recipe.block, recipe.batch_size, recipe.mask_rate, vocabulary, settings.seed, device.place

@@ -20,6 +20,7 @@ from stages.corpus.tokenizer import (
     TokenizerSettings,
     load_tokenizer,
     save_tokenizer,
+    token_id,
     train_tokenizer,
     without_marks,
 )
@@ -41,7 +42,7 @@ def main() -> None:
             tokenizer = load_tokenizer(Path(settings.given))
         else:
             tokenizer = train_tokenizer(settings, lambda: training_text(source, settings), f"{key}.vocab_size")
-        unknown = tokenizer.token_to_id(UNK)
+        unknown = token_id(tokenizer, UNK)
         with written_folder(TOKENIZER) as folder:
             save_tokenizer(tokenizer, folder, settings.lowercase)
         with written_folder(TOKENS) as folder:

@@ -70,6 +70,17 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
+def token_id(tokenizer: Tokenizer, token: str) -> int:
+    """The id of a token that the vocabulary has.
+
+    Raises KeyError where it has not.
+    """
+    found = tokenizer.token_to_id(token)
+    if found is None:
+        raise KeyError(token)
+    return found
+
+
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, lowercase: bool) -> None:
     """Write the tokenizer so that transformers' AutoTokenizer loads it too."""
     tokenizer.save(str(folder / FILE))

@@ -6,13 +6,18 @@ the same params on the same machine give the same numbers.
 
 import os
 import resource
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+from torch import nn
 
 from stages.harness.errors import InputError
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,18 @@ class Device:
         """The attention that is fastest here: on processors eager beats sdpa at short lengths."""
         return "sdpa" if self.place.type == "cuda" else "eager"
 
+    def placed(self, model: Model) -> Model:
+        """The model, moved to the device."""
+        nn.Module.to(model, self.place)
+        return model
+
+    def summed(self, values: Sequence[float]) -> list[float]:
+        """The sums of `values` over all processes."""
+        totals = torch.tensor(values, dtype=torch.float64, device=self.place)
+        if self.processes > 1:
+            torch.distributed.all_reduce(totals)
+        return totals.tolist()
+
     def autocast(self) -> torch.autocast:
         """Mixed precision where the hardware does bf16 well, else nothing."""
         return torch.autocast(self.place.type, torch.bfloat16, enabled=self.bf16)
@@ -80,7 +97,7 @@ def _threads(accelerator: Accelerator) -> int:
         if not wanted.isdigit() or int(wanted) < 1:
             raise InputError(f"RETRACE_THREADS: {wanted!r} is not allowed; expected a whole number above 0")
         return int(wanted)
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
+    here = int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)
     return max(1, len(os.sched_getaffinity(0)) // here)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer
 
-from stages.corpus.tokenizer import CLS, MASK, PAD, SEP, UNK
+from stages.corpus.tokenizer import CLS, MASK, PAD, SEP, UNK, token_id
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Vocabulary:
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "Vocabulary":
         """The vocabulary of a tokenizer that `load_tokenizer` has checked."""
-        return cls(tokenizer.get_vocab_size(), *(tokenizer.token_to_id(token) for token in (PAD, UNK, CLS, SEP, MASK)))
+        return cls(tokenizer.get_vocab_size(), *(token_id(tokenizer, token) for token in (PAD, UNK, CLS, SEP, MASK)))
 
     @property
     def special(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 from tokenizers import Encoding, Tokenizer
 
 from stages.corpus.squad import Question
+from stages.corpus.tokenizer import SEP, token_id
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def window_question(tokenizer: Tokenizer, question: Question, max_length: int, s
     """Cut a question's passage into windows of `max_length` tokens, each `stride` after the one before."""
     asked = tokenizer.encode(question.text)
     passage = tokenizer.encode(question.context, add_special_tokens=False)
-    yield from _windows(asked, passage, question, tokenizer.token_to_id("[SEP]"), max_length, stride)
+    yield from _windows(asked, passage, question, token_id(tokenizer, SEP), max_length, stride)
 
 
 def _windows(

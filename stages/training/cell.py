@@ -64,7 +64,7 @@ def run_cell(
     device = open_device(cell.seed)
     name = "-".join([*cell.path.parts, str(device.rank)])
     with guarded(name, [PRETRAINED, *inputs], keys):
-        model = task.wrap(method.start(task.head, PRETRAINED, cell.seed, device.attention)).to(device.place)
+        model = device.placed(task.wrap(method.start(task.head, PRETRAINED, cell.seed, device.attention)))
         title = " ".join(cell.path.parts)
         weights = WEIGHTS / cell.path
         speed = fine_tune(task, model, settings, cell.seed, device, title, weights, PREDICTIONS / cell.path)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-import torch
 from torch import Tensor, nn
 
 from stages.harness.device import Device
@@ -96,14 +95,10 @@ def _step(run: Run[Batch], model: nn.Module, optimisers: list, batch: Batch) -> 
     Processes are weighted by their targets: gradients are averaged over processes, so each one's
     sum is divided by the mean number of targets.
     """
-    accelerator = run.device.accelerator
     with run.device.autocast():
         loss, count = run.objective.loss(model, batch)
-    totals = torch.tensor([loss.item(), count], dtype=torch.float64, device=run.device.place)
-    if run.device.processes > 1:
-        totals = accelerator.reduce(totals, "sum")
-    summed, targets = totals.tolist()
-    accelerator.backward(loss * (run.device.processes / targets))
+    summed, targets = run.device.summed([loss.item(), count])
+    run.device.accelerator.backward(loss * (run.device.processes / targets))
     nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip)
     for optimiser in optimisers:
         optimiser.step()

@@ -84,7 +84,7 @@ def validation_loss(
     """The mean loss in nats over fixed masks, and how many tokens it is over; the same for every epoch."""
     blocks = cut_blocks(stream, block)
     generator = seeded(0, "validation masks")
-    totals = torch.zeros(2, dtype=torch.float64, device=device.place)
+    total, seen = 0.0, 0
     for number, start in enumerate(range(0, len(blocks), batch_size)):
         batch = torch.from_numpy(blocks[start : start + batch_size].astype(np.int64))
         masked = mask_blocks(batch, rate, vocabulary, generator)
@@ -92,6 +92,6 @@ def validation_loss(
             continue
         with device.autocast():
             loss, count = masked_loss(model, Masked(masked.ids.to(device.place), masked.labels.to(device.place)))
-        totals += torch.tensor([loss.item(), count], dtype=torch.float64, device=device.place)
-    summed, tokens = device.accelerator.reduce(totals, "sum").tolist()
+        total, seen = total + loss.item(), seen + count
+    summed, tokens = device.summed([total, seen])
     return summed / tokens, int(tokens)

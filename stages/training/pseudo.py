@@ -58,15 +58,15 @@ def pseudo_loss(
     model: nn.Module, passages: list[Passage], vocabulary: Vocabulary, device: Device
 ) -> tuple[float, Text]:
     """The mean loss of a token in nats, and the size of the passages."""
-    totals = torch.zeros(2, dtype=torch.float64, device=device.place)
+    total, seen = 0.0, 0
     for passage in passages[device.rank :: device.processes]:
         for ids, labels in _masked_rows(torch.tensor(passage.ids, device=device.place), vocabulary):
             with device.autocast():
                 logits = model(input_ids=ids).logits
             at = labels != IGNORED
             loss = functional.cross_entropy(logits[at].float(), labels[at], reduction="sum")
-            totals += torch.tensor([loss.item(), int(at.sum())], dtype=torch.float64, device=device.place)
-    summed, tokens = device.accelerator.reduce(totals, "sum").tolist()
+            total, seen = total + loss.item(), seen + int(at.sum())
+    summed, tokens = device.summed([total, seen])
     size = Text(int(tokens), sum(p.words for p in passages), sum(p.bytes for p in passages))
     return summed / tokens, size
 

@@ -133,11 +133,8 @@ def test_a_vocabulary_that_the_corpus_cannot_fill(project: Project) -> None:
 
 def test_a_rate_that_the_model_cannot_bear(project: Project) -> None:
     project.set("profile", "bert-base")
-    _assert_one_line(
-        project, "pretrain",
-        "params.yaml: lr: 0.001 is not allowed; expected above 0 and at most profiles.bert-base.pretrain.lr_limit (0.0001)",
-        "models/pretrained",
-    )  # fmt: skip
+    limit = "expected above 0 and at most profiles.bert-base.pretrain.lr_limit (0.0001)"
+    _assert_one_line(project, "pretrain", f"params.yaml: lr: 0.001 is not allowed; {limit}", "models/pretrained")
 
 
 def test_an_unknown_method(project: Project) -> None:

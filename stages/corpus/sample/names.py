@@ -6,6 +6,7 @@ held-out name is thus new, and yet spelt with pieces that a subword vocabulary h
 """
 
 import random
+from collections.abc import Sequence
 
 ONSETS = "b br c d dr f g gl h k l m n p r s sh st t th tr v w".split()
 VOWELS = "a e i o u ai ea ou".split()
@@ -41,20 +42,20 @@ class NameMaker:
         """One word, such as ``Thorndel``."""
         return self._unique(self._towns, RIVER_ENDINGS, between="")
 
-    def _list(self, count: int, endings: list[str]) -> list[str]:
+    def _list(self, count: int, endings: Sequence[str]) -> list[str]:
         found: dict[str, None] = {}
         while len(found) < count:
             stem = self._rng.choice(ONSETS) + self._rng.choice(VOWELS) + self._rng.choice(CODAS)
             found[(stem + self._rng.choice(endings)).capitalize()] = None
         return list(found)
 
-    def _unique(self, *lists: list[str], between: str) -> str:
+    def _unique(self, *lists: Sequence[str], between: str) -> str:
         while True:
             name = between.join(self._zipf(words) for words in lists)
             if name not in self._taken:
                 self._taken.add(name)
                 return name
 
-    def _zipf(self, words: list[str]) -> str:
+    def _zipf(self, words: Sequence[str]) -> str:
         weights = [1 / (rank + 12) for rank in range(len(words))]
         return self._rng.choices(words, weights)[0]

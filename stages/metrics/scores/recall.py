@@ -9,4 +9,5 @@ SCALE = "fraction"
 
 def score(labels: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
     """From right and predicted classes, 1 the favourable one; a fraction, 0 where it is undefined."""
-    return {"recall": float(recall_score(labels, predicted, zero_division=0))}
+    value = recall_score(labels, predicted, zero_division=0)  # pyright: ignore[reportArgumentType]
+    return {"recall": float(value)}

@@ -1,4 +1,5 @@
-import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -6,24 +7,32 @@ import pytest
 from stages.harness.records import read_json, write_json, write_text, written_file, written_folder
 
 
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def _fail_in(writing: AbstractContextManager[Path], write: Callable[[Path], object]) -> None:
+    with writing as aside:
+        write(aside)
+        raise KeyError
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "old")
-    with pytest.raises(KeyError), written_file(path) as aside:
-        aside.write_text("half")
-        raise KeyError
+    with pytest.raises(KeyError):
+        _fail_in(written_file(path), lambda aside: aside.write_text("half"))
     assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["a.txt"]
+    assert _names(tmp_path) == ["a.txt"]
 
 
 def test_a_failed_folder_leaves_the_old_one_whole(tmp_path: Path) -> None:
     with written_folder(tmp_path / "out") as folder:
         (folder / "a").write_text("1")
-    with pytest.raises(KeyError), written_folder(tmp_path / "out") as folder:
-        (folder / "b").write_text("2")
-        raise KeyError
-    assert sorted(os.listdir(tmp_path)) == ["out"]
-    assert os.listdir(tmp_path / "out") == ["a"]
+    with pytest.raises(KeyError):
+        _fail_in(written_folder(tmp_path / "out"), lambda folder: (folder / "b").write_text("2"))
+    assert _names(tmp_path) == ["out"]
+    assert _names(tmp_path / "out") == ["a"]
 
 
 def test_a_folder_replaces_the_one_before(tmp_path: Path) -> None:
@@ -38,13 +47,13 @@ def test_what_a_killed_writer_left_aside_is_removed(tmp_path: Path) -> None:
     (tmp_path / ".out.partial").mkdir()
     (tmp_path / ".out.partial" / "stale").write_text("x")
     with written_folder(tmp_path / "out") as folder:
-        assert os.listdir(folder) == []
+        assert _names(folder) == []
 
 
 def test_json_refuses_not_a_number(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"loss": float("nan")})
-    assert os.listdir(tmp_path) == []
+    assert _names(tmp_path) == []
 
 
 def test_json_round_trip(tmp_path: Path) -> None:

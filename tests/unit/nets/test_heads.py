@@ -3,10 +3,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModel
 
 from stages.harness.errors import InputError
 from stages.nets.heads import make_config, make_model, read_config, read_model
 from stages.nets.parameters import parameters_by_module
+from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
@@ -59,11 +61,7 @@ def test_parameters_are_those_of_the_model(tmp_path: Path, family: str) -> None:
 
 def test_bert_base_has_the_published_number_of_parameters() -> None:
     """109,482,240 is BertModel's count, as the first study gives it."""
-    from transformers import BertModel
-
-    vocabulary = Vocabulary(30522, 0, 1, 2, 3, 4)
-    from stages.nets.settings import ModelSettings
-
-    config = make_config("bert", ModelSettings(768, 12, 12, 3072, 512, dropout=0.1), vocabulary)
+    config = make_config("bert", ModelSettings(768, 12, 12, 3072, 512, dropout=0.1), Vocabulary(30522, 0, 1, 2, 3, 4))
     with torch.device("meta"):
-        assert sum(weight.numel() for weight in BertModel(config).parameters()) == 109_482_240
+        body = AutoModel.from_config(config)
+    assert sum(weight.numel() for weight in body.parameters()) == 109_482_240

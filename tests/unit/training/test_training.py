@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import PreTrainedModel
 
 from stages.harness.errors import InputError
 from stages.nets.heads import make_model
@@ -25,7 +26,7 @@ VOCABULARY = Vocabulary.of(TOKENIZER)
 STREAM = np.array([i for text in TEXT for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
 
 
-def _model(seed: int = 0) -> torch.nn.Module:
+def _model(seed: int = 0) -> PreTrainedModel:
     return make_model("language_model", tiny_config("modernbert", TOKENIZER), seed, "eager")
 
 
