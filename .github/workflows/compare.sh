@@ -4,7 +4,7 @@
 set -euo pipefail
 base=$1
 git fetch --quiet --depth=1 origin "+refs/heads/$base:refs/remotes/origin/$base"
-diff_of() { .venv/bin/dvc "$1" diff --md "origin/$base"; }
+diff_of() { dvc "$1" diff --md "origin/$base"; }
 echo "<!-- retrace-metrics -->"
 printf '## Metrics against %s\n\n' "$base"
 metrics=$(diff_of metrics)

@@ -1,0 +1,55 @@
+"""How long `dvc repro` takes when nothing is to be done, beside an empty pipeline of as many stages.
+
+Run in a project whose pipeline is up to date; both sides are timed in turn, seven times.
+
+    python benchmarks/noop.py
+"""
+
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+ROUNDS = 7
+
+
+def main() -> None:
+    listed = subprocess.run(["dvc", "stage", "list", "--all"], capture_output=True, text=True, check=True)
+    stages = len(listed.stdout.splitlines())
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder)
+        make_empty(empty, stages)
+        seconds: dict[str, list[float]] = {"pipeline": [], "empty": []}
+        for _ in range(ROUNDS):
+            seconds["pipeline"].append(repro(Path.cwd()))
+            seconds["empty"].append(repro(empty))
+    medians = {name: round(statistics.median(times), 3) for name, times in seconds.items()}
+    result = {"stages": stages, "median_seconds": medians, "ratio": round(medians["pipeline"] / medians["empty"], 3)}
+    print(json.dumps(result, indent=2))
+
+
+def make_empty(folder: Path, stages: int) -> None:
+    """A pipeline of stages that each write one small file from the one before, run once."""
+    lines = ["stages:"]
+    for number in range(stages):
+        lines += [f"  s{number}:", f"    cmd: echo {number} > {number}.txt", f"    outs: [{number}.txt]"]
+        lines += [f"    deps: [{number - 1}.txt]"] if number else []
+    (folder / "dvc.yaml").write_text("\n".join(lines) + "\n")
+    for command in (["git", "init", "-q"], ["dvc", "init", "-q"], ["dvc", "repro", "-q"]):
+        subprocess.run(command, cwd=folder, check=True)
+
+
+def repro(folder: Path) -> float:
+    """Seconds of one `dvc repro` in which nothing is to be done."""
+    start = time.perf_counter()
+    done = subprocess.run(["dvc", "repro"], cwd=folder, capture_output=True, text=True, check=True)
+    seconds = time.perf_counter() - start
+    if "Running stage" in done.stdout:
+        raise SystemExit(f"{folder}: the pipeline was not up to date")
+    return seconds
+
+
+if __name__ == "__main__":
+    main()
