@@ -9,6 +9,7 @@ question before the first and after each epoch; `stages.evaluate` scores them.
 from stages.corpus.source import source_folder
 from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.errors import exit_cleanly
+from stages.harness.precision import Precision
 from stages.harness.settings import build, check_value, profile_key, read_params
 from stages.tasks.settings import ReadingSettings
 from stages.tasks.squad import Reading
@@ -24,7 +25,8 @@ def main() -> None:
     source = source_folder(check_value(params, "data", str))
     reading = build(ReadingSettings, params, "squad")
     task = Reading(source, load_tokenizer(PRETRAINED), settings.max_length, reading)
-    run_cell(cell, task, settings, inputs=[source], keys=["data", key, "squad"])
+    precision = check_value(params, "precision", Precision)
+    run_cell(cell, task, settings, precision, inputs=[source], keys=["data", "precision", key, "squad"])
 
 
 if __name__ == "__main__":

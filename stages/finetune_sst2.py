@@ -9,6 +9,7 @@ and after each epoch; `stages.evaluate` scores it.
 from stages.corpus.source import source_folder
 from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.errors import exit_cleanly
+from stages.harness.precision import Precision
 from stages.harness.settings import build, check_value, profile_key, read_params
 from stages.tasks.sst2 import Sentiment
 from stages.training.cell import PRETRAINED, Cell, read_cell, run_cell
@@ -22,7 +23,8 @@ def main() -> None:
     settings = build(FineTuneSettings, params, key)
     source = source_folder(check_value(params, "data", str))
     task = Sentiment(source, load_tokenizer(PRETRAINED), settings.max_length)
-    run_cell(cell, task, settings, inputs=[source], keys=["data", key])
+    precision = check_value(params, "precision", Precision)
+    run_cell(cell, task, settings, precision, inputs=[source], keys=["data", "precision", key])
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.device import open_device
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
+from stages.harness.precision import Precision
 from stages.harness.records import read_json, write_json
 from stages.harness.settings import build, check_value, profile_key, read_params
 from stages.metrics.perplexity import PerplexitySettings, Text, perplexities, unigram_loss
 from stages.nets.heads import read_model
-from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 from stages.training.masking import validation_loss
 from stages.training.pseudo import pseudo_loss, sample_passages
@@ -30,12 +30,12 @@ TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("rep
 
 def main() -> None:
     params = read_params()
-    keys = [profile_key(params, name) for name in ("perplexity", "pretrain", "model")]
+    keys = [profile_key(params, name) for name in ("perplexity", "pretrain")]
     settings = build(PerplexitySettings, params, keys[0])
     block = build(PretrainSettings, params, keys[1]).block
     source = source_folder(check_value(params, "data", str))
-    device = open_device(settings.seed, build(ModelSettings, params, keys[2]).precision)
-    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], ["data", *keys]):
+    device = open_device(settings.seed, check_value(params, "precision", Precision))
+    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], ["data", "precision", *keys]):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
         model = device.placed(read_model("language_model", MODEL, settings.seed, device.attention)).eval()

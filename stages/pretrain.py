@@ -15,6 +15,7 @@ from stages.corpus.tokenizer import copy_tokenizer, load_tokenizer
 from stages.harness.device import open_device
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
+from stages.harness.precision import Precision
 from stages.harness.progress import Meter
 from stages.harness.records import write_text, written_folder
 from stages.harness.settings import build, check_value, profile_key, read_params
@@ -38,6 +39,7 @@ class Settings:
     lr: float
     seed: int
     family: str
+    precision: Precision
     model: ModelSettings
     pretrain: PretrainSettings
     keys: tuple[str, ...]
@@ -45,7 +47,7 @@ class Settings:
 
 def main() -> None:
     settings = read_settings()
-    device = open_device(settings.seed, settings.model.precision)
+    device = open_device(settings.seed, settings.precision)
     with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS], settings.keys):
         vocabulary = Vocabulary.of(load_tokenizer(TOKENIZER))
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
@@ -79,9 +81,10 @@ def read_settings() -> Settings:
         lr=lr,
         seed=check_value(params, "seed", int),
         family=check_value(params, "family", str),
+        precision=check_value(params, "precision", Precision),
         model=build(ModelSettings, params, model),
         pretrain=build(PretrainSettings, params, recipe),
-        keys=("lr", "seed", "family", model, recipe),
+        keys=("lr", "seed", "family", "precision", model, recipe),
     )
     check_pretraining(lr, settings.model, settings.pretrain, model, recipe)
     return settings

@@ -38,7 +38,7 @@ def main() -> None:
     settings = build(ReportSettings, params, "report")
     source = source_folder(check_value(params, "data", str))
     inputs = [source, PREDICTIONS, MODEL, REPORTS / "metrics.json", REPORTS / "perplexity.json"]
-    keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "squad"]
+    keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "precision", "squad"]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], keys):
         sections = [
             *score_sections(),

@@ -8,6 +8,7 @@ from stages.corpus.sample.corpus import SampleSettings
 from stages.corpus.tokenizer import TokenizerSettings
 from stages.harness.errors import InputError
 from stages.harness.plugins import plugin_names
+from stages.harness.precision import Precision
 from stages.harness.settings import build, check_value, profile_key, read_params, section
 from stages.metrics.perplexity import PerplexitySettings
 from stages.metrics.settings import ScoreSettings
@@ -31,6 +32,7 @@ VALUES = {
     "lr": float,
     "seed": int,
     "family": str,
+    "precision": Precision,
     "data": Literal["sample", "files"],
     "profile": str,
     "finetune": dict[str, list],

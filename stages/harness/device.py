@@ -16,6 +16,7 @@ from accelerate.utils import set_seed
 from torch import nn
 
 from stages.harness.errors import InputError
+from stages.harness.precision import Precision
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -69,11 +70,8 @@ class Device:
         return torch.autocast(self.place.type, torch.bfloat16, enabled=self.bf16)
 
 
-def open_device(seed: int, precision: str = "auto") -> Device:
-    """Join the process group, set threads, seeds and deterministic kernels.
-
-    `precision` is auto, fp32 or bf16; auto probes the hardware.
-    """
+def open_device(seed: int, precision: Precision = "auto") -> Device:
+    """Join the process group, set threads, seeds and deterministic kernels."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))

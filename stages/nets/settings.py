@@ -1,7 +1,6 @@
 """The size of a model trained from scratch."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from stages.harness.settings import require
 
@@ -17,7 +16,6 @@ class ModelSettings:
     max_length: int  # positions, in tokens
     dropout: float = 0.0
     init_std: float = 0.02  # standard deviation of the initial weights
-    precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto: bf16 where the hardware does it well
 
     def __post_init__(self) -> None:
         for field in ("hidden_size", "layers", "heads", "intermediate_size", "max_length"):

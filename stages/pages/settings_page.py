@@ -8,7 +8,7 @@ from stages.pages.content import Section, Table
 
 def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> Section:
     """Every setting that this run depends on, by its key in params.yaml."""
-    top = {key: params[key] for key in ("lr", "seed", "data", "profile", "family", "finetune", "squad")}
+    top = {key: params[key] for key in ("lr", "seed", "data", "profile", "family", "precision", "finetune", "squad")}
     top |= {params["data"]: params[params["data"]]}
     rows = [(key, _shown(value)) for key, value in [*_flat(top), *_flat(dict(profile))]]
     return Section(

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from stages.harness.errors import InputError
 from stages.harness.records import read_json
 
-FILE = "predictions.parquet"
+PREDICTIONS, LOSSES = "predictions.parquet", "losses.json"
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ def read_epochs(folder: Path) -> list[Epoch]:
 
     Raises InputError where the cell was not run.
     """
-    if not (folder / FILE).is_file():
-        raise InputError(f"{folder / FILE}: no such file; run the fine-tuning stage first")
-    rows = pq.read_table(folder / FILE).to_pylist()
+    if not (folder / PREDICTIONS).is_file():
+        raise InputError(f"{folder / PREDICTIONS}: no such file; run the fine-tuning stage first")
+    rows = pq.read_table(folder / PREDICTIONS).to_pylist()
     by_epoch: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         by_epoch.setdefault(row.pop("epoch"), []).append(row)
     return [
         Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], by_epoch[loss["epoch"]])
-        for loss in read_json(folder / "losses.json")
+        for loss in read_json(folder / LOSSES)
     ]
 
 

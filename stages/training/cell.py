@@ -11,9 +11,11 @@ from stages.harness.device import open_device
 from stages.harness.errors import InputError
 from stages.harness.guard import guarded
 from stages.harness.plugins import load_plugin
+from stages.harness.precision import Precision
+from stages.harness.records import written_folder
 from stages.nets.heads import read_config
 from stages.tasks.task import Task
-from stages.training.fine_tuning import fine_tune
+from stages.training.fine_tuning import fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
 from stages.training.speed import write_speed
 
@@ -48,8 +50,9 @@ def read_cell(task: str) -> Cell:
 
 
 def run_cell(
-    cell: Cell, task: Task[Example], settings: FineTuneSettings, inputs: Sequence[Path], keys: Sequence[str]
-) -> None:
+    cell: Cell, task: Task[Example], settings: FineTuneSettings, precision: Precision,
+    inputs: Sequence[Path], keys: Sequence[str],
+) -> None:  # fmt: skip
     """Fine-tune and write weights, predictions, losses and speed.
 
     Raises InputError where the method is unknown or examples are longer than the model reads.
@@ -61,16 +64,17 @@ def run_cell(
             f"params.yaml: {cell.task}.max_length: {settings.max_length} is not allowed; "
             f"expected at most the pretrained model's {longest}"
         )
-    device = open_device(cell.seed)
+    device = open_device(cell.seed, precision)
     name = "-".join([*cell.path.parts, str(device.rank)])
     with guarded(name, [PRETRAINED, *inputs], keys):
         model = device.placed(task.wrap(method.start(task.head, PRETRAINED, cell.seed, device.attention)))
         title = " ".join(cell.path.parts)
-        weights = WEIGHTS / cell.path
-        speed = fine_tune(task, model, settings, cell.seed, device, title, weights, PREDICTIONS / cell.path)
+        tuned = fine_tune(task, model, settings, cell.seed, device, title)
         if device.is_main:
-            copy_tokenizer(PRETRAINED, weights)
-            write_speed(
-                RUNS / cell.path.with_suffix(".json"), speed, device, sum(w.numel() for w in model.parameters())
-            )
+            with written_folder(WEIGHTS / cell.path) as folder:
+                model.save_pretrained(folder)  # pyright: ignore[reportCallIssue] - every task's model has it
+                copy_tokenizer(PRETRAINED, folder)
+            write_predictions(PREDICTIONS / cell.path, tuned)
+            parameters = sum(weight.numel() for weight in model.parameters())
+            write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, parameters)
         device.accelerator.wait_for_everyone()

@@ -4,7 +4,9 @@ The best epoch is the one with the lowest validation loss; its weights are kept,
 before any training, counts only in the curves.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -17,7 +19,8 @@ from torch import Tensor, nn
 
 from stages.harness.device import Device
 from stages.harness.progress import Meter
-from stages.harness.records import write_json, written_file, written_folder
+from stages.harness.records import write_json, written_folder
+from stages.tasks.predictions import LOSSES, PREDICTIONS
 from stages.tasks.task import Row, Task, Tensors
 from stages.training.buckets import bucketed
 from stages.training.loop import Run, Speed, train
@@ -78,42 +81,48 @@ def answer(
     return [row for _, row in found], sum(losses) / len(examples)
 
 
+@dataclass(frozen=True)
+class Tuned:
+    """What fine-tuning wrote down: predictions and losses of every epoch, and how fast it was."""
+
+    rows: list[Row]  # each with its epoch
+    losses: list[dict[str, float | int | None]]
+    speed: Speed
+
+
 def fine_tune(
-    task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str,
-    weights: Path, predictions: Path,
-) -> Speed:  # fmt: skip
-    """Train `model`, then write the best epoch's weights and every epoch's predictions and losses."""
+    task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str
+) -> Tuned:
+    """Train `model` and leave it with the best epoch's weights."""
     objective = TaskObjective(task, settings, seed, device.place)
     held_out = task.examples("dev")
     rows: list[Row] = []
     losses: list[dict[str, float | int | None]] = []
     best: dict[str, Tensor] = {}
+    lowest = math.inf
 
     def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> None:
+        nonlocal lowest
         model.eval()
         scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
         rows.extend({"epoch": epoch, **row} for row in task.rows(held_out, scores))
-        trained = [entry["validation_loss"] for entry in losses[1:]]
-        if epoch and all(loss < earlier for earlier in trained if earlier is not None):
-            best.update({name: value.detach().cpu().clone() for name, value in model.state_dict().items()})
         losses.append({"epoch": epoch, "training_loss": training_loss, "validation_loss": loss})
+        if epoch and loss < lowest:
+            lowest = loss
+            best.update({name: value.detach().cpu().clone() for name, value in model.state_dict().items()})
         meter.say(f"{title}  epoch {epoch}  validation loss {loss:.4f}")
 
-    speed = train(Run(title, model, objective, device, settings.optimiser, settings.lr, settings.epochs), after_epoch)
+    run = Run(title, model, objective, device, settings.optimiser, settings.lr, settings.epochs)
+    speed = train(run, after_epoch)
     model.load_state_dict(best)
-    if device.is_main:
-        _write(model, rows, losses, weights, predictions)
-    device.accelerator.wait_for_everyone()
-    return speed
+    return Tuned(rows, losses, speed)
 
 
-def _write(model: nn.Module, rows: list[Row], losses: list, weights: Path, predictions: Path) -> None:
-    with written_folder(weights) as folder:
-        model.save_pretrained(folder)  # pyright: ignore[reportCallIssue] - both kinds of model have it
-    with written_folder(predictions) as folder:
-        with written_file(folder / "predictions.parquet") as path:
-            pq.write_table(pa.Table.from_pylist(rows), path)
-        write_json(folder / "losses.json", losses)
+def write_predictions(path: Path, tuned: Tuned) -> None:
+    """Write the folder that `stages.tasks.predictions` reads."""
+    with written_folder(path) as folder:
+        pq.write_table(pa.Table.from_pylist(tuned.rows), folder / PREDICTIONS)
+        write_json(folder / LOSSES, tuned.losses)
 
 
 def _moved(tensors: Tensors, device: torch.device) -> Tensors:

@@ -42,7 +42,7 @@ def test_killed_pretraining_leaves_nothing_and_reruns_to_the_same_weights(projec
 
 def test_two_processes_agree_with_one(project: Project) -> None:
     """torchrun over gloo: the global batch and the schedule do not depend on the number of processes."""
-    project.set("profiles.sample.model.precision", "fp32")
+    project.set("precision", "fp32")
     project.stage("sources.sample")
     project.stage("tokenize")
     project.stage("pretrain")
