@@ -20,7 +20,8 @@ class Meter:
         self._live = None if quiet or not sys.stderr.isatty() else _bar()
         self._task = self._live.add_task(title, total=steps, note="") if self._live else None
         self._done = self._tokens = 0
-        self._start = self._shown = time.monotonic()
+        self._busy = 0.0  # seconds of training, evaluation left out
+        self._last = self._shown = time.monotonic()
 
     def __enter__(self) -> "Meter":
         if self._live:
@@ -33,17 +34,23 @@ class Meter:
         if self._live:
             self._live.stop()
 
+    def resume(self) -> None:
+        """Training goes on after an evaluation, whose time is not counted."""
+        self._last = time.monotonic()
+
     def step(self, tokens: int, loss: float) -> None:
         """One optimiser step on `tokens` real tokens with mean loss `loss` (nats)."""
         self._done += 1
         self._tokens += tokens
         now = time.monotonic()
-        note = f"loss {loss:.3f}  {self._tokens / max(now - self._start, 1e-9):,.0f} tokens/s"
+        self._busy += now - self._last
+        self._last = now
+        note = f"loss {loss:.3f}  {self._tokens / max(self._busy, 1e-9):,.0f} tokens/s"
         if self._live and self._task is not None:
             self._live.update(self._task, completed=self._done, note=note)
         elif not self._quiet and (now - self._shown > PLAIN_EVERY or self._done == self._steps):
             self._shown = now
-            left = (now - self._start) / self._done * (self._steps - self._done)
+            left = self._busy / self._done * (self._steps - self._done)
             print(f"{self._title}  {self._done}/{self._steps}  {note}  {left:.0f} s left", flush=True)
 
     def say(self, line: str) -> None:

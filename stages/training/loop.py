@@ -72,6 +72,7 @@ def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Non
         for epoch in range(1, run.epochs + 1):
             started, summed, targets = time.monotonic(), 0.0, 0
             run.model.train()
+            meter.resume()
             for batch in run.objective.batches(epoch, share):
                 set_rate(optimisers, rate_factor(step / total, run.optimiser.warmup, run.optimiser.flat))
                 loss, count = _step(run, model, optimisers, batch)
