@@ -29,7 +29,7 @@ COUNTS = (
     "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy "
     "eighty ninety"
 ).split()
-WORKS = "Bridge Tower Mill Inn Theatre Gate Hall Market Library Lighthouse".split()
+WORKS = "Bridge Tower Mill Inn Theatre Gate Hall Market Library Lighthouse Abbey Granary Tavern".split()
 EVENTS = "Battle Siege Revolt March Raid Uprising".split()
 
 FIRST_YEAR, LAST_YEAR = 1300, 1700
