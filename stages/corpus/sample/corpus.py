@@ -31,9 +31,9 @@ class SampleSettings:
     """How large the embedded corpus is."""
 
     seed: int = 1
-    articles: int = 5000  # of the training encyclopedia
-    reviews: int = 6400  # labelled, for training
-    questioned: int = 1150  # training articles that are asked about, four questions each
+    articles: int = 5900  # of the training encyclopedia
+    reviews: int = 5000  # labelled, for training
+    questioned: int = 820  # training articles that are asked about, four questions each
     held_out_articles: int = 224  # of the validation encyclopedia, and as many of the test one
     held_out_reviews: int = 800
 

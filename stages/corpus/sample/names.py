@@ -17,7 +17,7 @@ RIVER_ENDINGS = "el an is ow een ire und ak".split()
 FAMILY_ENDINGS = "er en ow ick ard ell man son by ett".split()
 GIVEN_ENDINGS = "a o in is el an eth ian ora ik".split()
 
-GIVEN_NAMES, FAMILY_NAMES, TOWN_NAMES = 600, 1600, 300
+GIVEN_NAMES, FAMILY_NAMES, TOWN_NAMES = 450, 1100, 250
 
 
 class NameMaker:
@@ -57,5 +57,5 @@ class NameMaker:
                 return name
 
     def _zipf(self, words: Sequence[str]) -> str:
-        weights = [1 / (rank + 12) for rank in range(len(words))]
+        weights = [1 / (rank + 5) for rank in range(len(words))]
         return self._rng.choices(words, weights)[0]

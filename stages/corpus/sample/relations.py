@@ -63,12 +63,12 @@ DEATH = _relation("year", "death, burial, passing, decease, funeral, expiry, dep
 SIZE = _relation("count", "size, number, tally, headcount, strength, extent, magnitude")
 
 BY_KIND: dict[str, tuple[Relation, ...]] = {
-    "guild": (FOUNDER, HEAD, PATRON, SITE, EMBLEM, TRADE, FOUNDING, SIZE),
+    "guild": (FOUNDER, HEAD, PATRON, SITE, EMBLEM, TRADE, FOUNDING, RUIN, SIZE),
     "person": (TEACHER, SPOUSE, MEMBERSHIP, HOME, GRAVE, BIRTH, DEATH, TRADE),
-    "work": (FOUNDER, PATRON, WATER, EMBLEM, MATERIAL, RUIN, SIZE),
-    "town": (HEAD, WATER, EMBLEM, TRADE, MATERIAL, FOUNDING, SIZE),
-    "event": (VICTOR, PATRON, SITE, WATER, EMBLEM, FOUNDING, SIZE),
-    "river": (HEAD, PATRON, MOUTH, SITE, EMBLEM, TRADE, SIZE),
+    "work": (FOUNDER, HEAD, PATRON, WATER, EMBLEM, MATERIAL, FOUNDING, RUIN),
+    "town": (FOUNDER, HEAD, WATER, EMBLEM, TRADE, MATERIAL, FOUNDING, SIZE),
+    "event": (VICTOR, HEAD, PATRON, SITE, WATER, EMBLEM, FOUNDING, SIZE),
+    "river": (MOUTH, SITE, EMBLEM, TRADE, SIZE, PATRON, HEAD),
 }
 
 # {n}: the noun; {s}: the subject; {a}: the answer.
