@@ -56,9 +56,8 @@ def main() -> None:
                 "unigram": perplexities(unigram, text),
                 "beats_unigram": masked < unigram,
             }
-            print(
-                f"{part}: " + "  ".join(f"{k} {v['per_token']:.2f}" for k, v in report[part].items() if k[0] in "mpu")
-            )
+            shown = (f"{name} {report[part][name]['per_token']:.2f}" for name in ("masked", "pseudo", "unigram"))
+            print(f"{part}: " + "  ".join(shown))
         if device.is_main:
             write_json(OUT, report)
 
