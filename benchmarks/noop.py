@@ -16,8 +16,8 @@ ROUNDS = 7
 
 
 def main() -> None:
-    listed = subprocess.run(["dvc", "stage", "list", "--all"], capture_output=True, text=True, check=True)
-    stages = len(listed.stdout.splitlines())
+    looked_at = subprocess.run(["dvc", "repro"], capture_output=True, text=True, check=True)
+    stages = sum(line.startswith("Stage ") for line in looked_at.stdout.splitlines())
     with tempfile.TemporaryDirectory() as folder:
         empty = Path(folder)
         make_empty(empty, stages)

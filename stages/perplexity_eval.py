@@ -19,26 +19,25 @@ from stages.harness.precision import Precision
 from stages.harness.records import read_json, write_json
 from stages.harness.settings import build, check_value, profile_key, read_params
 from stages.metrics.perplexity import PerplexitySettings, Text, perplexities, unigram_loss
-from stages.nets.heads import read_model
+from stages.nets.language_model import read_language_model
 from stages.nets.vocabulary import Vocabulary
 from stages.training.masking import validation_loss
 from stages.training.pseudo import pseudo_loss, sample_passages
-from stages.training.settings import PretrainSettings
 
 TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
 
 
 def main() -> None:
     params = read_params()
-    keys = [profile_key(params, name) for name in ("perplexity", "pretrain")]
+    keys = [profile_key(params, name) for name in ("perplexity", "pretrain.block")]
     settings = build(PerplexitySettings, params, keys[0])
-    block = build(PretrainSettings, params, keys[1]).block
+    block = check_value(params, keys[1], int)
     source = source_folder(check_value(params, "data", str))
     device = open_device(settings.seed, check_value(params, "precision", Precision))
     with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], ["data", "precision", *keys]):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
-        model = device.placed(read_model("language_model", MODEL, settings.seed, device.attention)).eval()
+        model = device.placed(read_language_model(MODEL, settings.seed, device.attention)).eval()
         counts, streams = read_json(TOKENS / "counts.json"), {}
         for part in ("train", "valid", "test"):
             streams[part] = open_stream(TOKENS / f"{part}.npy")

@@ -10,8 +10,10 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from stages.corpus.blocks import open_stream
-from stages.corpus.tokenizer import copy_tokenizer, load_tokenizer
+from stages.corpus.tokenizer import continuing_tokens, copy_tokenizer, load_tokenizer
 from stages.harness.device import open_device
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
@@ -19,13 +21,15 @@ from stages.harness.precision import Precision
 from stages.harness.progress import Meter
 from stages.harness.records import write_text, written_folder
 from stages.harness.settings import build, check_value, profile_key, read_params
-from stages.nets.heads import make_config, make_model
+from stages.nets.heads import make_config
+from stages.nets.language_model import make_language_model
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 from stages.training.loop import Run, train
-from stages.training.masking import MaskedModelling, validation_loss
+from stages.training.masking import MaskedModelling, Masking, validation_loss
 from stages.training.settings import PretrainSettings, check_pretraining
 from stages.training.speed import write_speed
+from stages.training.states import States
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 MODEL, CURVE, SPEED = Path("models/pretrained"), Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")
@@ -49,26 +53,30 @@ def main() -> None:
     settings = read_settings()
     device = open_device(settings.seed, settings.precision)
     with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS], settings.keys):
-        vocabulary = Vocabulary.of(load_tokenizer(TOKENIZER))
+        tokenizer = load_tokenizer(TOKENIZER)
+        vocabulary = Vocabulary.of(tokenizer)
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         config = make_config(settings.family, settings.model, vocabulary)
-        model = device.placed(make_model("language_model", config, settings.seed, device.attention))
+        model = device.placed(make_language_model(config, settings.seed, device.attention))
         recipe = settings.pretrain
+        continues = torch.tensor(continuing_tokens(tokenizer)) if recipe.whole_words else None
         objective = MaskedModelling(
-            train_stream, recipe.block, recipe.batch_size, recipe.mask_rate, vocabulary, settings.seed, device.place
-        )
-        curve = ["epoch,training_loss,validation_loss,perplexity"]
+            train_stream, recipe.block, recipe.batch_size, Masking(recipe.mask_rate, recipe.masked_as, continues),
+            vocabulary, settings.seed, device.place,
+        )  # fmt: skip
 
-        def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> None:
+        def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> list[float | None]:
             loss, _ = validation_loss(model, valid_stream, recipe.block, EVALUATION_RATE, vocabulary, device)
-            curve.append(f"{epoch},{'' if training_loss is None else training_loss},{loss},{math.exp(loss)}")
             meter.say(f"pretrain  epoch {epoch}  validation loss {loss:.4f}  perplexity {math.exp(loss):.2f}")
+            return [epoch, training_loss, loss, math.exp(loss)]
 
-        run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, recipe.epochs)
+        states = States("pretrain", [TOKENIZER, TOKENS], settings.keys, device)
+        run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, recipe.epochs, states)
         speed = train(run, after_epoch)
         if device.is_main:
-            save(model, curve)
+            save(model.body, run.journal)
             write_speed(SPEED, speed, device, sum(weight.numel() for weight in model.parameters()))
+            states.remove()
         device.accelerator.wait_for_everyone()
 
 
@@ -90,12 +98,13 @@ def read_settings() -> Settings:
     return settings
 
 
-def save(model, curve: list[str]) -> None:
+def save(model, curve: list[list[float | None]]) -> None:
     """Write the weights with their tokenizer, and the curve."""
     with written_folder(MODEL) as folder:
         model.save_pretrained(folder)
         copy_tokenizer(TOKENIZER, folder)
-    write_text(CURVE, "\n".join(curve) + "\n")
+    rows = [",".join("" if value is None else str(value) for value in row) for row in curve]
+    write_text(CURVE, "\n".join(["epoch,training_loss,validation_loss,perplexity", *rows]) + "\n")
 
 
 if __name__ == "__main__":

@@ -37,8 +37,9 @@ def main() -> None:
     params = read_params()
     settings = build(ReportSettings, params, "report")
     source = source_folder(check_value(params, "data", str))
+    profile = profile_key(params, "").removesuffix(".")
     inputs = [source, PREDICTIONS, MODEL, REPORTS / "metrics.json", REPORTS / "perplexity.json"]
-    keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "precision", "squad"]
+    keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "precision", "squad", profile, source.name]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], keys):
         sections = [
             *score_sections(),
@@ -46,7 +47,7 @@ def main() -> None:
             samples(params, source, settings.samples),
             data_section(read_json(source / "card.json")),
             model_section(parameters_by_module(MODEL), read_runs()),
-            settings_section(params, section(params, profile_key(params, "").removesuffix("."))),
+            settings_section(params, section(params, profile)),
         ]
         figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]
         with written_folder(REPORTS / "figures") as folder:

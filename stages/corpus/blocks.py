@@ -4,6 +4,7 @@ A stream is a folder with `tokens.npy`, every document as [CLS] … [SEP], one a
 Neither writing nor reading holds more than a batch of it in memory.
 """
 
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -31,7 +32,7 @@ class Counted:
 
 def write_stream(path: Path, tokenizer: Tokenizer, documents: Iterable[str], unknown: int) -> Counted:
     """Encode `documents` into the array file `path` (one row of token ids, the smallest type that holds them)."""
-    kind = np.uint16 if tokenizer.get_vocab_size() <= np.iinfo(np.uint16).max else np.uint32
+    kind = np.dtype(np.uint16 if tokenizer.get_vocab_size() <= np.iinfo(np.uint16).max else np.uint32)
     counted = Counted()
     raw = path.with_suffix(".raw")
     with raw.open("wb") as file:
@@ -67,12 +68,12 @@ def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
     return stream[offset : offset + count * length].reshape(count, length)
 
 
-def _with_header(raw: Path, path: Path, kind: type, count: int) -> None:
-    """Turn the raw ids into an array file, copying through the page cache."""
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=(count,))
-    if count:
-        array[:] = np.memmap(raw, dtype=kind, mode="r")
-    array.flush()
+def _with_header(raw: Path, path: Path, kind: np.dtype, count: int) -> None:
+    """Turn the raw ids into an array file; copied, since a full disk kills a process that writes to mapped memory."""
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (count,)}
+    with raw.open("rb") as ids, path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        shutil.copyfileobj(ids, file)
     raw.unlink()
 
 

@@ -15,6 +15,7 @@ from stages.harness.settings import require
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 FILE = "tokenizer.json"
+SPACE = "Ġ"  # how byte-level BPE writes a space; a letter to Unicode
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,19 @@ def token_id(tokenizer: Tokenizer, token: str) -> int:
     return found
 
 
+def continuing_tokens(tokenizer: Tokenizer) -> list[bool]:
+    """For each id whether it goes on with the word of the token before: `##…`, or letters without a space before."""
+    vocabulary = tokenizer.get_vocab()
+    wordpiece = isinstance(tokenizer.model, models.WordPiece)
+    found = [False] * len(vocabulary)
+    for token, number in vocabulary.items():
+        found[number] = token.startswith("##") if wordpiece else token[:1].isalnum() and token[0] != SPACE
+    return found
+
+
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, lowercase: bool) -> None:
     """Write the tokenizer so that transformers' AutoTokenizer loads it too."""
-    tokenizer.save(str(folder / FILE))
+    (folder / FILE).write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     config: dict[str, Any] = dict(zip(names, SPECIAL, strict=True))
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}

@@ -9,11 +9,18 @@ import os
 import sys
 from collections.abc import Callable
 
+from safetensors import SafetensorError
+
 USAGE = 2  # exit code for wrong input, as argparse has it
+RESUMABLE = 75  # exit code of work that was asked to stop and goes on when run again (EX_TEMPFAIL of sysexits.h)
 
 
 class InputError(Exception):
     """Wrong input; the message names the file and line, or the key, and what is allowed."""
+
+
+class ResumableError(Exception):
+    """Work was asked to stop and saved where it stood."""
 
 
 def exit_cleanly(main: Callable[[], None]) -> None:
@@ -25,12 +32,17 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         main()
     except InputError as error:
         _fail(str(error))
+    except ResumableError as stop:
+        print(stop, file=sys.stderr)
+        sys.exit(RESUMABLE)
     except FileNotFoundError as error:
         _fail(f"{error.filename}: no such file or folder")
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
-        _fail(f"{error.filename or 'output'}: the disk is full; nothing was left half-written")
+        _fail(f"{error.filename or 'output'}: {error.strerror}; nothing was left half-written")
+    except SafetensorError as error:  # a full disk, which is no OSError there, or damaged weights
+        _fail(f"weights: {error}")
 
 
 def _fail(message: str) -> None:

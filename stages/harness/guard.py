@@ -7,6 +7,8 @@ second run who is first.
 """
 
 import fcntl
+import hashlib
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -40,6 +42,19 @@ def guarded(name: str, inputs: Iterable[Path], keys: Iterable[str]) -> Iterator[
         changed += [f"{PARAMS}: {key}" for key, value in _values(keys).items() if value != values[key]]
         if changed:
             raise InputError(f"{min(changed)} changed while {name} ran; run it again")
+
+
+def run_digest(inputs: Iterable[Path], keys: Iterable[str], layout: str) -> str:
+    """A digest of what a run's outcome depends on: params, input files, the code it has loaded, and the layout."""
+    settings = json.dumps(_values(list(keys)), sort_keys=True)
+    files = [f"{path} {file_digest(path)}" for path in [*_files(inputs), *sorted(_loaded())]]
+    return hashlib.sha256("\n".join([layout, settings, *files]).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -77,8 +92,13 @@ def _loaded() -> list[Path]:
 
 
 def _snapshot(paths: Iterable[Path]) -> Snapshot:
-    files = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
-    return {str(file): found for file in files if (found := _stat(file)) is not None}
+    return {str(file): found for file in _files(paths) if (found := _stat(file)) is not None}
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    """The files among `paths` and under them."""
+    every = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
+    return [file for file in every if file.is_file()]
 
 
 def _stat(path: Path) -> tuple[int, int] | None:

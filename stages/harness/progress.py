@@ -15,11 +15,12 @@ class Meter:
     Use as a context manager; a quiet meter (for processes that are not the first) shows nothing.
     """
 
-    def __init__(self, title: str, steps: int, quiet: bool = False) -> None:
+    def __init__(self, title: str, steps: int, done: int = 0, quiet: bool = False) -> None:
         self._title, self._steps, self._quiet = title, steps, quiet
         self._live = None if quiet or not sys.stderr.isatty() else _bar()
         self._task = self._live.add_task(title, total=steps, note="") if self._live else None
-        self._done = self._tokens = 0
+        self._done = self._began = done
+        self._tokens = 0
         self._busy = 0.0  # seconds of training, evaluation left out
         self._last = self._shown = time.monotonic()
 
@@ -38,27 +39,28 @@ class Meter:
         """Training goes on after an evaluation, whose time is not counted."""
         self._last = time.monotonic()
 
-    def step(self, tokens: int, loss: float) -> None:
-        """One optimiser step on `tokens` real tokens with mean loss `loss` (nats)."""
+    def step(self, tokens: int, loss: float, norm: float) -> None:
+        """One optimiser step on `tokens` real tokens with mean loss `loss` (nats) and gradient norm `norm`."""
         self._done += 1
         self._tokens += tokens
         now = time.monotonic()
         self._busy += now - self._last
         self._last = now
-        note = f"loss {loss:.3f}  {self._tokens / max(self._busy, 1e-9):,.0f} tokens/s"
+        note = f"loss {loss:.3f}  gradient {norm:.2f}  {self._tokens / max(self._busy, 1e-9):,.0f} tokens/s"
         if self._live and self._task is not None:
             self._live.update(self._task, completed=self._done, note=note)
         elif not self._quiet and (now - self._shown > PLAIN_EVERY or self._done == self._steps):
             self._shown = now
-            left = self._busy / self._done * (self._steps - self._done)
+            left = self._busy / (self._done - self._began) * (self._steps - self._done)
             print(f"{self._title}  {self._done}/{self._steps}  {note}  {left:.0f} s left", flush=True)
 
-    def say(self, line: str) -> None:
-        """Print a line above the bar."""
-        if self._live:
-            self._live.console.print(line)
-        elif not self._quiet:
-            print(line, flush=True)
+    def say(self, *lines: str) -> None:
+        """Print lines above the bar."""
+        for line in lines:
+            if self._live:
+                self._live.console.print(line)
+            elif not self._quiet:
+                print(line, flush=True)
 
 
 def _bar() -> Progress:

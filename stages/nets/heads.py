@@ -79,6 +79,11 @@ def read_model(head: Head, folder: Path, seed: int, attention: str) -> PreTraine
     return model
 
 
+def longest_input(config: PreTrainedConfig) -> int:
+    """The most tokens a model of this config reads."""
+    return load_plugin(FAMILIES, config.model_type, "family").longest_input(config)
+
+
 def takes_segments(model: PreTrainedModel) -> bool:
     """Whether the model tells the question from the passage by segment ids."""
     return getattr(model.config, "type_vocab_size", 0) > 1

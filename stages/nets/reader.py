@@ -14,6 +14,9 @@ from transformers import PreTrainedModel
 from stages.nets.heads import takes_segments
 
 FILE = "question_match.safetensors"
+# How much larger the match embeddings start than the token embeddings they are added to. From zero, a
+# reader takes most of a short training to find out that they say something.
+EMPHASIS = 3.0
 
 
 class Reader(nn.Module):
@@ -24,7 +27,9 @@ class Reader(nn.Module):
         self.body = body
         self.match = nn.Embedding(match_kinds, body.config.hidden_size) if match_kinds else None
         if self.match is not None:
-            nn.init.zeros_(self.match.weight)  # the body starts as it was pretrained
+            spread = body.get_input_embeddings().weight.std().item()
+            nn.init.normal_(self.match.weight, std=EMPHASIS * spread)
+            nn.init.zeros_(self.match.weight[0])  # no match: the token as it was pretrained
 
     def forward(self, ids: Tensor, mask: Tensor, segments: Tensor, match: Tensor) -> Tensor:
         """Token ids, attention mask, segments and match kinds, all (B, T) → scores (B, T, 2)."""

@@ -21,7 +21,16 @@ def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any
     total = sum(counts.values())
     rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
     sizes = Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
-    names = ("seconds", "tokens_per_second", "peak_memory_mib", "parameters", "processes", "device", "precision")
+    names = (
+        "seconds",
+        "tokens_per_second",
+        "waiting_percent",
+        "peak_memory_mib",
+        "parameters",
+        "processes",
+        "device",
+        "precision",
+    )
     speeds = Table(
         ("run", *(name.replace("_", " ") for name in names)),
         [(run, *(_shown(figures[name]) for name in names)) for run, figures in runs.items()],

@@ -13,11 +13,12 @@ from stages.harness.guard import guarded
 from stages.harness.plugins import load_plugin
 from stages.harness.precision import Precision
 from stages.harness.records import written_folder
-from stages.nets.heads import read_config
+from stages.nets.heads import longest_input, read_config
 from stages.tasks.task import Task
 from stages.training.fine_tuning import fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
 from stages.training.speed import write_speed
+from stages.training.states import States
 
 PRETRAINED, WEIGHTS, PREDICTIONS, RUNS = (
     Path(p) for p in ("models/pretrained", "models", "predictions", "reports/runs")
@@ -58,18 +59,19 @@ def run_cell(
     Raises InputError where the method is unknown or examples are longer than the model reads.
     """
     method = load_plugin(METHODS, cell.method, "finetune.methods")
-    longest = read_config(PRETRAINED).max_position_embeddings
+    longest = longest_input(read_config(PRETRAINED))
     if settings.max_length > longest:
         raise InputError(
             f"params.yaml: {cell.task}.max_length: {settings.max_length} is not allowed; "
             f"expected at most the pretrained model's {longest}"
         )
     device = open_device(cell.seed, precision)
-    name = "-".join([*cell.path.parts, str(device.rank)])
-    with guarded(name, [PRETRAINED, *inputs], keys):
+    name, inputs = "-".join(cell.path.parts), [PRETRAINED, *inputs]
+    with guarded(f"{name}-{device.rank}", inputs, keys):
         model = device.placed(task.wrap(method.start(task.head, PRETRAINED, cell.seed, device.attention)))
         title = " ".join(cell.path.parts)
-        tuned = fine_tune(task, model, settings, cell.seed, device, title)
+        states = States(name, inputs, keys, device)
+        tuned = fine_tune(task, model, settings, cell.seed, device, title, states)
         if device.is_main:
             with written_folder(WEIGHTS / cell.path) as folder:
                 model.save_pretrained(folder)  # pyright: ignore[reportCallIssue] - every task's model has it
@@ -77,4 +79,5 @@ def run_cell(
             write_predictions(PREDICTIONS / cell.path, tuned)
             parameters = sum(weight.numel() for weight in model.parameters())
             write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, parameters)
+            states.remove()
         device.accelerator.wait_for_everyone()

@@ -4,11 +4,10 @@ The best epoch is the one with the lowest validation loss; its weights are kept,
 before any training, counts only in the curves.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +25,17 @@ from stages.training.buckets import bucketed
 from stages.training.loop import Run, Speed, train
 from stages.training.randomness import seeded
 from stages.training.settings import FineTuneSettings
+from stages.training.states import States
 
 Example = TypeVar("Example")
+
+
+@dataclass(frozen=True)
+class TaskBatch:
+    """Collated examples on their device."""
+
+    tensors: Tensors
+    tokens: int  # real ones; 0 where the process's share is empty and an example only stands in
 
 
 class TaskObjective(Generic[Example]):
@@ -44,18 +52,22 @@ class TaskObjective(Generic[Example]):
     def _epoch(self, epoch: int) -> list[list[int]]:
         return bucketed(self._lengths, self._settings.batch_size, seeded(self._seed, f"fine-tuning epoch {epoch}"))
 
-    def batches(self, epoch: int, share: slice) -> list[list[int]]:
-        """The epoch's batches as indices of examples."""
-        return [batch[share] or batch[:1] for batch in self._epoch(epoch)]
+    def batches(self, epoch: int, share: slice) -> Iterator[TaskBatch]:
+        """The epoch's batches of similar length."""
+        for batch in self._epoch(epoch):
+            mine = batch[share]
+            # Every process must take part in the backward pass, so an example stands in for an empty share.
+            tensors = self._task.collate([self._examples[index] for index in mine or batch[:1]])
+            yield TaskBatch(_moved(tensors, self._device), sum(self._lengths[index] for index in mine))
 
-    def loss(self, model: nn.Module, batch: list[int]) -> tuple[Tensor, int]:
+    def loss(self, model: nn.Module, batch: TaskBatch) -> tuple[Tensor, int]:
         """The task's summed loss."""
-        tensors = _moved(self._task.collate([self._examples[index] for index in batch]), self._device)
-        return self._task.loss(self._task.scores(model, tensors), tensors)
+        loss, count = self._task.loss(self._task.scores(model, batch.tensors), batch.tensors)
+        return (loss, count) if batch.tokens else (loss * 0.0, 0)
 
-    def tokens(self, batch: list[int]) -> int:
+    def tokens(self, batch: TaskBatch) -> int:
         """Real tokens of the examples."""
-        return sum(self._lengths[index] for index in batch)
+        return batch.tokens
 
 
 @torch.no_grad()
@@ -81,41 +93,43 @@ def answer(
     return [row for _, row in found], sum(losses) / len(examples)
 
 
+class Found(TypedDict):
+    """What one epoch's evaluation found."""
+
+    loss: dict[str, Any]
+    rows: list[Row]
+
+
 @dataclass(frozen=True)
 class Tuned:
     """What fine-tuning wrote down: predictions and losses of every epoch, and how fast it was."""
 
     rows: list[Row]  # each with its epoch
-    losses: list[dict[str, float | int | None]]
+    losses: list[dict[str, Any]]
     speed: Speed
 
 
 def fine_tune(
-    task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str
-) -> Tuned:
+    task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str,
+    states: States | None = None,
+) -> Tuned:  # fmt: skip
     """Train `model` and leave it with the best epoch's weights."""
     objective = TaskObjective(task, settings, seed, device.place)
     held_out = task.examples("dev")
-    rows: list[Row] = []
-    losses: list[dict[str, float | int | None]] = []
-    best: dict[str, Tensor] = {}
-    lowest = math.inf
+    run = Run(title, model, objective, device, settings.optimiser, settings.lr, settings.epochs, states)
 
-    def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> None:
-        nonlocal lowest
-        model.eval()
+    def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> Found:
         scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
-        rows.extend({"epoch": epoch, **row} for row in task.rows(held_out, scores))
-        losses.append({"epoch": epoch, "training_loss": training_loss, "validation_loss": loss})
-        if epoch and loss < lowest:
-            lowest = loss
-            best.update({name: value.detach().cpu().clone() for name, value in model.state_dict().items()})
         meter.say(f"{title}  epoch {epoch}  validation loss {loss:.4f}")
+        if epoch and all(loss < found["loss"]["validation_loss"] for found in run.journal[1:]):
+            run.kept.update({name: value.detach().cpu().clone() for name, value in model.state_dict().items()})
+        losses = {"epoch": epoch, "training_loss": training_loss, "validation_loss": loss}
+        return {"loss": losses, "rows": [{"epoch": epoch, **row} for row in task.rows(held_out, scores)]}
 
-    run = Run(title, model, objective, device, settings.optimiser, settings.lr, settings.epochs)
     speed = train(run, after_epoch)
-    model.load_state_dict(best)
-    return Tuned(rows, losses, speed)
+    model.load_state_dict(run.kept)
+    found: list[Found] = run.journal
+    return Tuned([row for epoch in found for row in epoch["rows"]], [epoch["loss"] for epoch in found], speed)
 
 
 def write_predictions(path: Path, tuned: Tuned) -> None:

@@ -1,19 +1,23 @@
-"""The one training loop, which pretraining and fine-tuning share."""
+"""The one training loop, which pretraining and fine-tuning share: exact, resumable, on one process or many."""
 
 import math
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from stages.harness.device import Device
-from stages.harness.errors import InputError
+from stages.harness.errors import InputError, ResumableError
 from stages.harness.progress import Meter
+from stages.harness.stopping import StopSignals
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.schedule import rate_factor
 from stages.training.settings import OptimiserSettings
+from stages.training.states import Position, States
 
 Batch = TypeVar("Batch")
 
@@ -38,7 +42,7 @@ class Objective(Protocol[Batch]):
 
 @dataclass(frozen=True)
 class Run(Generic[Batch]):
-    """One training run of a model."""
+    """One training run of a model, and what it found and kept so far."""
 
     title: str
     model: nn.Module
@@ -47,61 +51,128 @@ class Run(Generic[Batch]):
     optimiser: OptimiserSettings
     lr: float
     epochs: int
+    states: States | None = None  # where the run is kept while it lasts
+    journal: list[Any] = field(default_factory=list)  # what was found after epoch 0, 1, …; json
+    kept: dict[str, Tensor] = field(default_factory=dict)  # such as the best epoch's weights
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What a run took: seconds of training alone, and real tokens over all processes."""
+    """What a run took: seconds of training, evaluation left out, and real tokens over all processes."""
 
     seconds: float
+    waited: float  # of these seconds, in which this process waited for data
     tokens: int
 
 
-def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], None]) -> Speed:
-    """Train for all epochs; `after_epoch(epoch, mean training loss, meter)` is called for epoch 0 too.
+@dataclass(frozen=True)
+class Update:
+    """What one update was made of, over all processes."""
 
-    Raises InputError where the loss is no longer finite.
+    loss: float  # nats, summed over the targets
+    targets: int
+    tokens: int  # real ones
+    norm: float  # of the gradient, before it was clipped
+    save: bool  # whether it is time for another state
+    stop: bool  # whether some process was asked to stop
+
+
+def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Any]) -> Speed:
+    """Train for all epochs; what `after_epoch(epoch, mean training loss, meter)` returns goes into the journal.
+
+    Epoch 0 is the model before training. A run that has a state goes on from there.
+    Raises InputError where the loss or the gradient is no longer finite, ResumableError where a signal asked to stop.
     """
     device, total = run.device, run.epochs * run.objective.steps
     model = device.accelerator.prepare_model(run.model)
     optimisers = make_optimisers(run.model, run.optimiser, run.lr)
-    share = slice(device.rank, None, device.processes)
-    seconds, tokens, step = 0.0, 0, 0
-    with Meter(run.title, total, quiet=not device.is_main) as meter:
-        after_epoch(0, None, meter)
-        for epoch in range(1, run.epochs + 1):
-            started, summed, targets = time.monotonic(), 0.0, 0
+    at, said = _restored(run, optimisers)
+    with Meter(run.title, total, at.step, quiet=not device.is_main) as meter, StopSignals() as signals:
+        meter.say(*(f"{run.title}  {line}" for line in said))
+        if at.epoch < 0:
+            run.model.eval()
+            run.journal.append(after_epoch(0, None, meter))
+            at.epoch = 0
+        for epoch in range(at.epoch + 1, run.epochs + 1):
             run.model.train()
             meter.resume()
-            for batch in run.objective.batches(epoch, share):
-                set_rate(optimisers, rate_factor(step / total, run.optimiser.warmup, run.optimiser.flat))
-                loss, count = _step(run, model, optimisers, batch)
-                step += 1
-                if not math.isfinite(loss):
-                    raise InputError(
-                        f"{run.title}: the loss is {loss} at step {step}; a lower lr than {run.lr} may help"
-                    )
-                summed, targets = summed + loss, targets + count
-                tokens += run.objective.tokens(batch) * device.processes
-                meter.step(run.objective.tokens(batch) * device.processes, loss / max(count, 1))
-            seconds += time.monotonic() - started
+            clock = Clock()
+            for batch in _rest_of_epoch(run, epoch, at.step):
+                at.waited += clock.lap()
+                set_rate(optimisers, rate_factor(at.step / total, run.optimiser.warmup, run.optimiser.flat))
+                update = _update(run, model, optimisers, batch, at.step, signals)
+                meter.step(update.tokens, update.loss / update.targets, update.norm)
+                at.add(update.loss, update.targets, update.tokens, clock.lap())
+                _keep(run, optimisers, at, update)
+                at.seconds += clock.lap()
             run.model.eval()
-            after_epoch(epoch, summed / targets, meter)
-    return Speed(seconds, tokens)
+            run.journal.append(after_epoch(epoch, at.summed / at.targets, meter))
+            at.begin_after(epoch)
+    return Speed(at.seconds + at.waited, at.waited, at.tokens)
 
 
-def _step(run: Run[Batch], model: nn.Module, optimisers: list, batch: Batch) -> tuple[float, int]:
-    """One update on this process's share; returns the loss summed over all processes, and its targets.
+class Clock:
+    """Measures one thing after another."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def lap(self) -> float:
+        """Seconds since the last lap."""
+        last, self._last = self._last, time.monotonic()
+        return self._last - last
+
+
+def _restored(run: Run[Batch], optimisers: list[Optimizer]) -> tuple[Position, list[str]]:
+    """Where the run begins, and what there is to say about it."""
+    if run.states is None:
+        return Position(), []
+    return run.states.restore(run.model, optimisers, run.journal, run.kept)
+
+
+def _rest_of_epoch(run: Run[Batch], epoch: int, step: int) -> Iterator[Batch]:
+    """The epoch's batches that are not done yet; the others are drawn too, so that all draws stay in step."""
+    share = slice(run.device.rank, None, run.device.processes)
+    return islice(run.objective.batches(epoch, share), step - (epoch - 1) * run.objective.steps, None)
+
+
+def _update(
+    run: Run[Batch], model: nn.Module, optimisers: list[Optimizer], batch: Batch, done: int, signals: StopSignals
+) -> Update:
+    """One update on this process's share.
 
     Processes are weighted by their targets: gradients are averaged over processes, so each one's
     sum is divided by the mean number of targets.
     """
     with run.device.autocast():
         loss, count = run.objective.loss(model, batch)
-    summed, targets = run.device.summed([loss.item(), count])
+    due, asked = run.states is not None and run.states.due(), signals.received is not None
+    mine = [loss.item(), count, run.objective.tokens(batch), due, asked]
+    summed, targets, tokens, saving, stopping = run.device.summed(mine)
+    _require_finite(run, summed, "loss", done)
     run.device.accelerator.backward(loss * (run.device.processes / targets))
-    nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip)
+    norm = nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip).item()
+    _require_finite(run, norm, "norm of the gradient", done)
     for optimiser in optimisers:
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
-    return summed, int(targets)
+    return Update(summed, int(targets), int(tokens), norm, saving > 0, stopping > 0)
+
+
+def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None:
+    """Stop before an update that would spoil the weights; the last state stays as it is."""
+    if not math.isfinite(value):
+        epoch, batch = divmod(done, run.objective.steps)
+        raise InputError(
+            f"{run.title}: the {name} is {value} at step {done + 1} (epoch {epoch + 1}, batch {batch + 1}); "
+            f"a lower lr than {run.lr} may help"
+        )
+
+
+def _keep(run: Run[Batch], optimisers: list[Optimizer], at: Position, update: Update) -> None:
+    """Save a state where it is time to; end the run where it was asked to stop."""
+    if run.states and (update.save or update.stop):
+        run.states.save(run.model, optimisers, at, run.journal, run.kept)
+    if update.stop:
+        where = "run it again to go on from there" if run.states else "nothing was kept"
+        raise ResumableError(f"{run.title}: asked to stop after step {at.step}; {where}")

@@ -1,7 +1,8 @@
 """Masked language modelling on blocks (Devlin et al. 2018), with a fixed number of masks a block.
 
-A fixed number keeps shapes constant. Every chosen token is replaced by the mask: Wettig et al. 2022
-(Should You Mask 15% in Masked Language Modeling?) found 80/10/10 of no use and higher rates better.
+A fixed number keeps shapes constant. Unless settings say otherwise every chosen token is replaced by the
+mask: Wettig et al. 2022 (Should You Mask 15% in Masked Language Modeling?) found BERT's 80/10/10 of no
+use and higher rates better. Evaluation always masks single tokens, all of them with the mask.
 """
 
 from collections.abc import Iterator
@@ -10,13 +11,24 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from stages.corpus.blocks import cut_blocks
 from stages.harness.device import Device
 from stages.nets.vocabulary import Vocabulary
 from stages.training.randomness import seeded
+from stages.training.settings import MaskedAs
 
 IGNORED = -100  # the label of a token that is not predicted
+
+
+@dataclass(frozen=True)
+class Masking:
+    """Which tokens are masked, and how."""
+
+    rate: float  # share of a block's tokens
+    masked_as: MaskedAs = "mask"
+    continues: Tensor | None = None  # (V,), whether a token goes on with a word; words are then masked as a whole
 
 
 @dataclass(frozen=True)
@@ -27,25 +39,47 @@ class Masked:
     labels: Tensor
 
 
-def mask_blocks(blocks: Tensor, rate: float, vocabulary: Vocabulary, generator: torch.Generator) -> Masked:
-    """Mask `rate` of each block's tokens, special tokens never: blocks (B, T) → ids and labels (B, T)."""
-    count = max(1, int(blocks.shape[1] * rate))
-    special = torch.tensor(vocabulary.special)
-    draw = torch.rand(blocks.shape, generator=generator).masked_fill(torch.isin(blocks, special), -1.0)
-    chosen = draw.topk(count, dim=1).indices
-    labels = torch.full_like(blocks, IGNORED).scatter(1, chosen, blocks.gather(1, chosen))
-    labels[torch.isin(labels, special)] = IGNORED  # a block of little else than special tokens
-    return Masked(torch.where(labels == IGNORED, blocks, vocabulary.mask), labels)
+def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> Masked:
+    """Mask a share of each block's tokens, special tokens never: blocks (B, T) → ids and labels (B, T)."""
+    special = torch.isin(blocks, torch.tensor(vocabulary.special))
+    chosen = _chosen(blocks, special, masking, generator)
+    labels = blocks.where(chosen, IGNORED)
+    if masking.masked_as == "mask":
+        return Masked(blocks.masked_fill(chosen, vocabulary.mask), labels)
+    fate = torch.rand(blocks.shape, generator=generator)
+    ordinary = torch.tensor([token for token in range(vocabulary.size) if token not in vocabulary.special])
+    others = ordinary[torch.randint(len(ordinary), blocks.shape, generator=generator)]
+    ids = blocks.masked_fill(chosen & (fate < 0.8), vocabulary.mask)
+    return Masked(others.where(chosen & (fate >= 0.9), ids), labels)
+
+
+def _chosen(blocks: Tensor, special: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
+    """The tokens with the highest draws, (B, T); the tokens of a word share one."""
+    count = max(1, int(blocks.shape[1] * masking.rate))
+    draw = torch.rand(blocks.shape, generator=generator)
+    word = None
+    if masking.continues is not None:
+        begins = ~masking.continues[blocks]
+        begins[:, 0] = True  # a block may begin within a word
+        word = begins.long().cumsum(1) - 1
+        draw = draw.gather(1, word)
+    draw = draw.masked_fill(special, -1.0)
+    chosen = torch.zeros_like(special).scatter(1, draw.topk(count, dim=1).indices, True) & ~special
+    if word is not None:  # no part of a word for which there was no more room
+        spared = torch.zeros_like(draw).scatter_reduce(1, word, (~chosen).float(), "amax")
+        whole = chosen & (spared.gather(1, word) == 0)
+        chosen = torch.where(whole.any(1, keepdim=True), whole, chosen)  # one long word is better than nothing
+    return chosen
 
 
 class MaskedModelling:
     """The pretraining objective: blocks at a random offset each epoch, masked anew."""
 
     def __init__(
-        self, stream: np.ndarray, block: int, batch_size: int, rate: float, vocabulary: Vocabulary, seed: int,
+        self, stream: np.ndarray, block: int, batch_size: int, masking: Masking, vocabulary: Vocabulary, seed: int,
         device: torch.device,
     ) -> None:  # fmt: skip
-        self._stream, self._block, self._batch, self._rate = stream, block, batch_size, rate
+        self._stream, self._block, self._batch, self._masking = stream, block, batch_size, masking
         self._vocabulary, self._seed, self._device = vocabulary, seed, device
         self.steps = max(1, (len(cut_blocks(stream, block)) - 1) // batch_size)
 
@@ -58,7 +92,7 @@ class MaskedModelling:
         for step in range(self.steps):
             rows = np.sort(order[step * self._batch : (step + 1) * self._batch])
             batch = torch.from_numpy(blocks[rows].astype(np.int64))
-            masked = mask_blocks(batch, self._rate, self._vocabulary, generator)
+            masked = mask_blocks(batch, self._masking, self._vocabulary, generator)
             yield Masked(masked.ids[share].to(self._device), masked.labels[share].to(self._device))
 
     def loss(self, model: nn.Module, batch: Masked) -> tuple[Tensor, int]:
@@ -71,9 +105,13 @@ class MaskedModelling:
 
 
 def masked_loss(model: nn.Module, batch: Masked) -> tuple[Tensor, int]:
-    """The negative log likelihood summed over the masked tokens, in nats, and how many there are."""
-    count = int((batch.labels != IGNORED).sum())
-    return model(input_ids=batch.ids, labels=batch.labels).loss.float() * count, count
+    """The negative log likelihood summed over the masked tokens, in nats, and how many there are.
+
+    `model` is asked as `stages.nets.language_model` describes.
+    """
+    at = batch.labels != IGNORED
+    scores = model(batch.ids, at).float()  # (N, V)
+    return functional.cross_entropy(scores, batch.labels[at], reduction="sum"), len(scores)
 
 
 @torch.no_grad()
@@ -87,7 +125,7 @@ def validation_loss(
     total, seen = 0.0, 0
     for number, start in enumerate(range(0, len(blocks), batch_size)):
         batch = torch.from_numpy(blocks[start : start + batch_size].astype(np.int64))
-        masked = mask_blocks(batch, rate, vocabulary, generator)
+        masked = mask_blocks(batch, Masking(rate), vocabulary, generator)
         if number % device.processes != device.rank:
             continue
         with device.autocast():

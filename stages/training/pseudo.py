@@ -7,13 +7,12 @@ from itertools import chain
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.nn import functional
 
 from stages.corpus.tokenizer import UNK, without_marks
 from stages.harness.device import Device
 from stages.metrics.perplexity import Text
 from stages.nets.vocabulary import Vocabulary
-from stages.training.masking import IGNORED
+from stages.training.masking import IGNORED, Masked, masked_loss
 from stages.training.randomness import seeded
 
 ROWS = 64  # masked copies of a passage in one batch
@@ -62,10 +61,8 @@ def pseudo_loss(
     for passage in passages[device.rank :: device.processes]:
         for ids, labels in _masked_rows(torch.tensor(passage.ids, device=device.place), vocabulary):
             with device.autocast():
-                logits = model(input_ids=ids).logits
-            at = labels != IGNORED
-            loss = functional.cross_entropy(logits[at].float(), labels[at], reduction="sum")
-            total, seen = total + loss.item(), seen + int(at.sum())
+                loss, count = masked_loss(model, Masked(ids, labels))
+            total, seen = total + loss.item(), seen + count
     summed, tokens = device.summed([total, seen])
     size = Text(int(tokens), sum(p.words for p in passages), sum(p.bytes for p in passages))
     return summed / tokens, size
@@ -75,5 +72,5 @@ def _masked_rows(ids: Tensor, vocabulary: Vocabulary) -> Iterator[tuple[Tensor, 
     """Copies of a passage (T,), each with another token masked: ids and labels (≤ ROWS, T)."""
     special = torch.isin(ids, torch.tensor(vocabulary.special, device=ids.device))
     for places in torch.nonzero(~special)[:, 0].split(ROWS):
-        at = torch.nn.functional.one_hot(places, len(ids)).bool()
+        at = nn.functional.one_hot(places, len(ids)).bool()
         yield ids.expand(len(places), -1).masked_fill(at, vocabulary.mask), ids.where(at, IGNORED)

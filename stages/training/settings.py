@@ -7,6 +7,8 @@ from stages.harness.errors import InputError
 from stages.harness.settings import require
 from stages.nets.settings import ModelSettings
 
+MaskedAs = Literal["mask", "bert"]
+
 
 @dataclass(frozen=True)
 class OptimiserSettings:
@@ -39,6 +41,8 @@ class PretrainSettings:
     batch_size: int  # blocks a step, over all processes
     block: int  # tokens a block
     mask_rate: float = 0.3  # share of a block's tokens that is masked, exactly
+    whole_words: bool = False  # mask words rather than tokens; up to a word less than mask_rate
+    masked_as: MaskedAs = "mask"  # mask: all of them [MASK]; bert: 80% [MASK], 10% another token, 10% as they are
     lr_limit: float | None = None  # the largest lr that this model bears
     optimiser: OptimiserSettings = OptimiserSettings()
 

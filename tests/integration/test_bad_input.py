@@ -1,8 +1,8 @@
 """What is wrong with a user's files and settings: one line, exit code 2, nothing half-written."""
 
 import json
+import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +11,14 @@ from tests.toy import Project
 SQUAD = {"data": [{"title": "T", "paragraphs": [{"context": "Ada did.", "qas": [
     {"id": "q", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}]}]}]}  # fmt: skip
 MISPLACED = json.dumps(SQUAD).replace('"answer_start": 0', '"answer_start": 2')
+
+# A file size limit stands in for the full disk: a write fails half-way.
+LIMITED = """
+import resource, runpy, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
+runpy.run_module("stages.{module}", run_name="__main__")
+"""
 
 
 @pytest.fixture
@@ -144,15 +152,15 @@ def test_an_unknown_method(project: Project) -> None:
 
 
 def test_a_full_disk_leaves_nothing(project: Project) -> None:
-    """A file size limit stands in for the full disk: the write fails half-way."""
-    script = (
-        "import errno, resource, runpy, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
-        "runpy.run_module('stages.sources.sample', run_name='__main__')"
-    )
-    import sys
-
-    done = project.run(sys.executable, "-c", script, code=None)
-    assert done.returncode != 0
-    assert not (project.folder / "data/sample").exists()
-    assert not list(Path(project.folder / "data").glob(".*"))
+    for module, size, outputs in (
+        ("sources.sample", 50_000, ("data", "sample")),
+        ("tokenize", 10_000, ("models", "tokens")),
+        ("pretrain", 50_000, ("models", "pretrained")),
+    ):
+        done = project.run(sys.executable, "-c", LIMITED.format(size=size, module=module), code=2)
+        assert len(done.stderr.splitlines()) == 1
+        assert done.stderr.startswith("error: ")
+        assert "File too large" in done.stderr
+        assert not project.folder.joinpath(*outputs).exists()
+        assert not list((project.folder / outputs[0]).glob(".*"))
+        project.stage(module)

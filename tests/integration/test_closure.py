@@ -8,11 +8,13 @@ from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]
 FILES = {"dvc.yaml": None, "data/dvc.yaml": "sources"}
+FAMILY = "stages/nets/families/${family}.py"
 # Found by file name at run time, so no import shows them: which plug-ins each stage may load.
 PLUGINS = {
-    "pretrain": {"stages/nets/families/${family}.py"},
-    "finetune-sst2": {"stages/tuning/${item.method}.py"},
-    "finetune-squad": {"stages/tuning/${item.method}.py"},
+    "pretrain": {FAMILY},
+    "perplexity-eval": {FAMILY},
+    "finetune-sst2": {FAMILY, "stages/tuning/${item.method}.py"},
+    "finetune-squad": {FAMILY, "stages/tuning/${item.method}.py"},
     "evaluate": {"stages/metrics/scores"},
     "report": {"stages/pages/report.html.j2"},
 }

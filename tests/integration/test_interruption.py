@@ -1,11 +1,14 @@
 """A stage that is killed leaves nothing that a later stage would read, and its rerun gives the same bytes."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.toy import Project
@@ -13,31 +16,77 @@ from tests.toy import Project
 pytestmark = pytest.mark.slow
 
 
-def _weights(project: Project) -> bytes:
-    return (project.folder / "models/pretrained/model.safetensors").read_bytes()
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29611"]
+PYTHON = [sys.executable]
+PRETRAIN, SQUAD = ["-m", "stages.pretrain"], ["-m", "stages.finetune_squad", "--method", "full", "--seed", "1"]
 
 
-def test_killed_pretraining_leaves_nothing_and_reruns_to_the_same_weights(project: Project) -> None:
+def _outputs(project: Project) -> dict[str, bytes]:
+    files = [*project.folder.glob("models/**/*.safetensors"), *project.folder.glob("predictions/**/*")]
+    files += project.folder.glob("reports/curves/*")
+    return {str(file): file.read_bytes() for file in files if file.is_file()}
+
+
+def _states(project: Project) -> list[Path]:
+    return sorted(path for path in project.folder.glob(".retrace/states/*/*") if path.name.isdigit())
+
+
+def _killed_after(project: Project, steps: int, command: list[str]) -> None:
+    """Run a command and kill it and its children, as a power cut would, once so many steps are saved."""
+    environment = {**os.environ, "PYTHONPATH": str(project.folder), "RETRACE_SAVE_SECONDS": "0"}
+    stage = subprocess.Popen(
+        command, cwd=project.folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        while not any(int(path.name) >= steps for path in _states(project)):
+            assert stage.poll() is None, "it ended before it was killed"
+            time.sleep(0.005)
+    finally:
+        for process in [*psutil.Process(stage.pid).children(recursive=True), stage]:
+            process.kill()
+        stage.wait()
+
+
+@pytest.mark.parametrize("launcher", [PYTHON, TORCHRUN], ids=["one process", "two processes"])
+def test_killed_training_goes_on_to_the_same_bytes(project: Project, launcher: list[str]) -> None:
+    two = launcher is TORCHRUN
+    prefix = ["env", "ACCELERATE_USE_CPU=1", *launcher] if two else launcher
     project.stage("sources.sample")
     project.stage("tokenize")
-    project.stage("pretrain")
-    whole, curve = _weights(project), (project.folder / "reports/curves/pretrain.csv").read_text()
-    for path in ("models/pretrained/model.safetensors", "reports/curves/pretrain.csv"):
-        (project.folder / path).unlink()
+    project.set("profiles.sample.squad.epochs", 2)
+    for stage, steps in ((PRETRAIN, (1, 9)), (SQUAD, (2, 8))):
+        before = _outputs(project).keys()
+        project.run(*prefix, *stage)
+        whole = {path: content for path, content in _outputs(project).items() if path not in before}
+        assert whole
+        assert not _states(project)
+        for path in whole:
+            Path(path).unlink()
+        for count in steps:
+            _killed_after(project, count, [*prefix, *stage])
+            assert _states(project)
+            assert not _outputs(project).keys() & whole.keys()
+        done = project.run(*prefix, *stage)
+        assert "going on after step" in done.stdout
+        assert {path: _outputs(project)[path] for path in whole} == whole
+        assert not _states(project)
+        assert not list(project.folder.rglob("*.partial"))
+
+
+def test_a_stage_that_is_asked_to_stop_says_that_it_goes_on(project: Project) -> None:
+    project.stage("sources.sample")
+    project.stage("tokenize")
     environment = {**os.environ, "PYTHONPATH": str(project.folder)}
     with subprocess.Popen(
-        [sys.executable, "-m", "stages.pretrain"], cwd=project.folder, env=environment, stdout=-1, text=True
+        [*PYTHON, *PRETRAIN], cwd=project.folder, env=environment, text=True, stdout=-1, stderr=-1
     ) as stage:
         assert stage.stdout is not None
         assert "epoch 0" in stage.stdout.readline()
-        stage.send_signal(signal.SIGKILL)
-    assert stage.returncode == -signal.SIGKILL
-    assert not (project.folder / "models/pretrained/model.safetensors").exists()
-    assert not (project.folder / "reports/curves/pretrain.csv").exists()
-    project.stage("pretrain")
-    assert _weights(project) == whole
-    assert (project.folder / "reports/curves/pretrain.csv").read_text() == curve
-    assert not list(Path(project.folder).rglob("*.partial"))
+        stage.send_signal(signal.SIGTERM)
+        _, errors = stage.communicate()
+    assert stage.returncode == 75
+    assert re.fullmatch(r"pretrain: asked to stop after step \d+; run it again to go on from there\n", errors)
+    assert "going on after step" in project.stage("pretrain").stdout
 
 
 def test_two_processes_agree_with_one(project: Project) -> None:
@@ -47,8 +96,7 @@ def test_two_processes_agree_with_one(project: Project) -> None:
     project.stage("tokenize")
     project.stage("pretrain")
     one = (project.folder / "reports/curves/pretrain.csv").read_text()
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29611"]
-    project.run("env", "ACCELERATE_USE_CPU=1", *torchrun, "-m", "stages.pretrain")
+    project.run("env", "ACCELERATE_USE_CPU=1", *TORCHRUN, *PRETRAIN)
     two = (project.folder / "reports/curves/pretrain.csv").read_text()
     for mine, theirs in zip(one.splitlines()[1:], two.splitlines()[1:], strict=True):
         assert float(mine.split(",")[2]) == pytest.approx(float(theirs.split(",")[2]), rel=1e-3)

@@ -5,8 +5,10 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.toy import Project, copy_project
 
@@ -67,6 +69,24 @@ def test_nothing_reruns_when_nothing_changed(clone: Project) -> None:
     done = clone.run("dvc", "repro")
     assert _ran(done) == set()
     assert "Data and pipelines are up to date." in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["tokenize", "pretrain", "perplexity-eval", "finetune-sst2@full-1", "finetune-squad@full-1", "evaluate", "report"],
+)
+def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project, name: str) -> None:
+    locked = YAML(typ="safe").load(clone.folder / "dvc.lock")["stages"][name]
+    params: dict[str, Any] = {"profile": clone.params()["profile"]}  # it is part of the compared keys themselves
+    for key, value in locked["params"]["params.yaml"].items():
+        *above, last = key.split(".")
+        place = params
+        for part in above:
+            place = place.setdefault(part, {})
+        place[last] = value
+    YAML().dump(params, clone.folder / "params.yaml")
+    module, *arguments = locked["cmd"].partition("-m stages.")[2].split()
+    clone.stage(module, *arguments)
 
 
 def test_another_rate_reruns_pretraining_and_what_follows(clone: Project) -> None:

@@ -6,6 +6,7 @@ and alive in it.
 """
 
 import random
+from bisect import bisect_left, bisect_right
 from dataclasses import astuple, dataclass, field
 
 from stages.corpus.sample.names import NameMaker
@@ -33,6 +34,7 @@ WORKS = "Bridge Tower Mill Inn Theatre Gate Hall Market Library Lighthouse Abbey
 EVENTS = "Battle Siege Revolt March Raid Uprising".split()
 
 FIRST_YEAR, LAST_YEAR = 1300, 1700
+GROWN_UP, OLDEST = 18, 80  # years
 
 
 @dataclass(eq=False)
@@ -105,7 +107,9 @@ def _people(rng: random.Random, names: NameMaker, count: int) -> list[Entity]:
     people = []
     for birth in births:
         name = names.person()
-        people.append(Entity("person", name, name, {"birth": str(birth), "death": str(birth + rng.randint(35, 80))}))
+        people.append(
+            Entity("person", name, name, {"birth": str(birth), "death": str(birth + rng.randint(35, OLDEST))})
+        )
     for first, second in zip(people[::2], people[1::2], strict=False):
         first.facts["spouse"], second.facts["spouse"] = second.name, first.name
     return people
@@ -134,12 +138,15 @@ def _decide(rng: random.Random, entity: Entity, world: World) -> None:
 
 
 def _contemporary(rng: random.Random, people: list[Entity], year: int, used: set[str]) -> Entity:
-    """A person grown up and alive in `year`; the nearest in age if the world has none."""
-    alive = [
-        p for p in people
-        if p.name not in used and int(p.facts["birth"]) + 18 <= year <= int(p.facts["death"])
-    ]  # fmt: skip
+    """A person grown up and alive in `year`; the nearest in age if the world has none. People are sorted by birth."""
+    first = bisect_left(people, year - OLDEST, key=_birth)
+    last = bisect_right(people, year - GROWN_UP, key=_birth)
+    alive = [p for p in people[first:last] if p.name not in used and year <= int(p.facts["death"])]
     if alive:
         return rng.choice(alive)
     rest = [p for p in people if p.name not in used]
-    return min(rest, key=lambda p: abs(int(p.facts["birth"]) + 40 - year))
+    return min(rest, key=lambda p: abs(_birth(p) + 40 - year))
+
+
+def _birth(person: Entity) -> int:
+    return int(person.facts["birth"])

@@ -1,6 +1,7 @@
 """BERT (Devlin et al. 2018): post-norm, learnt positions and segments."""
 
-from transformers import BertConfig
+from torch import Tensor
+from transformers import BertConfig, BertForMaskedLM, PreTrainedConfig
 
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
@@ -20,3 +21,13 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,
     )
+
+
+def longest_input(config: PreTrainedConfig) -> int:
+    """The most tokens the model reads."""
+    return config.max_position_embeddings
+
+
+def language_head(model: BertForMaskedLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
+    return model.cls(hidden)

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import random
 import re
 from collections import Counter
 from pathlib import Path
@@ -123,8 +124,6 @@ def test_unanswerable_questions_have_a_plausible_answer_near_by(corpus: Path) ->
 
 
 def test_facts_agree_and_dates_are_possible() -> None:
-    import random
-
     rng = random.Random(3)
     world = build_world(rng, NameMaker(rng), Size(60, 14, 20, 20, 10, 6))
     people = {person.name: person for person in world.people}

@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from stages.corpus.tokenizer import TokenizerSettings, load_tokenizer, save_tokenizer, train_tokenizer, without_marks
+from stages.corpus.tokenizer import (
+    TokenizerSettings,
+    continuing_tokens,
+    load_tokenizer,
+    save_tokenizer,
+    token_id,
+    train_tokenizer,
+    without_marks,
+)
 from stages.harness.errors import InputError
 from tests.toy import ROOT
 
@@ -56,3 +64,17 @@ def test_a_given_tokenizer_must_have_the_special_tokens(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match="not a tokenizer"):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_tokens_that_go_on_with_a_word(kind) -> None:
+    tokenizer = train_tokenizer(TokenizerSettings(kind, 290 if kind == "bpe" else 60), lambda: TEXT, "k")
+    continues = continuing_tokens(tokenizer)
+    words: list[str] = []
+    for token in tokenizer.encode("browner overs lazy", add_special_tokens=False).tokens:
+        letters = token.removeprefix("##").replace("Ġ", "")
+        if continues[token_id(tokenizer, token)]:
+            words[-1] += letters
+        else:
+            words.append(letters)
+    assert words == ["browner", "overs", "lazy"]

@@ -1,8 +1,9 @@
 import errno
 
 import pytest
+from safetensors import SafetensorError
 
-from stages.harness.errors import InputError, exit_cleanly
+from stages.harness.errors import InputError, ResumableError, exit_cleanly
 
 
 def _raise(error: BaseException):
@@ -17,7 +18,8 @@ def _raise(error: BaseException):
     [
         (InputError("a.tsv:3: label '7' is not allowed"), "error: a.tsv:3: label '7' is not allowed\n"),
         (FileNotFoundError(errno.ENOENT, "no", "x.json"), "error: x.json: no such file or folder\n"),
-        (OSError(errno.ENOSPC, "full", "m.bin"), "error: m.bin: the disk is full; nothing was left half-written\n"),
+        (OSError(errno.ENOSPC, "full", "m.bin"), "error: m.bin: full; nothing was left half-written\n"),
+        (SafetensorError("header too large"), "error: weights: header too large\n"),
     ],
 )
 def test_one_line_and_exit_code_2(error: Exception, line: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,3 +38,10 @@ def test_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRACE_TRACEBACK", "1")
     with pytest.raises(InputError):
         exit_cleanly(_raise(InputError("x")))
+
+
+def test_work_that_goes_on_later_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        exit_cleanly(_raise(ResumableError("asked to stop after step 3")))
+    assert caught.value.code == 75
+    assert capsys.readouterr().err == "asked to stop after step 3\n"

@@ -6,7 +6,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
 from stages.harness.errors import InputError
-from stages.nets.heads import make_config, make_model, read_config, read_model
+from stages.nets.heads import longest_input, make_config, make_model, read_config, read_model
 from stages.nets.parameters import parameters_by_module
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
@@ -38,7 +38,7 @@ def test_missing_weights_of_the_body_are_an_error(tmp_path: Path) -> None:
 
 
 def test_an_unknown_family_is_told_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"family: 'gpt' is not allowed; expected one of bert, modernbert"):
+    with pytest.raises(InputError, match=r"family: 'gpt' is not allowed; expected one of bert, modernbert, roberta"):
         make_config("gpt", MODEL, Vocabulary.of(tiny_tokenizer()))
 
 
@@ -56,7 +56,7 @@ def test_parameters_are_those_of_the_model(tmp_path: Path, family: str) -> None:
     model.save_pretrained(tmp_path)
     counts = parameters_by_module(tmp_path)
     assert sum(counts.values()) == sum(weight.numel() for weight in model.parameters())
-    assert sum(".layer" in module for module in counts) == MODEL.layers
+    assert sum(module.split(".")[-1].isdigit() for module in counts) == MODEL.layers
 
 
 def test_bert_base_has_the_published_number_of_parameters() -> None:
@@ -65,3 +65,22 @@ def test_bert_base_has_the_published_number_of_parameters() -> None:
     with torch.device("meta"):
         body = AutoModel.from_config(config)
     assert sum(weight.numel() for weight in body.parameters()) == 109_482_240
+
+
+def test_roberta_small_has_the_published_number_of_parameters() -> None:
+    """22,829,056 by the formula of the study, which leaves out the one row of segment embeddings."""
+    config = make_config("roberta", ModelSettings(512, 4, 8, 512, 256), Vocabulary(32000, 1, 3, 0, 2, 4))
+    with torch.device("meta"):
+        body = AutoModel.from_config(config, add_pooling_layer=False)
+    assert config.max_position_embeddings == 258
+    assert sum(weight.numel() for weight in body.parameters()) == 22_829_056 + 512
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_the_longest_input_is_read(family: str) -> None:
+    config = tiny_config(family, tiny_tokenizer())
+    assert longest_input(config) == MODEL.max_length
+    model = make_model("spans", config, 0, "eager").eval()
+    ids = torch.full((1, MODEL.max_length), 7)
+    assert model(input_ids=ids).start_logits.shape == (1, MODEL.max_length)

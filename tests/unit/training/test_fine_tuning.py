@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from stages.nets.heads import make_model
-from stages.tasks.predictions import best_epoch, read_epochs
+from stages.tasks.predictions import Epoch, best_epoch, read_epochs
 from stages.tasks.sst2 import Sentiment
 from stages.training.fine_tuning import TaskObjective, answer, fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
@@ -56,9 +56,7 @@ def test_every_epoch_is_written_and_the_best_weights_kept(task: Sentiment, tmp_p
     assert json.loads((tmp_path / "predictions" / "losses.json").read_text())[0]["epoch"] == 0
 
 
-def test_the_best_epoch_is_never_the_untrained_one(tmp_path: Path) -> None:
-    from stages.tasks.predictions import Epoch
-
+def test_the_best_epoch_is_never_the_untrained_one() -> None:
     epochs = [Epoch(0, None, 0.1, []), Epoch(1, 1.0, 0.5, []), Epoch(2, 1.0, 0.4, []), Epoch(3, 1.0, 0.4, [])]
     assert best_epoch(epochs).number == 2
 
@@ -69,3 +67,18 @@ def test_a_subset_depends_on_the_seed(task: Sentiment) -> None:
     assert [objective.steps for objective in batches] == [2, 2, 2]
     tokens = [[o.tokens(b) for b in o.batches(1, slice(None))] for o in batches]
     assert tokens[0] == tokens[1] != tokens[2]
+
+
+def test_processes_share_a_batch_and_one_without_examples_adds_nothing(task: Sentiment) -> None:
+    settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=19, max_length=32)  # 20 examples: 19 and 1
+    objective = TaskObjective(task, settings, 1, torch.device("cpu"))
+    whole, first, second = (
+        list(objective.batches(1, share)) for share in (slice(None), slice(0, None, 2), slice(1, None, 2))
+    )
+    assert [a.tokens + b.tokens for a, b in zip(first, second, strict=True)] == [batch.tokens for batch in whole]
+    (empty,) = (batch for batch in second if not batch.tokens)
+    model = _model()
+    loss, count = objective.loss(model, empty)
+    loss.backward()
+    assert (loss.item(), count, objective.tokens(empty)) == (0.0, 0, 0)
+    assert all(weight.grad is None or not weight.grad.any() for weight in model.parameters())

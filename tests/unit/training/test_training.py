@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -6,28 +7,27 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import PreTrainedModel
 
 from stages.harness.errors import InputError
-from stages.nets.heads import make_model
+from stages.nets.language_model import MaskedLanguageModel, make_language_model
 from stages.nets.vocabulary import Vocabulary
 from stages.training.buckets import bucketed
 from stages.training.loop import Run, train
-from stages.training.masking import IGNORED, MaskedModelling, mask_blocks, masked_loss, validation_loss
+from stages.training.masking import IGNORED, MaskedModelling, Masking, mask_blocks, masked_loss, validation_loss
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.pseudo import Passage, pseudo_loss, sample_passages
 from stages.training.randomness import seeded
 from stages.training.schedule import rate_factor
 from stages.training.settings import OptimiserSettings, PretrainSettings, check_pretraining
-from tests.tiny import MODEL, TEXT, tiny_config, tiny_device, tiny_tokenizer
+from tests.tiny import FAMILIES, MODEL, TEXT, tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 VOCABULARY = Vocabulary.of(TOKENIZER)
 STREAM = np.array([i for text in TEXT for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
 
 
-def _model(seed: int = 0) -> PreTrainedModel:
-    return make_model("language_model", tiny_config("modernbert", TOKENIZER), seed, "eager")
+def _model(family: str = "modernbert") -> MaskedLanguageModel:
+    return make_language_model(tiny_config(family, TOKENIZER), 0, "eager")
 
 
 def test_the_rate_rises_stays_and_falls() -> None:
@@ -62,7 +62,7 @@ def test_buckets_waste_little_padding() -> None:
 def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, rate: float, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     blocks = torch.randint(0, VOCABULARY.size, (4, length), generator=generator)
-    masked = mask_blocks(blocks, rate, VOCABULARY, generator)
+    masked = mask_blocks(blocks, Masking(rate), VOCABULARY, generator)
     chosen = masked.labels != IGNORED
     ordinary = ~torch.isin(blocks, torch.tensor(VOCABULARY.special))
     assert (chosen.sum(1) == torch.minimum(torch.tensor(max(1, int(length * rate))), ordinary.sum(1))).all()
@@ -72,8 +72,39 @@ def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, rate: fl
     assert not (chosen & ~ordinary).any()
 
 
+@given(st.integers(8, 64), st.floats(0.1, 0.6), st.integers(0, 99))
+@settings(deadline=None, max_examples=50)
+def test_words_are_masked_as_a_whole(length: int, rate: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    blocks = torch.randint(5, VOCABULARY.size, (4, length), generator=generator)
+    continues = torch.arange(VOCABULARY.size) % 3 == 0
+    chosen = mask_blocks(blocks, Masking(rate, continues=continues), VOCABULARY, generator).labels != IGNORED
+    count = max(1, int(length * rate))
+    for block, here in zip(blocks, chosen, strict=True):
+        starts = [0, *(at for at in range(1, length) if not continues[block[at]]), length]
+        words = [here[start:end] for start, end in pairwise(starts)]
+        longest = max(len(word) for word in words)
+        if longest <= count:
+            assert all(word.all() or not word.any() for word in words)
+            assert count - longest < here.sum() <= count
+        assert here.any()
+
+
+def test_berts_masks_are_mostly_masks() -> None:
+    blocks = torch.randint(5, VOCABULARY.size, (500, 40), generator=seeded(0, "blocks"))
+    masked = mask_blocks(blocks, Masking(0.5, "bert"), VOCABULARY, seeded(0, "masks"))
+    chosen = masked.labels != IGNORED
+    ids, before = masked.ids[chosen], masked.labels[chosen]
+    assert (masked.ids[~chosen] == blocks[~chosen]).all()
+    assert (ids == VOCABULARY.mask).float().mean().item() == pytest.approx(0.8, abs=0.02)
+    assert (ids == before).float().mean().item() == pytest.approx(0.1, abs=0.02)
+    others = ids[(ids != VOCABULARY.mask) & (ids != before)]
+    assert len(others) / len(ids) == pytest.approx(0.1, abs=0.02)
+    assert not torch.isin(others, torch.tensor(VOCABULARY.special)).any()
+
+
 def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
-    objective = MaskedModelling(STREAM, 32, 4, 0.3, VOCABULARY, 1, torch.device("cpu"))
+    objective = MaskedModelling(STREAM, 32, 4, Masking(0.3), VOCABULARY, 1, torch.device("cpu"))
     one, again, two = (list(objective.batches(epoch, slice(None))) for epoch in (1, 1, 2))
     assert len(one) == len(two) == objective.steps
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(one, again, strict=True))
@@ -81,24 +112,30 @@ def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
 
 
 def test_processes_share_a_batch_without_overlap() -> None:
-    objective = MaskedModelling(STREAM, 32, 4, 0.3, VOCABULARY, 1, torch.device("cpu"))
+    objective = MaskedModelling(STREAM, 32, 4, Masking(0.3), VOCABULARY, 1, torch.device("cpu"))
     whole, first, second = (
         next(iter(objective.batches(1, s))) for s in (slice(None), slice(0, None, 2), slice(1, None, 2))
     )
     assert torch.equal(torch.stack([first.ids, second.ids], 1).reshape(4, 32), whole.ids)
 
 
-def test_the_loss_is_that_of_the_masked_tokens() -> None:
-    model = _model().eval()
-    batch = mask_blocks(torch.from_numpy(STREAM[:128].reshape(4, 32).astype(np.int64)), 0.3, VOCABULARY, seeded(0, "m"))
-    with torch.no_grad():
-        loss, count = masked_loss(model, batch)
-        at = batch.labels != IGNORED
-        model.config.sparse_prediction = False
-        logits = model(input_ids=batch.ids).logits[at]
-    expected = torch.nn.functional.cross_entropy(logits, batch.labels[at], reduction="sum")
-    assert count == int(at.sum())
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
+    model = _model(family).eval()
+    batch = mask_blocks(
+        torch.from_numpy(STREAM[:128].reshape(4, 32).astype(np.int64)), Masking(0.3), VOCABULARY, seeded(0, "m")
+    )
+    loss, count = masked_loss(model, batch)
+    loss.backward()
+    sparse = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+    model.zero_grad()
+    dense = model.body(input_ids=batch.ids, labels=batch.labels).loss * count
+    dense.backward()
+    assert count == int((batch.labels != IGNORED).sum())
+    assert loss.item() == pytest.approx(dense.item(), rel=1e-5)
+    assert sparse.keys() == {name for name, weight in model.named_parameters() if weight.grad is not None}
+    for name, weight in model.named_parameters():
+        torch.testing.assert_close(sparse.get(name), weight.grad, rtol=1e-4, atol=1e-5)
 
 
 def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
@@ -107,7 +144,7 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     hidden = {id(weight) for weight in muon.param_groups[0]["params"]}
     names = {name for name, weight in model.named_parameters() if id(weight) in hidden}
     assert names == {
-        f"model.layers.{layer}.{part}.weight"
+        f"body.model.layers.{layer}.{part}.weight"
         for layer in (0, 1)
         for part in ("attn.Wqkv", "attn.Wo", "mlp.Wi", "mlp.Wo")
     }
@@ -119,7 +156,7 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
 
 def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
     device, model, losses = tiny_device(), _model(), []
-    objective = MaskedModelling(STREAM, 32, 8, 0.3, VOCABULARY, 1, device.place)
+    objective = MaskedModelling(STREAM, 32, 8, Masking(0.3), VOCABULARY, 1, device.place)
     run = Run("test", model, objective, device, OptimiserSettings(), lr, epochs)
     train(run, lambda epoch, loss, meter: losses.append(loss))
     return losses, {name: value.clone() for name, value in model.state_dict().items()}
@@ -137,7 +174,9 @@ def test_training_learns_and_repeats_bit_for_bit() -> None:
 
 
 def test_a_loss_that_is_not_finite_names_the_step() -> None:
-    with pytest.raises(InputError, match=r"test: the loss is nan at step \d+; a lower lr than 1e\+30 may help"):
+    with pytest.raises(
+        InputError, match=r"test: the loss is nan at step \d+ \(epoch 1, batch \d+\); a lower lr than 1e\+30 may help"
+    ):
         _pretrained(lr=1e30)
 
 
@@ -159,7 +198,8 @@ def test_pseudo_loss_masks_each_token_once() -> None:
         masked = torch.tensor([ids])
         masked[0, place] = VOCABULARY.mask
         with torch.no_grad():
-            expected -= torch.log_softmax(model(input_ids=masked).logits[0, place], 0)[ids[place]].item()
+            scores = model.body(input_ids=masked).logits[0, place]
+        expected -= torch.log_softmax(scores, 0)[ids[place]].item()
     assert text.tokens == len(ids) - 2
     assert loss == pytest.approx(expected / text.tokens, rel=1e-5)
 
@@ -190,7 +230,7 @@ def test_settings_that_do_not_go_together_name_both_keys() -> None:
 def test_golden_losses_of_ten_steps(tmp_path: Path) -> None:
     """What changes these figures changes every result: do it knowingly."""
     device, model = tiny_device(), _model()
-    objective = MaskedModelling(STREAM, 32, 8, 0.3, VOCABULARY, 1, device.place)
+    objective = MaskedModelling(STREAM, 32, 8, Masking(0.3), VOCABULARY, 1, device.place)
     optimisers = make_optimisers(model, OptimiserSettings(), 0.002)
     losses = []
     for _, batch in zip(range(10), objective.batches(1, slice(None)), strict=False):

@@ -1,0 +1,36 @@
+"""RoBERTa (Liu et al. 2019): BERT's architecture without segments; positions are numbered from after the padding id."""
+
+from torch import Tensor
+from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
+
+from stages.nets.settings import ModelSettings
+from stages.nets.vocabulary import Vocabulary
+
+
+def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfig:
+    """The transformers config of this size."""
+    return RobertaConfig(
+        vocab_size=vocabulary.size,
+        hidden_size=settings.hidden_size,
+        intermediate_size=settings.intermediate_size,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        max_position_embeddings=settings.max_length + vocabulary.pad + 1,
+        type_vocab_size=1,
+        initializer_range=settings.init_std,
+        hidden_dropout_prob=settings.dropout,
+        attention_probs_dropout_prob=settings.dropout,
+        pad_token_id=vocabulary.pad,
+        bos_token_id=vocabulary.cls,
+        eos_token_id=vocabulary.sep,
+    )
+
+
+def longest_input(config: PreTrainedConfig) -> int:
+    """The most tokens the model reads."""
+    return config.max_position_embeddings - config.pad_token_id - 1
+
+
+def language_head(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
+    return model.lm_head(hidden)

@@ -1,0 +1,175 @@
+"""Where a training run stands, kept so that a rerun after a crash goes on there and ends with the same bytes.
+
+A state is a folder: the model, the optimisers and what the run keeps as safetensors, everything else
+as json, and a checksum of each file. It is written aside and renamed, and the last two are kept; a
+damaged one is noticed and the one before used. States lie outside what DVC keeps, in a folder whose
+name is a digest of all that the outcome depends on, so other settings never pick them up.
+"""
+
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import gather_object
+from safetensors.torch import load_file, load_model, save_file, save_model
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from stages.harness.device import Device
+from stages.harness.errors import InputError
+from stages.harness.guard import file_digest, run_digest
+from stages.harness.records import read_json, write_json, written_folder
+
+MODEL, OPTIMISERS, KEPT, PROGRESS, CHECKSUMS = (
+    "model.safetensors", "optimisers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
+)  # fmt: skip
+SAVED = 2  # states kept
+SECONDS = 120.0  # between two states, unless RETRACE_SAVE_SECONDS says otherwise
+
+
+@dataclass
+class Position:
+    """Where a run stands, between two steps."""
+
+    step: int = 0  # optimiser steps done
+    epoch: int = -1  # the last epoch that is done with its evaluation; 0 is the model before training
+    summed: float = 0.0  # loss of the running epoch so far, nats
+    targets: int = 0  # what that is summed over
+    tokens: int = 0  # real tokens of the whole run
+    seconds: float = 0.0  # of updates and states: neither evaluation nor waiting for data
+    waited: float = 0.0  # seconds until the batches were there
+
+    def add(self, loss: float, targets: int, tokens: int, seconds: float) -> None:
+        """Count one more step."""
+        self.step, self.tokens, self.seconds = self.step + 1, self.tokens + tokens, self.seconds + seconds
+        self.summed, self.targets = self.summed + loss, self.targets + targets
+
+    def begin_after(self, epoch: int) -> None:
+        """The epoch is done; the next begins."""
+        self.epoch, self.summed, self.targets = epoch, 0.0, 0
+
+
+class States:
+    """The states of one run, newest last."""
+
+    def __init__(self, name: str, inputs: Sequence[Path], keys: Sequence[str], device: Device) -> None:
+        layout = [name, torch.__version__, device.processes, torch.get_num_threads(), device.place.type, device.bf16]
+        digest = run_digest(inputs, keys, " ".join(map(str, layout)))
+        root = Path(os.environ.get("DVC_ROOT") or ".")
+        self._folder = root / ".retrace" / "states" / f"{name}-{digest[:16]}"
+        self._device, self._every, self._last = device, _seconds(), time.monotonic()
+
+    def due(self) -> bool:
+        """Whether this process finds that it is time for another state."""
+        return self._device.is_main and time.monotonic() - self._last >= self._every
+
+    def save(
+        self, model: nn.Module, optimisers: list[Optimizer], at: Position, journal: list[Any], kept: dict[str, Tensor]
+    ) -> None:
+        """Write a state and remove all but the last two; every process must call it."""
+        generators = gather_object([_generators()]) if self._device.processes > 1 else [_generators()]
+        if self._device.is_main:
+            with written_folder(self._folder / f"{at.step:09d}") as folder:
+                save_model(model, str(folder / MODEL))
+                save_file(_optimiser_tensors(optimisers), folder / OPTIMISERS)
+                save_file(kept, folder / KEPT)
+                write_json(folder / PROGRESS, {"position": asdict(at), "journal": journal, "generators": generators})
+                write_json(folder / CHECKSUMS, {file.name: file_digest(file) for file in sorted(folder.iterdir())})
+            kept_paths = [path for path in self._paths() if int(path.name) <= at.step][-SAVED:]
+            for path in set(self._paths()).difference(kept_paths):  # older ones, and damaged ones of later steps
+                shutil.rmtree(path, ignore_errors=True)
+        self._last = time.monotonic()
+        self._device.accelerator.wait_for_everyone()
+
+    def restore(
+        self, model: nn.Module, optimisers: list[Optimizer], journal: list[Any], kept: dict[str, Tensor]
+    ) -> tuple[Position, list[str]]:
+        """Bring a run to its newest sound state: where that is, and what there is to say about it."""
+        said = []
+        for path in reversed(self._paths()):
+            if not _is_sound(path):
+                said.append(f"the state of step {int(path.name)} is damaged")
+                continue
+            progress = read_json(path / PROGRESS)
+            load_model(model, path / MODEL)
+            _load_optimisers(optimisers, load_file(path / OPTIMISERS))
+            kept.update(load_file(path / KEPT))
+            journal[:] = progress["journal"]
+            _set_generators(progress["generators"][self._device.rank])
+            at = Position(**progress["position"])
+            return at, [*said, f"going on after step {at.step}"]
+        return Position(), said
+
+    def remove(self) -> None:
+        """Remove all states: the run is done and its outputs are written."""
+        if self._device.is_main:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _paths(self) -> list[Path]:
+        return sorted(path for path in self._folder.glob("*") if path.name.isdigit())
+
+
+def _seconds() -> float:
+    wanted = os.environ.get("RETRACE_SAVE_SECONDS", "")
+    try:
+        seconds = float(wanted) if wanted else SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise InputError(f"RETRACE_SAVE_SECONDS: {wanted!r} is not allowed; expected seconds, 0 or more")
+    return seconds
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        sums = read_json(path / CHECKSUMS)
+        return all(file_digest(path / name) == digest for name, digest in sums.items())
+    except (OSError, json.JSONDecodeError):
+        return False
+
+
+def _optimiser_tensors(optimisers: list[Optimizer]) -> dict[str, Tensor]:
+    return {
+        f"{number}.{index}.{name}": tensor.contiguous()
+        for number, optimiser in enumerate(optimisers)
+        for index, found in optimiser.state_dict()["state"].items()
+        for name, tensor in found.items()
+    }
+
+
+def _load_optimisers(optimisers: list[Optimizer], tensors: dict[str, Tensor]) -> None:
+    for number, optimiser in enumerate(optimisers):
+        found: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            owner, index, name = key.split(".")
+            if int(owner) == number:
+                found.setdefault(int(index), {})[name] = tensor
+        optimiser.load_state_dict({"state": found, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def _generators() -> dict[str, Any]:
+    """The states of this process's random generators, as json."""
+    kind, keys, *rest = np.random.get_state()
+    return {
+        "python": random.getstate(),
+        "numpy": [kind, np.asarray(keys).tolist(), *rest],
+        "torch": torch.get_rng_state().tolist(),
+        "cuda": [state.tolist() for state in torch.cuda.get_rng_state_all()] if torch.cuda.is_available() else [],
+    }
+
+
+def _set_generators(states: dict[str, Any]) -> None:
+    version, internal, gauss = states["python"]
+    random.setstate((version, tuple(internal), gauss))
+    np.random.set_state(tuple(states["numpy"]))
+    torch.set_rng_state(torch.tensor(states["torch"], dtype=torch.uint8))
+    if states["cuda"]:
+        torch.cuda.set_rng_state_all([torch.tensor(state, dtype=torch.uint8) for state in states["cuda"]])

@@ -1,0 +1,162 @@
+"""A run that is cut off anywhere goes on from its last state to the same bytes."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from stages.harness.errors import InputError, ResumableError
+from stages.harness.progress import Meter
+from stages.nets.heads import make_config
+from stages.nets.language_model import make_language_model
+from stages.nets.vocabulary import Vocabulary
+from stages.training.loop import Run, train
+from stages.training.masking import Masked, MaskedModelling, Masking, validation_loss
+from stages.training.settings import OptimiserSettings
+from stages.training.states import States
+from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+VOCABULARY = Vocabulary.of(TOKENIZER)
+STREAM = np.array([i for text in TEXT[:30] for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
+EPOCHS = 2
+
+
+class CutOffError(Exception):
+    """The power fails."""
+
+
+class Cut(MaskedModelling):
+    """An objective that does something at one step of the run."""
+
+    at: int | None = None
+    action: Any = None
+    seen = 0
+
+    def loss(self, model: torch.nn.Module, batch: Masked) -> tuple[torch.Tensor, int]:
+        if self.seen == self.at:
+            self.action()
+        self.seen += 1
+        return super().loss(model, batch)
+
+
+def _fail() -> None:
+    raise CutOffError
+
+
+def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple[dict[str, torch.Tensor], list[Any]]:
+    """Train with dropout from the newest state; `action` comes before the update number `at` of this part."""
+    device = tiny_device()
+    config = make_config("modernbert", replace(MODEL, dropout=0.1), VOCABULARY)
+    model = make_language_model(config, 0, "eager")
+    objective = Cut(STREAM, 32, 4, Masking(0.3), VOCABULARY, 1, device.place)
+    objective.at, objective.action = at, action
+    states = States("test", [], [], device)
+    run = Run("test", model, objective, device, OptimiserSettings(), lr, EPOCHS, states)
+
+    def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> list[float | None]:
+        loss, _ = validation_loss(model, STREAM, 32, 0.15, VOCABULARY, device)
+        run.kept.update({name: value.clone() for name, value in model.state_dict().items() if "norm" in name})
+        return [epoch, training_loss, loss]
+
+    train(run, after_epoch)
+    states.remove()
+    return {**model.state_dict(), **{f"kept {name}": value for name, value in run.kept.items()}}, run.journal
+
+
+@pytest.fixture(autouse=True)
+def _every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETRACE_SAVE_SECONDS", "0")
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+
+
+def _saved(root: Path) -> list[Path]:
+    return sorted(path for path in root.glob(".retrace/states/*/*") if path.name.isdigit())
+
+
+def _same(one: tuple[dict[str, torch.Tensor], list[Any]], two: tuple[dict[str, torch.Tensor], list[Any]]) -> bool:
+    return one[1] == two[1] and all(torch.equal(one[0][name], two[0][name]) for name in one[0] | two[0])
+
+
+def test_a_run_cut_off_anywhere_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    whole = _run()
+    assert not _saved(tmp_path)
+    steps = EPOCHS * ((len(STREAM) // 32 - 1) // 4)
+    assert steps > 6
+    for at in range(steps):
+        with pytest.raises(CutOffError):
+            _run(at)
+        assert len(_saved(tmp_path)) == min(at, 2)
+        assert _same(_run(), whole), f"cut off before step {at + 1}"
+
+
+def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:
+    whole = _run()
+    for _ in range(3):
+        with pytest.raises(CutOffError):
+            _run(2)
+    assert [int(path.name) for path in _saved(tmp_path)] == [5, 6]
+    assert _same(_run(), whole)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "progress.json", "checksums.json"])
+def test_a_damaged_state_is_noticed_and_the_one_before_used(
+    tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = _run()
+    with pytest.raises(CutOffError):
+        _run(5)
+    damaged = _saved(tmp_path)[-1] / file
+    damaged.write_bytes(damaged.read_bytes()[:-7])
+    capsys.readouterr()
+    assert _same(_run(), whole)
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "test  the state of step 5 is damaged",
+        "test  going on after step 4",
+    ]
+
+
+def test_other_code_and_inputs_begin_anew(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    folders = set()
+    for content in ("one", "two", "one"):
+        data.write_text(content)
+        folders.add(States("test", [data], [], tiny_device())._folder)
+    assert len(folders) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_ends_the_step_and_saves(tmp_path: Path, number: signal.Signals) -> None:
+    whole = _run()
+    handler = signal.getsignal(number)
+    with pytest.raises(ResumableError, match="test: asked to stop after step 4; run it again to go on from there"):
+        _run(3, lambda: os.kill(os.getpid(), number))
+    assert int(_saved(tmp_path)[-1].name) == 4
+    assert signal.getsignal(number) is handler
+    assert _same(_run(), whole)
+
+
+def test_a_loss_that_is_not_finite_leaves_the_last_good_state(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"test: the .+ is (nan|inf) at step \d+ \(epoch \d, batch \d+\)"):
+        _run(lr=1e30)
+    (*_, last) = _saved(tmp_path)
+    assert int(last.name) >= 1
+
+
+def test_no_state_is_written_before_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETRACE_SAVE_SECONDS", "3600")
+    with pytest.raises(CutOffError):
+        _run(5)
+    assert not _saved(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "nan"])
+def test_a_wrong_interval_is_named(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("RETRACE_SAVE_SECONDS", value)
+    with pytest.raises(InputError, match=f"RETRACE_SAVE_SECONDS: '{value}' is not allowed; expected seconds, 0 or"):
+        States("test", [], [], tiny_device())
