@@ -1,7 +1,8 @@
 """Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json.
 
-Masked perplexity over fixed masks, pseudo-perplexity over a sample of passages, and the unigram
-baseline, each a token, a word and a byte of the original text.
+Of a masked model the perplexity over fixed masks and the pseudo-perplexity over a sample of passages, of
+a causal one the perplexity with sliding windows, beside the unigram baseline; each a token, a word and a
+byte of the original text.
 
     accelerate launch --config_file launch/one.yaml -m stages.perplexity_eval
 """
@@ -19,9 +20,12 @@ from stages.harness.precision import Precision
 from stages.harness.records import read_json, write_json
 from stages.harness.settings import build, check_value, profile_key, read_params
 from stages.metrics.perplexity import PerplexitySettings, Text, perplexities, unigram_loss
+from stages.nets.heads import objective_of
 from stages.nets.language_model import read_language_model
 from stages.nets.vocabulary import Vocabulary
-from stages.training.masking import validation_loss
+from stages.training.causal import sliding_batches
+from stages.training.language import mean_loss
+from stages.training.masking import masked_batches
 from stages.training.pseudo import pseudo_loss, sample_passages
 
 TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
@@ -38,25 +42,25 @@ def main() -> None:
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
         model = device.placed(read_language_model(MODEL, settings.seed, device.attention)).eval()
-        counts, streams = read_json(TOKENS / "counts.json"), {}
-        for part in ("train", "valid", "test"):
-            streams[part] = open_stream(TOKENS / f"{part}.npy")
+        counts, train = read_json(TOKENS / "counts.json"), open_stream(TOKENS / "train.npy")
         report = {}
         for part in ("valid", "test"):
+            stream = open_stream(TOKENS / f"{part}.npy")
             text = Text(counts[part]["tokens"], counts[part]["words"], counts[part]["bytes"])
-            masked, _ = validation_loss(model, streams[part], block, settings.mask_rate, vocabulary, device)
-            documents = read_documents(text_path(running_text(source), part))
-            passages = sample_passages(documents, tokenizer, settings.passages, block, settings.seed)
-            pseudo, sampled = pseudo_loss(model, passages, vocabulary, device)
-            unigram = unigram_loss(streams["train"], streams[part], vocabulary.size, vocabulary.special)
-            report[part] = {
-                "masked": perplexities(masked, text),
-                "pseudo": perplexities(pseudo, sampled),
-                "unigram": perplexities(unigram, text),
-                "beats_unigram": masked < unigram,
-            }
-            shown = (f"{name} {report[part][name]['per_token']:.2f}" for name in ("masked", "pseudo", "unigram"))
-            print(f"{part}: " + "  ".join(shown))
+            if objective_of(model.body.config) == "causal":
+                batches = sliding_batches(stream, block, min(settings.stride, block), vocabulary)
+                loss, _ = mean_loss(model, batches, device)
+                found = {"causal": perplexities(loss, text)}
+            else:
+                loss, _ = mean_loss(model, masked_batches(stream, block, settings.mask_rate, vocabulary), device)
+                documents = read_documents(text_path(running_text(source), part))
+                passages = sample_passages(documents, tokenizer, settings.passages, block, settings.seed)
+                found = {"masked": perplexities(loss, text)}
+                found["pseudo"] = perplexities(*pseudo_loss(model, passages, vocabulary, device))
+            unigram = unigram_loss(train, stream, vocabulary.size, vocabulary.special)
+            found["unigram"] = perplexities(unigram, text)
+            report[part] = {**found, "beats_unigram": loss < unigram}
+            print(f"{part}: " + "  ".join(f"{name} {figures['per_token']:.2f}" for name, figures in found.items()))
         if device.is_main:
             write_json(OUT, report)
 

@@ -1,16 +1,20 @@
 """Pretraining from scratch: models/tokens → models/pretrained and reports/curves/pretrain.csv.
 
-Masked language modelling on blocks of the running text; `lr` in params.yaml is the peak rate. After
-each epoch the validation perplexity over fixed masks is written down.
+Masked or, for families whose tokens see only those before them, causal language modelling on blocks of
+the running text; `lr` in params.yaml is the peak rate. After each epoch the validation perplexity is
+written down.
 
     accelerate launch --config_file launch/one.yaml -m stages.pretrain
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from tokenizers import Tokenizer
 
 from stages.corpus.blocks import open_stream
 from stages.corpus.tokenizer import continuing_tokens, copy_tokenizer, load_tokenizer
@@ -21,12 +25,14 @@ from stages.harness.precision import Precision
 from stages.harness.progress import Meter
 from stages.harness.records import write_text, written_folder
 from stages.harness.settings import build, check_value, profile_key, read_params
-from stages.nets.heads import make_config
+from stages.nets.heads import Objective, make_config, objective_of
 from stages.nets.language_model import make_language_model
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
+from stages.training.causal import next_tokens, sliding_batches
+from stages.training.language import BlockModelling, Label, Labelled, mean_loss
 from stages.training.loop import Run, train
-from stages.training.masking import MaskedModelling, Masking, validation_loss
+from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.settings import PretrainSettings, check_pretraining
 from stages.training.speed import write_speed
 from stages.training.states import States
@@ -59,14 +65,11 @@ def main() -> None:
         config = make_config(settings.family, settings.model, vocabulary)
         model = device.placed(make_language_model(config, settings.seed, device.attention))
         recipe = settings.pretrain
-        continues = torch.tensor(continuing_tokens(tokenizer)) if recipe.whole_words else None
-        objective = MaskedModelling(
-            train_stream, recipe.block, recipe.batch_size, Masking(recipe.mask_rate, recipe.masked_as, continues),
-            vocabulary, settings.seed, device.place,
-        )  # fmt: skip
+        label = labelling(recipe, objective_of(config), tokenizer)
+        objective = BlockModelling(train_stream, recipe.block, recipe.batch_size, label, settings.seed, device.place)
 
         def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> list[float | None]:
-            loss, _ = validation_loss(model, valid_stream, recipe.block, EVALUATION_RATE, vocabulary, device)
+            loss, _ = mean_loss(model, held_out(valid_stream, recipe.block, objective_of(config), vocabulary), device)
             meter.say(f"pretrain  epoch {epoch}  validation loss {loss:.4f}  perplexity {math.exp(loss):.2f}")
             return [epoch, training_loss, loss, math.exp(loss)]
 
@@ -96,6 +99,23 @@ def read_settings() -> Settings:
     )
     check_pretraining(lr, settings.model, settings.pretrain, model, recipe)
     return settings
+
+
+def labelling(recipe: PretrainSettings, objective: Objective, tokenizer: Tokenizer) -> Label:
+    """What the model is asked in training."""
+    vocabulary = Vocabulary.of(tokenizer)
+    if objective == "causal":
+        return lambda blocks, generator: next_tokens(blocks, vocabulary)
+    continues = torch.tensor(continuing_tokens(tokenizer)) if recipe.whole_words else None
+    masking = Masking(recipe.mask_rate, recipe.masked_as, continues)
+    return lambda blocks, generator: mask_blocks(blocks, masking, vocabulary, generator)
+
+
+def held_out(stream: np.ndarray, block: int, objective: Objective, vocabulary: Vocabulary) -> Iterator[Labelled]:
+    """What the model is asked of the validation text, the same after every epoch."""
+    if objective == "causal":
+        return sliding_batches(stream, block, block, vocabulary)
+    return masked_batches(stream, block, EVALUATION_RATE, vocabulary)
 
 
 def save(model, curve: list[list[float | None]]) -> None:

@@ -17,7 +17,8 @@ TEXT = [
     "although the ale was stale , the songs were charming and the hall was full .",
 ] * 40
 MODEL = ModelSettings(hidden_size=32, layers=2, heads=2, intermediate_size=64, max_length=64)
-FAMILIES = ("modernbert", "bert", "roberta")
+MASKED_FAMILIES = ("modernbert", "bert", "roberta")
+FAMILIES = (*MASKED_FAMILIES, "llama")
 
 
 def tiny_tokenizer(size: int = 120) -> Tokenizer:

@@ -17,9 +17,11 @@ class PerplexitySettings:
     passages: int = 64  # passages for pseudo-perplexity
     mask_rate: float = 0.15  # share of tokens masked for masked perplexity
     seed: int = 0  # draws the passages
+    stride: int = 64  # tokens from one window to the next for causal perplexity
 
     def __post_init__(self) -> None:
-        require(self.passages > 0, "passages", self.passages, "expected a whole number above 0")
+        for field in ("passages", "stride"):
+            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
         require(0 < self.mask_rate < 1, "mask_rate", self.mask_rate, "expected a number between 0 and 1")
 
 

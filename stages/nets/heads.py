@@ -5,11 +5,14 @@ transformers, and its scores would look like those of a weak model.
 """
 
 from pathlib import Path
-from typing import Literal
+from types import ModuleType
+from typing import Any, Literal
 
 import torch
+from torch import nn
 from transformers import (
     AutoConfig,
+    AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
@@ -24,6 +27,7 @@ from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
 Head = Literal["language_model", "classifier", "spans"]
+Objective = Literal["masked", "causal"]
 FAMILIES = "stages.nets.families"
 
 # transformers reports new head weights as a warning and draws bars of its own; what matters of that
@@ -31,16 +35,19 @@ FAMILIES = "stages.nets.families"
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
-_CLASSES = {
-    "language_model": AutoModelForMaskedLM,
-    "classifier": AutoModelForSequenceClassification,
-    "spans": AutoModelForQuestionAnswering,
-}
+_CLASSES = {"classifier": AutoModelForSequenceClassification, "spans": AutoModelForQuestionAnswering}
+_LANGUAGE_MODELS = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
 
 
 def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) -> PreTrainedConfig:
-    """The config of a family, which is a file of stages/nets/families, in a size."""
-    return load_plugin(FAMILIES, family, "family").make_config(settings, vocabulary)
+    """The config of a family, which is a file of stages/nets/families, in a size.
+
+    Raises InputError where the family has no such thing as the settings ask for.
+    """
+    config = load_plugin(FAMILIES, family, "family").make_config(settings, vocabulary)
+    if settings.kv_heads is not None and not hasattr(config, "num_key_value_heads"):
+        raise InputError(f"params.yaml: model.kv_heads: {settings.kv_heads} is not allowed with family: {family}")
+    return config
 
 
 def read_config(folder: Path) -> PreTrainedConfig:
@@ -53,7 +60,7 @@ def read_config(folder: Path) -> PreTrainedConfig:
 def make_model(head: Head, config: PreTrainedConfig, seed: int, attention: str) -> PreTrainedModel:
     """A model with random weights, the same for the same seed, in float32."""
     torch.manual_seed(seed)
-    return _CLASSES[head].from_config(config, attn_implementation=attention, dtype=torch.float32)
+    return _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
 
 
 def read_model(head: Head, folder: Path, seed: int, attention: str) -> PreTrainedModel:
@@ -62,8 +69,10 @@ def read_model(head: Head, folder: Path, seed: int, attention: str) -> PreTraine
     Raises InputError where weights of the body are missing.
     """
     torch.manual_seed(seed)
-    model, report = _CLASSES[head].from_pretrained(
+    config = read_config(folder)
+    model, report = _class(head, config).from_pretrained(
         folder,
+        key_mapping=getattr(_family(config), "KEY_MAPPING", {}).get(head),
         attn_implementation=attention,
         dtype=torch.float32,
         local_files_only=True,
@@ -79,11 +88,36 @@ def read_model(head: Head, folder: Path, seed: int, attention: str) -> PreTraine
     return model
 
 
+def set_dropout(model: PreTrainedModel, rate: float) -> None:
+    """Change the dropout of a model that is made already, wherever it has a layer for it; not of attention weights.
+
+    Raises InputError where it has none.
+    """
+    layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+    if not layers:
+        raise InputError(f"params.yaml: dropout: {rate} is not allowed; {model.config.model_type} has no layers for it")
+    for layer in layers:
+        layer.p = rate
+
+
+def objective_of(config: PreTrainedConfig) -> Objective:
+    """How a language model of this config is trained."""
+    return _family(config).OBJECTIVE
+
+
 def longest_input(config: PreTrainedConfig) -> int:
     """The most tokens a model of this config reads."""
-    return load_plugin(FAMILIES, config.model_type, "family").longest_input(config)
+    return _family(config).longest_input(config)
 
 
 def takes_segments(model: PreTrainedModel) -> bool:
     """Whether the model tells the question from the passage by segment ids."""
     return getattr(model.config, "type_vocab_size", 0) > 1
+
+
+def _class(head: Head, config: PreTrainedConfig) -> Any:
+    return _LANGUAGE_MODELS[objective_of(config)] if head == "language_model" else _CLASSES[head]
+
+
+def _family(config: PreTrainedConfig) -> ModuleType:
+    return load_plugin(FAMILIES, config.model_type, "family")

@@ -1,7 +1,7 @@
-"""A masked language model whose head sees masked positions only.
+"""A language model whose head sees only the positions that are asked.
 
-The head is a product with the whole vocabulary, at small sizes most of the work; of the positions
-that are not masked nobody asks its answer.
+The head is a product with the whole vocabulary, at small sizes most of the work; of a masked model
+nobody asks what stands where nothing is masked.
 """
 
 from pathlib import Path
@@ -14,8 +14,8 @@ from stages.harness.plugins import load_plugin
 from stages.nets.heads import FAMILIES, make_model, read_model
 
 
-class MaskedLanguageModel(nn.Module):
-    """A transformers model for masked language modelling, asked at chosen positions."""
+class LanguageModel(nn.Module):
+    """A transformers model for masked or causal language modelling, asked at chosen positions."""
 
     def __init__(self, body: PreTrainedModel) -> None:
         super().__init__()
@@ -28,14 +28,14 @@ class MaskedLanguageModel(nn.Module):
         return self._head(self.body, hidden[at])
 
 
-def make_language_model(config: PreTrainedConfig, seed: int, attention: str) -> MaskedLanguageModel:
+def make_language_model(config: PreTrainedConfig, seed: int, attention: str) -> LanguageModel:
     """A language model with random weights, the same for the same seed."""
-    return MaskedLanguageModel(make_model("language_model", config, seed, attention))
+    return LanguageModel(make_model("language_model", config, seed, attention))
 
 
-def read_language_model(folder: Path, seed: int, attention: str) -> MaskedLanguageModel:
+def read_language_model(folder: Path, seed: int, attention: str) -> LanguageModel:
     """The language model saved in `folder`.
 
     Raises InputError where weights of the body are missing.
     """
-    return MaskedLanguageModel(read_model("language_model", folder, seed, attention))
+    return LanguageModel(read_model("language_model", folder, seed, attention))

@@ -16,6 +16,7 @@ class ModelSettings:
     max_length: int  # positions, in tokens
     dropout: float = 0.0
     init_std: float = 0.02  # standard deviation of the initial weights
+    kv_heads: int | None = None  # heads of keys and values (Ainslie et al. 2023); as many as heads where absent
 
     def __post_init__(self) -> None:
         for field in ("hidden_size", "layers", "heads", "intermediate_size", "max_length"):
@@ -23,5 +24,9 @@ class ModelSettings:
         require(
             self.hidden_size % self.heads == 0, "heads", self.heads, f"it must divide hidden_size ({self.hidden_size})"
         )
+        require(
+            self.kv_heads is None or (self.kv_heads > 0 and self.heads % self.kv_heads == 0),
+            "kv_heads", self.kv_heads, f"it must divide heads ({self.heads})",
+        )  # fmt: skip
         require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
         require(self.init_std > 0, "init_std", self.init_std, "expected a number above 0")

@@ -6,7 +6,12 @@ from typing import Any
 from stages.pages.content import Section, Table, figure_text
 from stages.pages.figures import line_chart
 
-MEASURES = {"masked": "masked, fixed masks", "pseudo": "pseudo, each token in turn", "unigram": "unigram baseline"}
+MEASURES = {
+    "masked": "masked, fixed masks",
+    "pseudo": "pseudo, each token in turn",
+    "causal": "causal, sliding windows",
+    "unigram": "unigram baseline",
+}
 
 
 def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, str]]) -> Section:
@@ -15,6 +20,7 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
         (part, shown, *(figure_text(figures[name][unit]) for unit in ("per_token", "per_word", "bits_per_byte")))
         for part, figures in report.items()
         for name, shown in MEASURES.items()
+        if name in figures
     ]
     table = Table(("split", "perplexity", "per token", "per word", "bits per byte"), rows)
     by_epoch = Table(
@@ -36,7 +42,7 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
     ]
     figure = line_chart(
         "pretraining",
-        "Pretraining loss by epoch, in nats a masked token; training masks more.",
+        "Pretraining loss by epoch, in nats a token; masked training hides more of them than validation.",
         points,
         ("epoch", "loss"),
     )

@@ -13,7 +13,7 @@ from stages.harness.guard import guarded
 from stages.harness.plugins import load_plugin
 from stages.harness.precision import Precision
 from stages.harness.records import written_folder
-from stages.nets.heads import longest_input, read_config
+from stages.nets.heads import longest_input, read_config, set_dropout
 from stages.tasks.task import Task
 from stages.training.fine_tuning import fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
@@ -59,16 +59,14 @@ def run_cell(
     Raises InputError where the method is unknown or examples are longer than the model reads.
     """
     method = load_plugin(METHODS, cell.method, "finetune.methods")
-    longest = longest_input(read_config(PRETRAINED))
-    if settings.max_length > longest:
-        raise InputError(
-            f"params.yaml: {cell.task}.max_length: {settings.max_length} is not allowed; "
-            f"expected at most the pretrained model's {longest}"
-        )
+    _check_length(cell, settings)
     device = open_device(cell.seed, precision)
     name, inputs = "-".join(cell.path.parts), [PRETRAINED, *inputs]
     with guarded(f"{name}-{device.rank}", inputs, keys):
-        model = device.placed(task.wrap(method.start(task.head, PRETRAINED, cell.seed, device.attention)))
+        started = method.start(task.head, PRETRAINED, cell.seed, device.attention)
+        if settings.dropout is not None:
+            set_dropout(started, settings.dropout)
+        model = device.placed(task.wrap(started))
         title = " ".join(cell.path.parts)
         states = States(name, inputs, keys, device)
         tuned = fine_tune(task, model, settings, cell.seed, device, title, states)
@@ -81,3 +79,12 @@ def run_cell(
             write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, parameters)
             states.remove()
         device.accelerator.wait_for_everyone()
+
+
+def _check_length(cell: Cell, settings: FineTuneSettings) -> None:
+    longest = longest_input(read_config(PRETRAINED))
+    if settings.max_length > longest:
+        raise InputError(
+            f"params.yaml: {cell.task}.max_length: {settings.max_length} is not allowed; "
+            f"expected at most the pretrained model's {longest}"
+        )

@@ -12,7 +12,7 @@ from stages.corpus.tokenizer import UNK, without_marks
 from stages.harness.device import Device
 from stages.metrics.perplexity import Text
 from stages.nets.vocabulary import Vocabulary
-from stages.training.masking import IGNORED, Masked, masked_loss
+from stages.training.language import IGNORED, Labelled, token_loss
 from stages.training.randomness import seeded
 
 ROWS = 64  # masked copies of a passage in one batch
@@ -61,7 +61,7 @@ def pseudo_loss(
     for passage in passages[device.rank :: device.processes]:
         for ids, labels in _masked_rows(torch.tensor(passage.ids, device=device.place), vocabulary):
             with device.autocast():
-                loss, count = masked_loss(model, Masked(ids, labels))
+                loss, count = token_loss(model, Labelled(ids, labels))
             total, seen = total + loss.item(), seen + count
     summed, tokens = device.summed([total, seen])
     size = Text(int(tokens), sum(p.words for p in passages), sum(p.bytes for p in passages))

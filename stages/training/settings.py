@@ -61,6 +61,7 @@ class FineTuneSettings:
     batch_size: int  # examples a step, over all processes
     max_length: int  # tokens an example
     examples: int | None = None  # train on so many examples, drawn from the seed; all where absent
+    dropout: float | None = None  # as in pretraining where absent
     optimiser: OptimiserSettings = OptimiserSettings()
 
     def __post_init__(self) -> None:
@@ -70,6 +71,7 @@ class FineTuneSettings:
         require(
             self.examples is None or self.examples > 0, "examples", self.examples, "expected a whole number above 0"
         )
+        require(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
 
 
 def check_pretraining(

@@ -142,3 +142,17 @@ def test_plots_show_the_learning_curves(clone: Project) -> None:
     for title in ("Pretraining loss", "Sentiment accuracy", "Question F1"):
         assert title in page
     assert '"method": "scratch"' in page
+
+
+def test_a_causal_family_goes_through_all_stages(project: Project) -> None:
+    project.set("family", "llama")
+    for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
+        project.stage(stage)
+    for task in ("sst2", "squad"):
+        for method in ("full", "scratch"):
+            project.stage(f"finetune_{task}", "--method", method, "--seed", "1")
+    project.stage("evaluate")
+    project.stage("report")
+    perplexity = json.loads((project.folder / "reports/perplexity.json").read_text())
+    assert set(perplexity["valid"]) == {"causal", "unigram", "beats_unigram"}
+    assert "causal, sliding windows" in (project.folder / "reports/report.md").read_text()

@@ -6,6 +6,8 @@ from transformers import BertConfig, BertForMaskedLM, PreTrainedConfig
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
+OBJECTIVE = "masked"
+
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
     """The transformers config of this size."""

@@ -6,6 +6,8 @@ from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedConf
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
+OBJECTIVE = "masked"
+
 # The slowest rotation of the positions. Short blocks leave most of ModernBERT's own 160,000 turning too little
 # to tell neighbours apart; small models then learn to attend by position hundreds of steps later.
 ROPE_THETA = 1_000.0

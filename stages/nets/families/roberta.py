@@ -6,6 +6,8 @@ from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
+OBJECTIVE = "masked"
+
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfig:
     """The transformers config of this size."""

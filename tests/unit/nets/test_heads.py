@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,11 +7,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
 from stages.harness.errors import InputError
-from stages.nets.heads import longest_input, make_config, make_model, read_config, read_model
+from stages.nets.heads import longest_input, make_config, make_model, read_config, read_model, set_dropout
 from stages.nets.parameters import parameters_by_module
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
-from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
+from tests.tiny import FAMILIES, MASKED_FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -21,6 +22,9 @@ def test_the_body_comes_from_the_folder_and_the_head_from_the_seed(tmp_path: Pat
     saved = load_file(folder / "model.safetensors")
     assert all(torch.equal(one[name], again[name]) for name in one)
     assert [name for name in one if not torch.equal(one[name], other[name])]
+    one = {
+        name.replace("transformer.", "model."): weight for name, weight in one.items()
+    }  # as Llama's span head has it
     shared = [name for name in one if name in saved]
     assert len(shared) > 10
     assert all(torch.equal(one[name], saved[name]) for name in shared)
@@ -38,7 +42,9 @@ def test_missing_weights_of_the_body_are_an_error(tmp_path: Path) -> None:
 
 
 def test_an_unknown_family_is_told_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"family: 'gpt' is not allowed; expected one of bert, modernbert, roberta"):
+    with pytest.raises(
+        InputError, match=r"family: 'gpt' is not allowed; expected one of bert, llama, modernbert, roberta"
+    ):
         make_config("gpt", MODEL, Vocabulary.of(tiny_tokenizer()))
 
 
@@ -84,3 +90,38 @@ def test_the_longest_input_is_read(family: str) -> None:
     model = make_model("spans", config, 0, "eager").eval()
     ids = torch.full((1, MODEL.max_length), 7)
     assert model(input_ids=ids).start_logits.shape == (1, MODEL.max_length)
+
+
+@pytest.mark.parametrize("family", MASKED_FAMILIES)
+@torch.no_grad()
+def test_dropout_can_be_changed_afterwards(family: str) -> None:
+    model = make_model("classifier", tiny_config(family, tiny_tokenizer()), 0, "eager").train()
+    ids = torch.arange(5, 25)[None]
+    assert torch.equal(model(input_ids=ids).logits, model(input_ids=ids).logits)
+    set_dropout(model, 0.5)
+    assert not torch.equal(model(input_ids=ids).logits, model(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize(
+    ("head", "parameters"), [("language_model", 1_235_814_400), ("classifier", 1_235_814_400 + 4_096),
+                             ("spans", 1_235_814_400 + 4_098)],
+)  # fmt: skip
+def test_llama_has_the_published_number_of_parameters(head, parameters: int) -> None:
+    """Llama-3.2-1B and its two heads, as the study with the frozen body counts them."""
+    settings = ModelSettings(2048, 16, 32, 8192, 4096, kv_heads=8)
+    config = make_config("llama", settings, Vocabulary(128_256, 0, 1, 2, 3, 4))
+    with torch.device("meta"):
+        model = make_model(head, config, 0, "eager")
+    assert sum(weight.numel() for weight in model.parameters()) == parameters
+
+
+def test_settings_that_a_family_does_not_have() -> None:
+    settings = replace(MODEL, kv_heads=1)
+    with pytest.raises(InputError, match=r"model\.kv_heads: 1 is not allowed with family: bert"):
+        make_config("bert", settings, Vocabulary.of(tiny_tokenizer()))
+
+
+def test_dropout_that_a_model_does_not_have_is_an_error() -> None:
+    model = make_model("classifier", tiny_config("llama", tiny_tokenizer()), 0, "eager")
+    with pytest.raises(InputError, match=r"dropout: 0\.3 is not allowed; llama has no layers for it"):
+        set_dropout(model, 0.3)

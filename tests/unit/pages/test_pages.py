@@ -1,3 +1,4 @@
+import re
 import xml.etree.ElementTree as ElementTree
 
 from stages.pages.content import Section, Table, figure_text
@@ -34,6 +35,13 @@ def test_a_chart_is_well_formed_and_shows_its_series() -> None:
     assert ">full<" in figure.svg
     assert ">majority<" in figure.svg
     assert ">accuracy<" in figure.svg
+
+
+def test_the_x_axis_is_marked_at_whole_epochs() -> None:
+    flat = [{**point, "y": 7} for point in POINTS]
+    labels = re.findall(r">([0-9.]+)</text>", line_chart("f", "caption", flat, ("epoch", "accuracy")).svg)
+    assert labels[:2] == ["0", "1"]
+    assert "0.5" not in labels
 
 
 def test_columns_of_figures_are_aligned() -> None:

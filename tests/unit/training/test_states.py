@@ -15,8 +15,9 @@ from stages.harness.progress import Meter
 from stages.nets.heads import make_config
 from stages.nets.language_model import make_language_model
 from stages.nets.vocabulary import Vocabulary
+from stages.training.language import BlockModelling, Labelled, mean_loss
 from stages.training.loop import Run, train
-from stages.training.masking import Masked, MaskedModelling, Masking, validation_loss
+from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.settings import OptimiserSettings
 from stages.training.states import States
 from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
@@ -31,14 +32,14 @@ class CutOffError(Exception):
     """The power fails."""
 
 
-class Cut(MaskedModelling):
+class Cut(BlockModelling):
     """An objective that does something at one step of the run."""
 
     at: int | None = None
     action: Any = None
     seen = 0
 
-    def loss(self, model: torch.nn.Module, batch: Masked) -> tuple[torch.Tensor, int]:
+    def loss(self, model: torch.nn.Module, batch: Labelled) -> tuple[torch.Tensor, int]:
         if self.seen == self.at:
             self.action()
         self.seen += 1
@@ -54,13 +55,15 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     device = tiny_device()
     config = make_config("modernbert", replace(MODEL, dropout=0.1), VOCABULARY)
     model = make_language_model(config, 0, "eager")
-    objective = Cut(STREAM, 32, 4, Masking(0.3), VOCABULARY, 1, device.place)
+    objective = Cut(
+        STREAM, 32, 4, lambda blocks, draws: mask_blocks(blocks, Masking(0.3), VOCABULARY, draws), 1, device.place
+    )
     objective.at, objective.action = at, action
     states = States("test", [], [], device)
     run = Run("test", model, objective, device, OptimiserSettings(), lr, EPOCHS, states)
 
     def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> list[float | None]:
-        loss, _ = validation_loss(model, STREAM, 32, 0.15, VOCABULARY, device)
+        loss, _ = mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), device)
         run.kept.update({name: value.clone() for name, value in model.state_dict().items() if "norm" in name})
         return [epoch, training_loss, loss]
 

@@ -9,25 +9,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.harness.errors import InputError
-from stages.nets.language_model import MaskedLanguageModel, make_language_model
+from stages.nets.language_model import LanguageModel, make_language_model
 from stages.nets.vocabulary import Vocabulary
 from stages.training.buckets import bucketed
+from stages.training.causal import next_tokens, sliding_batches
+from stages.training.language import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
 from stages.training.loop import Run, train
-from stages.training.masking import IGNORED, MaskedModelling, Masking, mask_blocks, masked_loss, validation_loss
+from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.pseudo import Passage, pseudo_loss, sample_passages
 from stages.training.randomness import seeded
 from stages.training.schedule import rate_factor
 from stages.training.settings import OptimiserSettings, PretrainSettings, check_pretraining
-from tests.tiny import FAMILIES, MODEL, TEXT, tiny_config, tiny_device, tiny_tokenizer
+from tests.tiny import MASKED_FAMILIES, MODEL, TEXT, tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 VOCABULARY = Vocabulary.of(TOKENIZER)
 STREAM = np.array([i for text in TEXT for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
 
 
-def _model(family: str = "modernbert") -> MaskedLanguageModel:
+def _model(family: str = "modernbert") -> LanguageModel:
     return make_language_model(tiny_config(family, TOKENIZER), 0, "eager")
+
+
+def _masked(blocks: torch.Tensor, generator: torch.Generator) -> Labelled:
+    return mask_blocks(blocks, Masking(0.3), VOCABULARY, generator)
 
 
 def test_the_rate_rises_stays_and_falls() -> None:
@@ -104,7 +110,7 @@ def test_berts_masks_are_mostly_masks() -> None:
 
 
 def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
-    objective = MaskedModelling(STREAM, 32, 4, Masking(0.3), VOCABULARY, 1, torch.device("cpu"))
+    objective = BlockModelling(STREAM, 32, 4, _masked, 1, torch.device("cpu"))
     one, again, two = (list(objective.batches(epoch, slice(None))) for epoch in (1, 1, 2))
     assert len(one) == len(two) == objective.steps
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(one, again, strict=True))
@@ -112,20 +118,20 @@ def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
 
 
 def test_processes_share_a_batch_without_overlap() -> None:
-    objective = MaskedModelling(STREAM, 32, 4, Masking(0.3), VOCABULARY, 1, torch.device("cpu"))
+    objective = BlockModelling(STREAM, 32, 4, _masked, 1, torch.device("cpu"))
     whole, first, second = (
         next(iter(objective.batches(1, s))) for s in (slice(None), slice(0, None, 2), slice(1, None, 2))
     )
     assert torch.equal(torch.stack([first.ids, second.ids], 1).reshape(4, 32), whole.ids)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", MASKED_FAMILIES)
 def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
     model = _model(family).eval()
     batch = mask_blocks(
         torch.from_numpy(STREAM[:128].reshape(4, 32).astype(np.int64)), Masking(0.3), VOCABULARY, seeded(0, "m")
     )
-    loss, count = masked_loss(model, batch)
+    loss, count = token_loss(model, batch)
     loss.backward()
     sparse = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
     model.zero_grad()
@@ -156,7 +162,7 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
 
 def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
     device, model, losses = tiny_device(), _model(), []
-    objective = MaskedModelling(STREAM, 32, 8, Masking(0.3), VOCABULARY, 1, device.place)
+    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.place)
     run = Run("test", model, objective, device, OptimiserSettings(), lr, epochs)
     train(run, lambda epoch, loss, meter: losses.append(loss))
     return losses, {name: value.clone() for name, value in model.state_dict().items()}
@@ -182,11 +188,41 @@ def test_a_loss_that_is_not_finite_names_the_step() -> None:
 
 def test_validation_masks_are_fixed() -> None:
     model = _model().eval()
-    losses = {validation_loss(model, STREAM, 32, 0.15, VOCABULARY, tiny_device(), batch) for batch in (8, 8)}
-    assert len(losses) == 1
-    ((loss, tokens),) = losses
+    found = {mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY, 8), tiny_device()) for _ in range(2)}
+    ((loss, tokens),) = found
     assert loss == pytest.approx(math.log(VOCABULARY.size), rel=0.2)
     assert 0 < tokens <= len(STREAM) * 0.15
+
+
+def test_each_position_is_asked_for_the_next_token() -> None:
+    blocks = torch.tensor([[VOCABULARY.cls, 10, 11, VOCABULARY.unk, 12, VOCABULARY.sep]])
+    labelled = next_tokens(blocks, VOCABULARY)
+    assert torch.equal(labelled.ids, blocks)
+    assert labelled.labels.tolist() == [[10, 11, IGNORED, 12, IGNORED, IGNORED]]
+
+
+def test_the_causal_loss_is_that_of_transformers() -> None:
+    model = _model("llama").eval()
+    ids = torch.randint(5, VOCABULARY.size, (3, 20), generator=seeded(0, "ids"))
+    loss, count = token_loss(model, next_tokens(ids, VOCABULARY))
+    assert count == 3 * 19
+    assert loss.item() / count == pytest.approx(model.body(input_ids=ids, labels=ids).loss.item(), rel=1e-5)
+
+
+@given(st.integers(2, 40), st.integers(1, 40), st.integers(41, 200), st.integers(1, 5))
+@settings(deadline=None, max_examples=50)
+def test_sliding_windows_ask_each_token_once(block: int, stride: int, length: int, batch: int) -> None:
+    stride = min(stride, block - 1)
+    stream = np.arange(5, 5 + length)
+    asked = []
+    for labelled in sliding_batches(stream, block, stride, Vocabulary(300, 0, 1, 2, 3, 4), batch):
+        for ids, labels in zip(labelled.ids, labelled.labels, strict=True):
+            places = torch.nonzero(labels != IGNORED)[:, 0]
+            assert torch.equal(labels[places], ids[places] + 1)
+            if asked:
+                assert places[0] + 1 >= block - stride
+            asked += labels[places].tolist()
+    assert asked == list(range(6, 5 + length))
 
 
 def test_pseudo_loss_masks_each_token_once() -> None:
@@ -230,7 +266,7 @@ def test_settings_that_do_not_go_together_name_both_keys() -> None:
 def test_golden_losses_of_ten_steps(tmp_path: Path) -> None:
     """What changes these figures changes every result: do it knowingly."""
     device, model = tiny_device(), _model()
-    objective = MaskedModelling(STREAM, 32, 8, Masking(0.3), VOCABULARY, 1, device.place)
+    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.place)
     optimisers = make_optimisers(model, OptimiserSettings(), 0.002)
     losses = []
     for _, batch in zip(range(10), objective.batches(1, slice(None)), strict=False):

@@ -1,0 +1,40 @@
+"""Llama (Touvron et al. 2023): pre-norm, rotary positions, SwiGLU; each token sees only those before it."""
+
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedConfig
+
+from stages.nets.settings import ModelSettings
+from stages.nets.vocabulary import Vocabulary
+
+OBJECTIVE = "causal"
+# LlamaForQuestionAnswering calls its body otherwise than the other heads; unmapped, all of it would stay random.
+KEY_MAPPING = {"spans": {r"^model\.": "transformer."}}
+
+
+def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
+    """The transformers config of this size."""
+    return LlamaConfig(
+        vocab_size=vocabulary.size,
+        hidden_size=settings.hidden_size,
+        intermediate_size=settings.intermediate_size,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        num_key_value_heads=settings.kv_heads or settings.heads,
+        max_position_embeddings=settings.max_length,
+        initializer_range=settings.init_std,
+        attention_dropout=settings.dropout,
+        tie_word_embeddings=True,
+        pad_token_id=vocabulary.pad,
+        bos_token_id=vocabulary.cls,
+        eos_token_id=vocabulary.sep,
+    )
+
+
+def longest_input(config: PreTrainedConfig) -> int:
+    """The most tokens the model reads."""
+    return config.max_position_embeddings
+
+
+def language_head(model: LlamaForCausalLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
+    return model.lm_head(hidden)
