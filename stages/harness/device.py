@@ -77,7 +77,7 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     torch.set_num_threads(_threads(accelerator))
     set_seed(seed, deterministic=True)
     # Deterministic mode also fills memory before it is written, in case something reads it unwritten.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))
     return Device(accelerator, bf16)
 

@@ -5,6 +5,7 @@ Open-Domain Questions, section 3.2), graded by how rare the word is.
 """
 
 from pathlib import Path
+from typing import cast
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -27,7 +28,7 @@ class Reader(nn.Module):
         self.body = body
         self.match = nn.Embedding(match_kinds, body.config.hidden_size) if match_kinds else None
         if self.match is not None:
-            spread = body.get_input_embeddings().weight.std().item()
+            spread = cast(nn.Embedding, body.get_input_embeddings()).weight.std().item()
             nn.init.normal_(self.match.weight, std=EMPHASIS * spread)
             nn.init.zeros_(self.match.weight[0])  # no match: the token as it was pretrained
 
