@@ -45,8 +45,10 @@ def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) ->
     Raises InputError where the family has no such thing as the settings ask for.
     """
     config = load_plugin(FAMILIES, family, "family").make_config(settings, vocabulary)
-    if settings.kv_heads is not None and not hasattr(config, "num_key_value_heads"):
-        raise InputError(f"params.yaml: model.kv_heads: {settings.kv_heads} is not allowed with family: {family}")
+    for setting, attribute in (("kv_heads", "num_key_value_heads"), ("rope_theta", "rope_parameters")):
+        value = getattr(settings, setting)
+        if value is not None and not hasattr(config, attribute):
+            raise InputError(f"params.yaml: model.{setting}: {value} is not allowed with family: {family}")
     return config
 
 

@@ -16,6 +16,7 @@ class ModelSettings:
     max_length: int  # positions, in tokens
     dropout: float = 0.0
     init_std: float = 0.02  # standard deviation of the initial weights
+    rope_theta: float | None = None  # base of rotary positions, the higher the slower; the family's where absent
     kv_heads: int | None = None  # heads of keys and values (Ainslie et al. 2023); as many as heads where absent
 
     def __post_init__(self) -> None:
@@ -28,5 +29,8 @@ class ModelSettings:
             self.kv_heads is None or (self.kv_heads > 0 and self.heads % self.kv_heads == 0),
             "kv_heads", self.kv_heads, f"it must divide heads ({self.heads})",
         )  # fmt: skip
+        require(
+            self.rope_theta is None or self.rope_theta > 1, "rope_theta", self.rope_theta, "expected a number above 1"
+        )
         require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
         require(self.init_std > 0, "init_std", self.init_std, "expected a number above 0")

@@ -7,6 +7,7 @@ from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
 OBJECTIVE = "causal"
+ROPE_THETA = 500_000.0  # of Llama 3
 # LlamaForQuestionAnswering calls its body otherwise than the other heads; unmapped, all of it would stay random.
 KEY_MAPPING = {"spans": {r"^model\.": "transformer."}}
 
@@ -20,6 +21,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
         num_hidden_layers=settings.layers,
         num_attention_heads=settings.heads,
         num_key_value_heads=settings.kv_heads or settings.heads,
+        rope_parameters={"rope_type": "default", "rope_theta": settings.rope_theta or ROPE_THETA},
         max_position_embeddings=settings.max_length,
         initializer_range=settings.init_std,
         attention_dropout=settings.dropout,

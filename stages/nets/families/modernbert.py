@@ -8,13 +8,12 @@ from stages.nets.vocabulary import Vocabulary
 
 OBJECTIVE = "masked"
 
-# The slowest rotation of the positions. Short blocks leave most of ModernBERT's own 160,000 turning too little
-# to tell neighbours apart; small models then learn to attend by position hundreds of steps later.
-ROPE_THETA = 1_000.0
-
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertConfig:
     """The transformers config of this size."""
+    rope = None
+    if settings.rope_theta is not None:
+        rope = {"full_attention": {"rope_type": "default", "rope_theta": settings.rope_theta}}
     return ModernBertConfig(
         vocab_size=vocabulary.size,
         hidden_size=settings.hidden_size,
@@ -23,7 +22,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
         num_attention_heads=settings.heads,
         max_position_embeddings=settings.max_length,
         layer_types=["full_attention"] * settings.layers,
-        rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": ROPE_THETA}},
+        rope_parameters=rope,
         initializer_range=settings.init_std,
         attention_dropout=settings.dropout,
         embedding_dropout=settings.dropout,

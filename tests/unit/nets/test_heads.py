@@ -115,10 +115,20 @@ def test_llama_has_the_published_number_of_parameters(head, parameters: int) -> 
     assert sum(weight.numel() for weight in model.parameters()) == parameters
 
 
-def test_settings_that_a_family_does_not_have() -> None:
-    settings = replace(MODEL, kv_heads=1)
-    with pytest.raises(InputError, match=r"model\.kv_heads: 1 is not allowed with family: bert"):
+@pytest.mark.parametrize(("setting", "value"), [("kv_heads", 1), ("rope_theta", 1000.0)])
+def test_settings_that_a_family_does_not_have(setting: str, value: float) -> None:
+    settings = replace(MODEL, **{setting: value})
+    with pytest.raises(InputError, match=rf"model\.{setting}: {value} is not allowed with family: bert"):
         make_config("bert", settings, Vocabulary.of(tiny_tokenizer()))
+
+
+@pytest.mark.parametrize("family", ["modernbert", "llama"])
+def test_rotary_positions_turn_as_fast_as_asked(family: str) -> None:
+    vocabulary = Vocabulary.of(tiny_tokenizer())
+    configs = [make_config(family, replace(MODEL, rope_theta=theta), vocabulary) for theta in (None, 1000.0)]
+    shown = [str(config.rope_parameters) for config in configs]
+    assert "'rope_theta': 1000.0" in shown[1]
+    assert "'rope_theta': 1000.0" not in shown[0]
 
 
 def test_dropout_that_a_model_does_not_have_is_an_error() -> None:
