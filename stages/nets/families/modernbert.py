@@ -1,5 +1,7 @@
 """ModernBERT (Warner et al. 2024), with global attention in every layer: pre-norm, rotary positions, GeGLU."""
 
+from typing import Any, Literal
+
 from torch import Tensor
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedConfig
 
@@ -11,7 +13,7 @@ OBJECTIVE = "masked"
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertConfig:
     """The transformers config of this size."""
-    rope = None
+    rope: dict[Literal["full_attention", "sliding_attention"], dict[str, Any]] | None = None
     if settings.rope_theta is not None:
         rope = {"full_attention": {"rope_type": "default", "rope_theta": settings.rope_theta}}
     return ModernBertConfig(
