@@ -1,38 +1,41 @@
 """Pretraining from scratch: models/tokens → models/pretrained and reports/curves/pretrain.csv.
 
 Masked or, for families whose tokens see only those before them, causal language modelling on blocks of
-the running text; `lr` in params.yaml is the peak rate. After each epoch the validation perplexity is
-written down.
+the running text, or BERT's pairs of sentences; `lr` in params.yaml is the peak rate. After each epoch the
+validation perplexity is written down.
 
     accelerate launch --config_file launch/one.yaml -m stages.pretrain
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from transformers import PreTrainedModel
 
 from stages.corpus.blocks import open_stream
 from stages.corpus.tokenizer import continuing_tokens, copy_tokenizer, load_tokenizer
-from stages.harness.device import open_device
+from stages.harness.device import Device, open_device
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.precision import Precision
 from stages.harness.progress import Meter
 from stages.harness.records import write_text, written_folder
 from stages.harness.settings import build, check_value, profile_key, read_params
-from stages.nets.heads import Objective, make_config, objective_of
-from stages.nets.language_model import make_language_model
+from stages.nets.heads import make_config, objective_of
+from stages.nets.language_model import LanguageModel, PairModel, make_language_model, make_pair_model
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 from stages.training.causal import next_tokens, sliding_batches
-from stages.training.language import BlockModelling, Label, Labelled, mean_loss
-from stages.training.loop import Run, train
+from stages.training.language import BlockModelling, Label, mean_loss
+from stages.training.loop import Objective, Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
+from stages.training.pairs import PairModelling, relation_accuracy
 from stages.training.settings import PretrainSettings, check_pretraining
 from stages.training.speed import write_speed
 from stages.training.states import States
@@ -60,22 +63,13 @@ def main() -> None:
     device = open_device(settings.seed, settings.precision)
     with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS], settings.keys):
         tokenizer = load_tokenizer(TOKENIZER)
-        vocabulary = Vocabulary.of(tokenizer)
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
-        config = make_config(settings.family, settings.model, vocabulary)
-        model = device.placed(make_language_model(config, settings.seed, device.attention))
-        recipe = settings.pretrain
-        label = labelling(recipe, objective_of(config), tokenizer)
-        objective = BlockModelling(train_stream, recipe.block, recipe.batch_size, label, settings.seed, device.place)
-
-        def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> list[float | None]:
-            loss, _ = mean_loss(model, held_out(valid_stream, recipe.block, objective_of(config), vocabulary), device)
-            meter.say(f"pretrain  epoch {epoch}  validation loss {loss:.4f}  perplexity {math.exp(loss):.2f}")
-            return [epoch, training_loss, loss, math.exp(loss)]
-
+        model, objective = start(settings, tokenizer, train_stream, device)
+        evaluate = evaluation(settings, tokenizer, valid_stream, model, device)
         states = States("pretrain", [TOKENIZER, TOKENS], settings.keys, device)
+        recipe = settings.pretrain
         run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, recipe.epochs, states)
-        speed = train(run, after_epoch)
+        speed = train(run, evaluate)
         if device.is_main:
             save(model.body, run.journal)
             write_speed(SPEED, speed, device, sum(weight.numel() for weight in model.parameters()))
@@ -101,30 +95,65 @@ def read_settings() -> Settings:
     return settings
 
 
-def labelling(recipe: PretrainSettings, objective: Objective, tokenizer: Tokenizer) -> Label:
-    """What the model is asked in training."""
-    vocabulary = Vocabulary.of(tokenizer)
+def start(
+    settings: Settings, tokenizer: Tokenizer, stream: np.ndarray, device: Device
+) -> tuple[LanguageModel | PairModel, Objective]:
+    """A model with random weights, and what it is to learn from the training text."""
+    config, recipe = make_config(settings.family, settings.model, Vocabulary.of(tokenizer)), settings.pretrain
+    size, seed = (recipe.block, recipe.batch_size), settings.seed
+    if recipe.next_sentence:
+        model = device.placed(make_pair_model(config, seed, device.attention))
+        return model, PairModelling(stream, tokenizer, *size, masking(recipe, tokenizer), seed, device.place)
+    model = device.placed(make_language_model(config, seed, device.attention))
+    label = labelling(recipe, objective_of(config), tokenizer)
+    return model, BlockModelling(stream, *size, label, seed, device.place)
+
+
+def masking(recipe: PretrainSettings, tokenizer: Tokenizer) -> Masking:
+    """What is masked in training, and how."""
+    continues = torch.tensor(continuing_tokens(tokenizer)) if recipe.whole_words else None
+    return Masking(recipe.mask_rate, recipe.masked_as, continues)
+
+
+def labelling(recipe: PretrainSettings, objective: Literal["masked", "causal"], tokenizer: Tokenizer) -> Label:
+    """What the model is asked of a block in training."""
+    vocabulary, chosen = Vocabulary.of(tokenizer), masking(recipe, tokenizer)
     if objective == "causal":
         return lambda blocks, generator: next_tokens(blocks, vocabulary)
-    continues = torch.tensor(continuing_tokens(tokenizer)) if recipe.whole_words else None
-    masking = Masking(recipe.mask_rate, recipe.masked_as, continues)
-    return lambda blocks, generator: mask_blocks(blocks, masking, vocabulary, generator)
+    return lambda blocks, generator: mask_blocks(blocks, chosen, vocabulary, generator)
 
 
-def held_out(stream: np.ndarray, block: int, objective: Objective, vocabulary: Vocabulary) -> Iterator[Labelled]:
-    """What the model is asked of the validation text, the same after every epoch."""
-    if objective == "causal":
-        return sliding_batches(stream, block, block, vocabulary)
-    return masked_batches(stream, block, EVALUATION_RATE, vocabulary)
+def evaluation(
+    settings: Settings, tokenizer: Tokenizer, stream: np.ndarray, model: LanguageModel | PairModel, device: Device
+) -> Callable[[int, float | None, Meter], dict[str, float | None]]:
+    """What is written down after each epoch, of the validation text: a row of the learning curve."""
+    asked, vocabulary, recipe = LanguageModel(model.body), Vocabulary.of(tokenizer), settings.pretrain
+
+    def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> dict[str, float | None]:
+        if objective_of(model.body.config) == "causal":
+            batches = sliding_batches(stream, recipe.block, recipe.block, vocabulary)
+        else:
+            batches = masked_batches(stream, recipe.block, EVALUATION_RATE, vocabulary)
+        loss, _ = mean_loss(asked, batches, device)
+        row = {"epoch": epoch, "training_loss": training_loss, "validation_loss": loss, "perplexity": math.exp(loss)}
+        if recipe.next_sentence:
+            fixed = Masking(EVALUATION_RATE)
+            pairs = PairModelling(stream, tokenizer, recipe.block, recipe.batch_size, fixed, 0, device.place)
+            row["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, slice(None)), device)
+        said = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in list(row.items())[2:])
+        meter.say(f"pretrain  epoch {epoch}  {said}")
+        return row
+
+    return after_epoch
 
 
-def save(model, curve: list[list[float | None]]) -> None:
+def save(model: PreTrainedModel, curve: list[dict[str, float | None]]) -> None:
     """Write the weights with their tokenizer, and the curve."""
     with written_folder(MODEL) as folder:
         model.save_pretrained(folder)
         copy_tokenizer(TOKENIZER, folder)
-    rows = [",".join("" if value is None else str(value) for value in row) for row in curve]
-    write_text(CURVE, "\n".join(["epoch,training_loss,validation_loss,perplexity", *rows]) + "\n")
+    rows = [",".join("" if value is None else str(value) for value in row.values()) for row in curve]
+    write_text(CURVE, "\n".join([",".join(curve[0]), *rows]) + "\n")
 
 
 if __name__ == "__main__":

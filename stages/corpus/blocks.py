@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from stages.harness.errors import InputError
 
 BATCH = 256  # documents encoded at a time
+SCANNED = 1 << 20  # tokens looked at together
 
 
 @dataclass
@@ -66,6 +67,13 @@ def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
     if count < 1:
         raise InputError(f"the text has {len(stream)} tokens, which do not fill one block of {length}")
     return stream[offset : offset + count * length].reshape(count, length)
+
+
+def find_documents(stream: np.ndarray, cls: int) -> np.ndarray:
+    """Where each document begins and ends, its [CLS] and [SEP] left out: shape (documents, 2)."""
+    parts = range(0, len(stream), SCANNED)
+    starts = np.concatenate([np.flatnonzero(stream[part : part + SCANNED] == cls) + part for part in parts])
+    return np.stack([starts + 1, np.append(starts[1:], len(stream)) - 1], axis=1)
 
 
 def _with_header(raw: Path, path: Path, kind: np.dtype, count: int) -> None:

@@ -14,6 +14,7 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForPreTraining,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     PreTrainedConfig,
@@ -26,7 +27,7 @@ from stages.harness.plugins import load_plugin
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
-Head = Literal["language_model", "classifier", "spans"]
+Head = Literal["language_model", "pairs", "classifier", "spans"]
 Objective = Literal["masked", "causal"]
 FAMILIES = "stages.nets.families"
 
@@ -35,7 +36,11 @@ FAMILIES = "stages.nets.families"
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
-_CLASSES = {"classifier": AutoModelForSequenceClassification, "spans": AutoModelForQuestionAnswering}
+_CLASSES = {
+    "pairs": AutoModelForPreTraining,
+    "classifier": AutoModelForSequenceClassification,
+    "spans": AutoModelForQuestionAnswering,
+}
 _LANGUAGE_MODELS = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
 
 

@@ -10,6 +10,7 @@ from typing import cast
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
+from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
 from stages.nets.heads import FAMILIES, make_model, read_model
 
@@ -26,6 +27,33 @@ class LanguageModel(nn.Module):
         """Token ids (B, T) and the N positions asked for (B, T), bool → scores over the vocabulary (N, V)."""
         hidden = cast(nn.Module, self.body.base_model)(input_ids=ids).last_hidden_state  # (B, T, C)
         return self._head(self.body, hidden[at])
+
+
+class PairModel(nn.Module):
+    """A language model that also says of a pair of segments whether the second follows the first."""
+
+    def __init__(self, body: PreTrainedModel) -> None:
+        super().__init__()
+        self.body = body
+        self._family = load_plugin(FAMILIES, body.config.model_type, "family")
+
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+        """Ids, segments, attention mask and the N positions asked for, all (B, T) → scores (N, V) and (B, 2)."""
+        base = cast(nn.Module, self.body.base_model)
+        output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+        tokens = self._family.language_head(self.body, output.last_hidden_state[at])
+        return tokens, self._family.relation_head(self.body, output.pooler_output)
+
+
+def make_pair_model(config: PreTrainedConfig, seed: int, attention: str) -> PairModel:
+    """A pair model with random weights, the same for the same seed.
+
+    Raises InputError where the family was never trained on pairs.
+    """
+    family = config.model_type
+    if not hasattr(load_plugin(FAMILIES, family, "family"), "relation_head"):
+        raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {family}")
+    return PairModel(make_model("pairs", config, seed, attention))
 
 
 def make_language_model(config: PreTrainedConfig, seed: int, attention: str) -> LanguageModel:

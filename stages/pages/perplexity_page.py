@@ -12,6 +12,13 @@ MEASURES = {
     "causal": "causal, sliding windows",
     "unigram": "unigram baseline",
 }
+CURVE = {  # heading and digits of each column
+    "training_loss": ("training loss", 4),
+    "validation_loss": ("validation loss", 4),
+    "perplexity": ("perplexity", 2),
+    "next_sentence_accuracy": ("next-sentence accuracy", 3),
+}
+TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
 
 
 def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, str]]) -> Section:
@@ -23,14 +30,11 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
         if name in figures
     ]
     table = Table(("split", "perplexity", "per token", "per word", "bits per byte"), rows)
+    shown = [name for name in CURVE if name in curve[0]]
     by_epoch = Table(
-        ("epoch", "training loss", "validation loss", "perplexity"),
-        [
-            (row["epoch"], *(figure_text(_number(row[name]), 4) for name in ("training_loss", "validation_loss")),
-             figure_text(_number(row["perplexity"])))
-            for row in curve
-        ],
-    )  # fmt: skip
+        ("epoch", *(CURVE[name][0] for name in shown)),
+        [(row["epoch"], *(figure_text(_number(row[name]), CURVE[name][1]) for name in shown)) for row in curve],
+    )
     points = [
         {"x": int(row["epoch"]), "y": _number(row["validation_loss"]), "series": "validation", "run": "v"}
         for row in curve
@@ -50,6 +54,8 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
     weak = [part for part, figures in report.items() if not figures["beats_unigram"]]
     if weak:
         blocks.insert(0, f"Warning: on {' and '.join(weak)} the model predicts no better than word frequencies do.")
+    if float(curve[-1].get("next_sentence_accuracy", 1)) < TOLD_APART:
+        blocks.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
     return Section("Perplexity", blocks)
 
 

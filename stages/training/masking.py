@@ -31,7 +31,8 @@ class Masking:
 def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> Labelled:
     """Mask a share of each block's tokens, special tokens never: blocks (B, T) → ids and labels (B, T)."""
     special = torch.isin(blocks, torch.tensor(vocabulary.special))
-    chosen = _chosen(blocks, special, masking, generator)
+    counts = ((blocks != vocabulary.pad).sum(1).double() * masking.rate).long().clamp(min=1)  # (B,)
+    chosen = _chosen(blocks, special, counts, masking, generator)
     labels = blocks.where(chosen, IGNORED)
     if masking.masked_as == "mask":
         return Labelled(blocks.masked_fill(chosen, vocabulary.mask), labels)
@@ -42,9 +43,8 @@ def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, genera
     return Labelled(others.where(chosen & (fate >= 0.9), ids), labels)
 
 
-def _chosen(blocks: Tensor, special: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
-    """The tokens with the highest draws, (B, T); the tokens of a word share one."""
-    count = max(1, int(blocks.shape[1] * masking.rate))
+def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
+    """The `counts` tokens of each block with the highest draws, (B, T); the tokens of a word share one."""
     draw = torch.rand(blocks.shape, generator=generator)
     word = None
     if masking.continues is not None:
@@ -53,7 +53,9 @@ def _chosen(blocks: Tensor, special: Tensor, masking: Masking, generator: torch.
         word = begins.long().cumsum(1) - 1
         draw = draw.gather(1, word)
     draw = draw.masked_fill(special, -1.0)
-    chosen = torch.zeros_like(special).scatter(1, draw.topk(count, dim=1).indices, True) & ~special
+    most = int(counts.max())
+    within = torch.arange(most) < counts[:, None]
+    chosen = torch.zeros_like(special).scatter(1, draw.topk(most, dim=1).indices, within) & ~special
     if word is not None:  # no part of a word for which there was no more room
         spared = torch.zeros_like(draw).scatter_reduce(1, word, (~chosen).float(), "amax")
         whole = chosen & (spared.gather(1, word) == 0)

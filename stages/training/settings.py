@@ -7,6 +7,7 @@ from stages.harness.errors import InputError
 from stages.harness.settings import require
 from stages.nets.settings import ModelSettings
 
+SHORTEST_PAIR = 16  # tokens of a block that holds two sentences
 MaskedAs = Literal["mask", "bert"]
 
 
@@ -43,6 +44,7 @@ class PretrainSettings:
     mask_rate: float = 0.3  # share of a block's tokens that is masked, exactly
     whole_words: bool = False  # mask words rather than tokens; up to a word less than mask_rate
     masked_as: MaskedAs = "mask"  # mask: all of them [MASK]; bert: 80% [MASK], 10% another token, 10% as they are
+    next_sentence: bool = False  # ask of pairs of sentences whether they follow one another; BERT only
     lr_limit: float | None = None  # the largest lr that this model bears
     optimiser: OptimiserSettings = OptimiserSettings()
 
@@ -50,6 +52,10 @@ class PretrainSettings:
         for field in ("epochs", "batch_size", "block"):
             require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
         require(0 < self.mask_rate < 1, "mask_rate", self.mask_rate, "expected a number between 0 and 1")
+        require(
+            not self.next_sentence or self.block >= SHORTEST_PAIR,
+            "block", self.block, f"expected at least {SHORTEST_PAIR} with next_sentence",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The whole pipeline under real DVC at toy size: what reruns when something changes, and what does not."""
 
+import csv
 import json
 import re
 import shutil
@@ -156,3 +157,16 @@ def test_a_causal_family_goes_through_all_stages(project: Project) -> None:
     perplexity = json.loads((project.folder / "reports/perplexity.json").read_text())
     assert set(perplexity["valid"]) == {"causal", "unigram", "beats_unigram"}
     assert "causal, sliding windows" in (project.folder / "reports/report.md").read_text()
+
+
+def test_pairs_of_sentences_go_through_all_stages(project: Project) -> None:
+    project.set("family", "bert")
+    project.set("profiles.sample.pretrain.next_sentence", True)
+    for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
+        project.stage(stage)
+    project.stage("finetune_sst2", "--method", "full", "--seed", "1")
+    curve = list(csv.DictReader((project.folder / "reports/curves/pretrain.csv").open()))
+    assert [0 <= float(row["next_sentence_accuracy"]) <= 1 for row in curve] == [True] * 3
+    project.set("family", "roberta")
+    done = project.stage("pretrain", code=2)
+    assert done.stderr == "error: params.yaml: pretrain.next_sentence: true is not allowed with family: roberta\n"

@@ -1,7 +1,7 @@
 """BERT (Devlin et al. 2018): post-norm, learnt positions and segments."""
 
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM, PreTrainedConfig
+from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, PreTrainedConfig
 
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
@@ -30,6 +30,11 @@ def longest_input(config: PreTrainedConfig) -> int:
     return config.max_position_embeddings
 
 
-def language_head(model: BertForMaskedLM, hidden: Tensor) -> Tensor:
+def language_head(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:
     """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.cls(hidden)
+    return model.cls.predictions(hidden)
+
+
+def relation_head(model: BertForPreTraining, pooled: Tensor) -> Tensor:
+    """The pooled first token (N, C) → scores of a pair's two relations (N, 2): B follows A, or it does not."""
+    return model.cls.seq_relationship(pooled)

@@ -5,6 +5,7 @@ from stages.pages.content import Section, Table, figure_text
 from stages.pages.figures import line_chart
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
+from stages.pages.perplexity_page import perplexity_section
 from stages.pages.scores_page import scores_section
 
 EVIL = "<script>alert('x')</script> | & *b*"
@@ -77,3 +78,16 @@ def test_flags_become_warnings() -> None:
     assert "Warning: full, seed 1, gives every sentence the same class." in section.blocks
     tables = [block for block in section.blocks if isinstance(block, Table)]
     assert list(tables[0].rows) == [("majority", "–", "–", "–", "0.5000"), ("full", "1", "1", "0.7000", "0.5100")]
+
+
+def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
+    figures = {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0}
+    report = {"valid": {"masked": figures, "unigram": figures, "beats_unigram": True}}
+    row = {"epoch": "1", "training_loss": "3", "validation_loss": "2.2", "perplexity": "9.03"}
+    plain, poor, good = (
+        as_markdown("T", [perplexity_section(report, [{**row, **extra}])], "figures")
+        for extra in ({}, {"next_sentence_accuracy": "0.51"}, {"next_sentence_accuracy": "0.93"})
+    )
+    assert "next-sentence" not in plain
+    assert "| 0.930 |" in good
+    assert ["does not tell sentences" in page for page in (plain, poor, good)] == [False, True, False]

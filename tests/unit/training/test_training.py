@@ -71,7 +71,8 @@ def test_a_fixed_share_is_masked_and_never_a_special_token(length: int, rate: fl
     masked = mask_blocks(blocks, Masking(rate), VOCABULARY, generator)
     chosen = masked.labels != IGNORED
     ordinary = ~torch.isin(blocks, torch.tensor(VOCABULARY.special))
-    assert (chosen.sum(1) == torch.minimum(torch.tensor(max(1, int(length * rate))), ordinary.sum(1))).all()
+    counts = torch.tensor([max(1, int(real * rate)) for real in (blocks != VOCABULARY.pad).sum(1).tolist()])
+    assert (chosen.sum(1) == torch.minimum(counts, ordinary.sum(1))).all()
     assert (masked.ids[chosen] == VOCABULARY.mask).all()
     assert (masked.ids[~chosen] == blocks[~chosen]).all()
     assert (masked.labels[chosen] == blocks[chosen]).all()

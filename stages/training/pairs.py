@@ -1,0 +1,145 @@
+"""Masked language modelling with next-sentence prediction (Devlin et al. 2018, section 3.1).
+
+The model sees [CLS] A [SEP] B [SEP]. In half of the pairs B is what follows A in the text, in the others it
+is taken from another document; the model has to say which, besides filling in the masks.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from stages.corpus.blocks import find_documents
+from stages.harness.device import Device
+from stages.harness.errors import InputError
+from stages.nets.vocabulary import Vocabulary
+from stages.tasks.padding import mask_of, padded
+from stages.training.language import IGNORED
+from stages.training.masking import Masking, mask_blocks
+from stages.training.randomness import seeded
+
+SPECIALS = 3  # [CLS] and two [SEP]
+SHORTEST = 16  # tokens of a document; one that is shorter holds no two sentences
+SENTENCE_ENDS = (".", "!", "?")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs as the model sees them, and what it is asked; T is the longest of them."""
+
+    ids: Tensor  # (B, T)
+    segments: Tensor  # (B, T), 0 for [CLS] A [SEP], 1 for B [SEP]
+    mask: Tensor  # (B, T), 0 at padding
+    labels: Tensor  # (B, T), of masked tokens
+    unrelated: Tensor  # (B,), 1 where B is from another document, as transformers numbers the two
+
+    def to(self, device: torch.device) -> "Pairs":
+        """The same on another device."""
+        return Pairs(*(tensor.to(device) for tensor in vars(self).values()))
+
+
+class PairModelling:
+    """The pretraining objective: passages of the documents, cut into pairs and masked anew each epoch."""
+
+    def __init__(
+        self, stream: np.ndarray, tokenizer: Tokenizer, block: int, batch_size: int, masking: Masking, seed: int,
+        device: torch.device,
+    ) -> None:  # fmt: skip
+        """Pairs of at most `block` tokens, masked.
+
+        Raises InputError where there are no two documents to take sentences from.
+        """
+        self._stream, self._batch, self._masking = stream, batch_size, masking
+        self._masks = max(1, int(block * masking.rate))  # of a full pair
+        self._seed, self._device, self._room = seed, device, block - SPECIALS
+        self._vocabulary = Vocabulary.of(tokenizer)
+        ends = (tokenizer.token_to_id(mark) for mark in SENTENCE_ENDS)
+        self._ends = [end for end in ends if end is not None]
+        documents = find_documents(stream, self._vocabulary.cls)
+        self._documents = documents[documents[:, 1] - documents[:, 0] >= SHORTEST]
+        if len(self._documents) < 2:
+            raise InputError(
+                f"next-sentence prediction takes two documents of {SHORTEST} tokens or more; the text has "
+                f"{len(self._documents)}"
+            )
+        lengths = self._documents[:, 1] - self._documents[:, 0]
+        self._passages = np.repeat(np.arange(len(lengths)), np.maximum(1, lengths // self._room))  # document of each
+        self._number = np.concatenate([np.arange(max(1, length // self._room)) for length in lengths])  # within it
+        self.steps = max(1, len(self._passages) // batch_size)
+
+    def batches(self, epoch: int, share: slice) -> Iterator[Pairs]:
+        """The epoch's batches, this process's share of each."""
+        generator = seeded(self._seed, f"pairs epoch {epoch}")
+        order = torch.randperm(len(self._passages), generator=generator).numpy()
+        draws = torch.rand((len(self._passages), 5), generator=generator, dtype=torch.float64).numpy()
+        for step in range(self.steps):
+            chosen = order[step * self._batch : (step + 1) * self._batch]
+            pairs = self._collate([self._pair(passage, draws[passage]) for passage in chosen], generator)
+            yield Pairs(*(tensor[share] for tensor in vars(pairs).values())).to(self._device)
+
+    def loss(self, model: nn.Module, batch: Pairs) -> tuple[Tensor, int]:
+        """The loss summed over the masked tokens, and with it that of the relations.
+
+        The paper adds the mean over the masked tokens and the mean over the pairs. The loop divides by the
+        number of masked tokens, so a pair counts as often as a full pair has masks.
+        """
+        at = batch.labels != IGNORED
+        tokens, relations = model(batch.ids, batch.segments, batch.mask, at)
+        filled = functional.cross_entropy(tokens.float(), batch.labels[at], reduction="sum")
+        related = functional.cross_entropy(relations.float(), batch.unrelated, reduction="sum")
+        return filled + self._masks * related, len(tokens)
+
+    def tokens(self, batch: Pairs) -> int:
+        """Real tokens."""
+        return int(batch.mask.sum())
+
+    def _pair(self, passage: int, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """A, B and whether B is from another document; `draws` are five numbers from 0 up to 1."""
+        document = self._passages[passage]
+        first, last = self._documents[document]
+        size = min(self._room, last - first)
+        count = max(1, (last - first) // self._room)
+        slack = int(draws[0] * (last - first - count * size + 1))  # so that passages begin elsewhere each epoch
+        start = first + slack + self._number[passage] * size
+        tokens = np.asarray(self._stream[start : start + size], dtype=np.int64)
+        cut = self._sentence_start(tokens, draws[1])
+        left, right = tokens[:cut], tokens[cut:]
+        if draws[2] < 0.5:
+            return left, right, False
+        other = (document + 1 + int(draws[3] * (len(self._documents) - 1))) % len(self._documents)
+        elsewhere = np.asarray(self._stream[slice(*self._documents[other])], dtype=np.int64)
+        begin = self._sentence_start(elsewhere, draws[4])
+        return left, elsewhere[begin : begin + len(right)], True
+
+    def _sentence_start(self, tokens: np.ndarray, draw: float) -> int:
+        """One of the places at which a sentence begins, the first aside; any place where none does."""
+        places = np.flatnonzero(np.isin(tokens[:-1], self._ends)) + 1
+        places = places if len(places) else np.arange(1, len(tokens))
+        return int(places[int(draw * len(places))])
+
+    def _collate(self, pairs: list[tuple[np.ndarray, np.ndarray, bool]], generator: torch.Generator) -> Pairs:
+        cls, sep = self._vocabulary.cls, self._vocabulary.sep
+        ids = [np.array([cls, *left, sep, *right, sep]) for left, right, _ in pairs]
+        segments = [np.arange(len(left) + len(right) + SPECIALS) >= len(left) + 2 for left, right, _ in pairs]
+        labelled = mask_blocks(padded(ids, self._vocabulary.pad), self._masking, self._vocabulary, generator)
+        unrelated = torch.tensor([int(elsewhere) for _, _, elsewhere in pairs])
+        return Pairs(labelled.ids, padded(segments, 0), mask_of(ids), labelled.labels, unrelated)
+
+
+@torch.no_grad()
+def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device) -> float:
+    """The share of pairs of which the model says rightly whether B follows A; processes share the batches."""
+    right = seen = 0.0
+    for number, batch in enumerate(batches):
+        if number % device.processes == device.rank:
+            pairs = batch.to(device.place)
+            with device.autocast():
+                _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.labels != IGNORED)
+            right += float((relations.argmax(-1) == pairs.unrelated).sum())
+            seen += len(relations)
+    right, seen = device.summed([right, seen])
+    return right / seen
