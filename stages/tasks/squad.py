@@ -23,7 +23,7 @@ from stages.tasks.padding import mask_of, padded
 from stages.tasks.settings import ReadingSettings
 from stages.tasks.spans import best_over_windows, best_span
 from stages.tasks.task import Row, Tensors
-from stages.tasks.windows import Window, window_question
+from stages.tasks.windows import Window, window_questions
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,8 @@ class Reading:
 
     def examples(self, part: str) -> list[EncodedWindow]:
         """Every window of the part's questions, in the order of the data."""
-        return [
-            EncodedWindow(window, self._match(window))
-            for question in self._questions[part]
-            for window in window_question(self._tokenizer, question, self._max_length, self._settings.stride)
-        ]
+        windows = window_questions(self._tokenizer, self._questions[part], self._max_length, self._settings.stride)
+        return [EncodedWindow(window, self._match(window)) for window in windows]
 
     def length(self, example: EncodedWindow) -> int:
         """Tokens of a window."""

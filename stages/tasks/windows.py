@@ -1,7 +1,8 @@
 """A question with as much of its passage as fits, in overlapping windows (Devlin et al. 2018, section 4.2)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from tokenizers import Encoding, Tokenizer
@@ -27,11 +28,15 @@ class Window:
         return (np.arange(len(self.ids)) >= self.passage.start).astype(np.int8)
 
 
-def window_question(tokenizer: Tokenizer, question: Question, max_length: int, stride: int) -> Iterator[Window]:
-    """Cut a question's passage into windows of `max_length` tokens, each `stride` after the one before."""
-    asked = tokenizer.encode(question.text)
-    passage = tokenizer.encode(question.context, add_special_tokens=False)
-    yield from _windows(asked, passage, question, token_id(tokenizer, SEP), max_length, stride)
+def window_questions(
+    tokenizer: Tokenizer, questions: Sequence[Question], max_length: int, stride: int
+) -> Iterator[Window]:
+    """Cut each question's passage into windows of `max_length` tokens, each `stride` after the one before."""
+    sep = token_id(tokenizer, SEP)
+    for context, together in groupby(questions, key=lambda question: question.context):
+        passage = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
+        for question in together:
+            yield from _windows(tokenizer.encode(question.text), passage, question, sep, max_length, stride)
 
 
 def _windows(

@@ -81,7 +81,8 @@ def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Any
     """Train for all epochs; what `after_epoch(epoch, mean training loss, meter)` returns goes into the journal.
 
     Epoch 0 is the model before training. A run that has a state goes on from there.
-    Raises InputError where the loss or the gradient is no longer finite, ResumableError where a signal asked to stop.
+    Raises InputError where the loss or the gradient is no longer finite or the loss has risen far, ResumableError
+    where a signal asked to stop.
     """
     device, total = run.device, run.epochs * run.objective.steps
     model = device.accelerator.prepare_model(run.model)
@@ -103,6 +104,7 @@ def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Any
                 update = _update(run, model, optimisers, batch, at.step, signals)
                 meter.step(update.tokens, update.loss / update.targets, update.norm)
                 at.add(update.loss, update.targets, update.tokens, clock.lap())
+                _require_no_spike(run, at)
                 _keep(run, optimisers, at, update)
                 at.seconds += clock.lap()
             run.model.eval()
@@ -162,11 +164,25 @@ def _update(
 def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None:
     """Stop before an update that would spoil the weights; the last state stays as it is."""
     if not math.isfinite(value):
-        epoch, batch = divmod(done, run.objective.steps)
         raise InputError(
-            f"{run.title}: the {name} is {value} at step {done + 1} (epoch {epoch + 1}, batch {batch + 1}); "
-            f"a lower lr than {run.lr} may help"
+            f"{run.title}: the {name} is {value} at {_place(run, done)}; a lower lr than {run.lr} may help"
         )
+
+
+def _require_no_spike(run: Run[Batch], at: Position) -> None:
+    """Stop where the loss has risen far above what it was, before that is saved as a state."""
+    most = run.optimiser.spike
+    if most is not None and at.lowest is not None and at.level > at.lowest + most:
+        raise InputError(
+            f"{run.title}: the loss rose from {at.lowest:.2f} to {at.level:.2f} at {_place(run, at.step - 1)}; "
+            f"a lower lr than {run.lr} may help, or a higher optimiser.spike than {most}"
+        )
+
+
+def _place(run: Run[Batch], done: int) -> str:
+    """The update after `done` others, as people count."""
+    epoch, batch = divmod(done, run.objective.steps)
+    return f"step {done + 1} (epoch {epoch + 1}, batch {batch + 1})"
 
 
 def _keep(run: Run[Batch], optimisers: list[Optimizer], at: Position, update: Update) -> None:

@@ -23,6 +23,7 @@ class OptimiserSettings:
     warmup: float = 0.05  # share of the steps in which the rate rises from 0
     flat: float = 0.5  # share of the steps after which it falls, linearly, to 0
     clip: float = 1.0  # largest norm of the gradient
+    spike: float | None = 2.0  # stop where the loss, averaged over 20 updates, rises by so many nats; null: never
 
     def __post_init__(self) -> None:
         require(self.muon_ratio > 0, "muon_ratio", self.muon_ratio, "expected a number above 0")
@@ -32,6 +33,7 @@ class OptimiserSettings:
         require(0 <= self.warmup <= 1, "warmup", self.warmup, "expected 0 to 1")
         require(self.warmup <= self.flat <= 1, "flat", self.flat, f"expected warmup ({self.warmup}) to 1")
         require(self.clip > 0, "clip", self.clip, "expected a number above 0")
+        require(self.spike is None or self.spike > 0, "spike", self.spike, "expected a number above 0, or null")
 
 
 @dataclass(frozen=True)

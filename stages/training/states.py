@@ -12,7 +12,7 @@ import random
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ MODEL, OPTIMISERS, KEPT, PROGRESS, CHECKSUMS = (
     "model.safetensors", "optimisers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
 )  # fmt: skip
 SAVED = 2  # states kept
+RECENT = 20  # updates over which the loss is averaged to see whether it rises
 SECONDS = 120.0  # between two states, unless RETRACE_SAVE_SECONDS says otherwise
 
 
@@ -43,6 +44,8 @@ class Position:
     epoch: int = -1  # the last epoch that is done with its evaluation; 0 is the model before training
     summed: float = 0.0  # loss of the running epoch so far, nats
     targets: int = 0  # what that is summed over
+    recent: list[float] = field(default_factory=list)  # loss a target of the last updates, oldest first
+    lowest: float | None = None  # mean of so many updates so far
     tokens: int = 0  # real tokens of the whole run
     seconds: float = 0.0  # of updates and states: neither evaluation nor waiting for data
     waited: float = 0.0  # seconds until the batches were there
@@ -51,6 +54,14 @@ class Position:
         """Count one more step."""
         self.step, self.tokens, self.seconds = self.step + 1, self.tokens + tokens, self.seconds + seconds
         self.summed, self.targets = self.summed + loss, self.targets + targets
+        self.recent = [*self.recent, loss / targets][-RECENT:]
+        if len(self.recent) == RECENT:
+            self.lowest = self.level if self.lowest is None else min(self.lowest, self.level)
+
+    @property
+    def level(self) -> float:
+        """The mean loss a target of the last updates, nats."""
+        return sum(self.recent) / len(self.recent)
 
     def begin_after(self, epoch: int) -> None:
         """The epoch is done; the next begins."""

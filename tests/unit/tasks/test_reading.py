@@ -11,7 +11,7 @@ from stages.tasks.matching import COMMON, MIDDLING, NONE, RARE, SAME_BEGINNING, 
 from stages.tasks.settings import ReadingSettings
 from stages.tasks.spans import Span, best_over_windows, best_span
 from stages.tasks.squad import Reading
-from stages.tasks.windows import Window, window_question
+from stages.tasks.windows import Window, window_questions
 from tests.tiny import tiny_tokenizer
 
 CONTEXT = (
@@ -27,7 +27,7 @@ def _question(answer: str, text: str = "who founded the guild?") -> Question:
 @given(st.integers(20, 60), st.integers(1, 60), st.sampled_from(["Ada Lund", "1601", "Thorndel", "the guild", ""]))
 @settings(max_examples=60, deadline=None)
 def test_windows_cover_the_passage_and_mark_the_answer(max_length: int, stride: int, answer: str) -> None:
-    windows = list(window_question(TOKENIZER, _question(answer), max_length, stride))
+    windows = list(window_questions(TOKENIZER, [_question(answer)], max_length, stride))
     covered = set()
     for window in windows:
         assert len(window.ids) <= max_length
@@ -44,14 +44,14 @@ def test_windows_cover_the_passage_and_mark_the_answer(max_length: int, stride: 
 
 
 def test_a_window_without_the_whole_answer_points_to_cls() -> None:
-    windows = list(window_question(TOKENIZER, _question("Thorndel"), 24, 4))
+    windows = list(window_questions(TOKENIZER, [_question("Thorndel")], 24, 4))
     assert len(windows) > 1
     assert windows[0].start == windows[0].end == 0
     assert any(window.start > 0 for window in windows)
 
 
 def test_a_question_that_is_too_long_is_cut() -> None:
-    (window, *_) = window_question(TOKENIZER, _question("1601", "who " * 100), 40, 10)
+    (window, *_) = window_questions(TOKENIZER, [_question("1601", "who " * 100)], 40, 10)
     assert window.passage.start == 20
 
 

@@ -187,6 +187,42 @@ def test_a_loss_that_is_not_finite_names_the_step() -> None:
         _pretrained(lr=1e30)
 
 
+class Scripted:
+    """An objective whose loss is what a list says."""
+
+    def __init__(self, losses: list[float]) -> None:
+        self._losses, self.steps = losses, len(losses) // 2
+
+    def batches(self, epoch: int, share: slice) -> list[float]:
+        return self._losses[(epoch - 1) * self.steps : epoch * self.steps]
+
+    def loss(self, model: torch.nn.Module, batch: float) -> tuple[torch.Tensor, int]:
+        return model(torch.zeros(1, 1)).sum() * 0.0 + batch * 10, 10
+
+    def tokens(self, batch: float) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("losses", "spike", "found"),
+    [
+        ([3.0] * 30 + [1.0] * 30, 2.0, None),
+        ([3.0] * 30 + [9.0] * 6 + [3.0] * 24, 2.0, None),  # a few bad batches are no spike
+        ([3.0] * 30 + [9.0] * 30, 2.0, r"rose from 3\.00 to 5\.10 at step 37 \(epoch 2, batch 7\)"),
+        ([9.0] * 25 + [1.0] * 25 + [4.0] * 30, 2.0, r"rose from 1\.00 to 3\.10 at step 64 \(epoch 2, batch 24\)"),
+        ([3.0] * 30 + [9.0] * 30, None, None),
+    ],
+)
+def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float | None, found: str | None) -> None:
+    settings = OptimiserSettings(kind="adamw", spike=spike)
+    run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, 2)
+    if found is None:
+        train(run, lambda epoch, loss, meter: None)
+    else:
+        with pytest.raises(InputError, match=found):
+            train(run, lambda epoch, loss, meter: None)
+
+
 def test_validation_masks_are_fixed() -> None:
     model = _model().eval()
     found = {mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY, 8), tiny_device()) for _ in range(2)}
