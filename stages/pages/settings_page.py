@@ -5,6 +5,11 @@ from typing import Any
 
 from stages.pages.content import Section, Table
 
+MEASURES = (
+    "seconds", "tokens_per_second", "waiting_percent", "teraflops_per_second", "utilisation_percent",
+    "peak_memory_mib", "gpu_memory_mib", "parameters", "processes", "device", "precision",
+)  # fmt: skip
+
 
 def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> Section:
     """Every setting that this run depends on, by its key in params.yaml."""
@@ -21,16 +26,7 @@ def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any
     total = sum(counts.values())
     rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
     sizes = Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
-    names = (
-        "seconds",
-        "tokens_per_second",
-        "waiting_percent",
-        "peak_memory_mib",
-        "parameters",
-        "processes",
-        "device",
-        "precision",
-    )
+    names = [name for name in MEASURES if any(figures[name] is not None for figures in runs.values())]
     speeds = Table(
         ("run", *(name.replace("_", " ") for name in names)),
         [(run, *(_shown(figures[name]) for name in names)) for run, figures in runs.items()],
@@ -53,6 +49,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

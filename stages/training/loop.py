@@ -14,6 +14,7 @@ from stages.harness.device import Device
 from stages.harness.errors import InputError, ResumableError
 from stages.harness.progress import Meter
 from stages.harness.stopping import StopSignals
+from stages.training.flops import count_flops
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.schedule import rate_factor
 from stages.training.settings import OptimiserSettings
@@ -63,6 +64,7 @@ class Speed:
     seconds: float
     waited: float  # of these seconds, in which this process waited for data
     tokens: int
+    flops: float  # operations of matrix products over all processes, from those of one batch
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Any
     where a signal asked to stop.
     """
     device, total = run.device, run.epochs * run.objective.steps
+    flops = _flops_a_token(run)
     model = device.accelerator.prepare_model(run.model)
     optimisers = make_optimisers(run.model, run.optimiser, run.lr)
     at, said = _restored(run, optimisers)
@@ -110,7 +113,18 @@ def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Any
             run.model.eval()
             run.journal.append(after_epoch(epoch, at.summed / at.targets, meter))
             at.begin_after(epoch)
-    return Speed(at.seconds + at.waited, at.waited, at.tokens)
+    return Speed(at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens)
+
+
+def _flops_a_token(run: Run[Batch]) -> float:
+    """Operations for one real token, of this process's share of the first batch."""
+    batch = next(iter(run.objective.batches(1, slice(run.device.rank, None, run.device.processes))))
+
+    def loss() -> Tensor:
+        with run.device.autocast():
+            return run.objective.loss(run.model, batch)[0]
+
+    return count_flops(run.model, loss) / max(1, run.objective.tokens(batch))
 
 
 class Clock:

@@ -2,20 +2,31 @@
 
 from pathlib import Path
 
+import torch
+
 from stages.harness.device import Device, peak_memory
 from stages.harness.records import write_json
+from stages.training.flops import peak_flops
 from stages.training.loop import Speed
 
 
 def write_speed(path: Path, speed: Speed, device: Device, parameters: int) -> None:
-    """Write seconds, tokens a second, waiting for data (% of seconds), peak memory (MiB) and layout of a run."""
+    """Write seconds, tokens a second, waiting for data (% of seconds), operations, memory (MiB) and layout of a run.
+
+    `utilisation_percent` is that of the devices' peak where it is known, `gpu_memory_mib` this process's share.
+    """
+    seconds, peak = max(speed.seconds, 1e-9), peak_flops(device.place)
+    on_gpu = device.place.type == "cuda"
     write_json(
         path,
         {
             "seconds": round(speed.seconds, 1),
-            "tokens_per_second": round(speed.tokens / max(speed.seconds, 1e-9)),
-            "waiting_percent": round(100 * speed.waited / max(speed.seconds, 1e-9), 1),
+            "tokens_per_second": round(speed.tokens / seconds),
+            "waiting_percent": round(100 * speed.waited / seconds, 1),
+            "teraflops_per_second": round(speed.flops / seconds / 1e12, 3),
+            "utilisation_percent": round(100 * speed.flops / seconds / peak / device.processes, 1) if peak else None,
             "peak_memory_mib": round(peak_memory() / 2**20),
+            "gpu_memory_mib": round(torch.cuda.max_memory_allocated(device.place) / 2**20) if on_gpu else None,
             "parameters": parameters,
             "processes": device.processes,
             "device": device.place.type,

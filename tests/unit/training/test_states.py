@@ -37,7 +37,7 @@ class Cut(BlockModelling):
 
     at: int | None = None
     action: Any = None
-    seen = 0
+    seen = -1  # the first loss of a run is asked for before its steps, to count operations
 
     def loss(self, model: torch.nn.Module, batch: Labelled) -> tuple[torch.Tensor, int]:
         if self.seen == self.at:

@@ -13,6 +13,7 @@ from stages.nets.language_model import LanguageModel, make_language_model
 from stages.nets.vocabulary import Vocabulary
 from stages.training.buckets import bucketed
 from stages.training.causal import next_tokens, sliding_batches
+from stages.training.flops import count_flops, peak_flops
 from stages.training.language import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
 from stages.training.loop import Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
@@ -185,6 +186,25 @@ def test_a_loss_that_is_not_finite_names_the_step() -> None:
         InputError, match=r"test: the loss is nan at step \d+ \(epoch 1, batch \d+\); a lower lr than 1e\+30 may help"
     ):
         _pretrained(lr=1e30)
+
+
+def test_the_operations_of_a_step_are_those_of_its_products() -> None:
+    """A masked step of a two-layer ModernBERT: hidden 32, feed-forward 64 with a gate, 6 of 16 tokens masked."""
+    model = _model().train()
+    blocks = torch.from_numpy(STREAM[:16].astype(np.int64))[None]
+    batch = mask_blocks(blocks, Masking(0.4), VOCABULARY, seeded(0, "m"))
+    asked = int((batch.labels != IGNORED).sum())
+    before = torch.get_rng_state()
+    counted = count_flops(model, lambda: token_loss(model, batch)[0])
+    layer = 2 * 16 * (32 * 96 + 32 * 32 + 32 * 128 + 64 * 32) + 2 * 2 * 16 * 16 * 32
+    head = 2 * asked * (32 * 32 + 32 * VOCABULARY.size)
+    assert counted == 3 * (2 * layer + head)
+    assert all(weight.grad is None for weight in model.parameters())
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_only_known_devices_have_a_peak() -> None:
+    assert peak_flops(torch.device("cpu")) is None
 
 
 class Scripted:
