@@ -57,6 +57,20 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def running() -> dict[str, int]:
+    """The process of each guarded run that goes on in this folder, by name."""
+    return {path.stem: pid for path in sorted(LOCKS.glob("*.lock")) if (pid := _holder(path)) is not None}
+
+
+def _holder(path: Path) -> int | None:
+    with path.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(lock.read().strip() or 0) or None  # empty for the moment between locking and writing
+    return None
+
+
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
     LOCKS.mkdir(parents=True, exist_ok=True)

@@ -89,6 +89,39 @@ def test_a_stage_that_is_asked_to_stop_says_that_it_goes_on(project: Project) ->
     assert "going on after step" in project.stage("pretrain").stdout
 
 
+def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_path: Path) -> None:
+    """The job script by itself, told by a signal that its time is up; `scontrol` only writes down what it is told."""
+    project.run("git", "init", "-q")
+    told = tmp_path / "told"
+    (tmp_path / "scontrol").write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    (tmp_path / "scontrol").chmod(0o755)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PYTHONPATH": str(project.folder), "PATH": path, "SLURM_JOB_ID": "7"}
+    environment |= {"RETRACE_SAVE_SECONDS": "0"}
+    project.set("profiles.sample.pretrain.epochs", 30)
+    job = ["bash", "launch/slurm.sh", "pretrain"]
+    with subprocess.Popen(job, cwd=project.folder, env=environment, text=True, stdout=-1, stderr=-1) as first:
+        while not _states(project):
+            assert first.poll() is None, "it ended before it was asked to stop"
+            time.sleep(0.02)
+        first.send_signal(signal.SIGUSR1)
+        said, errors = first.communicate(timeout=120)
+    assert first.returncode != 0
+    assert re.search(r"pretrain-0: process \d+ was asked to stop", said)
+    assert "run it again to go on from there" in errors
+    assert told.read_text() == "requeue 7\n"
+    again = subprocess.run(
+        job, cwd=project.folder, env=environment, text=True, capture_output=True, timeout=240, check=True
+    )
+    assert "going on after step" in again.stdout
+    assert (project.folder / "models/pretrained/model.safetensors").is_file()
+    assert told.read_text() == "requeue 7\n"
+
+
+def test_nobody_is_asked_to_stop_where_nothing_runs(project: Project) -> None:
+    assert project.run("retrace", "stop").stdout == "nothing is running here\n"
+
+
 def test_two_processes_agree_with_one(project: Project) -> None:
     """torchrun over gloo: the global batch and the schedule do not depend on the number of processes."""
     project.set("precision", "fp32")
