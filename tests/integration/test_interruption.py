@@ -1,5 +1,6 @@
 """A stage that is killed leaves nothing that a later stage would read, and its rerun gives the same bytes."""
 
+import json
 import os
 import re
 import signal
@@ -133,3 +134,24 @@ def test_two_processes_agree_with_one(project: Project) -> None:
     two = (project.folder / "reports/curves/pretrain.csv").read_text()
     for mine, theirs in zip(one.splitlines()[1:], two.splitlines()[1:], strict=True):
         assert float(mine.split(",")[2]) == pytest.approx(float(theirs.split(",")[2]), rel=1e-3)
+
+
+def test_two_nodes_give_what_two_processes_give(project: Project) -> None:
+    """Two `torchrun` on loopback that meet as two machines would."""
+    project.stage("sources.sample")
+    project.stage("tokenize")
+    project.run("env", "ACCELERATE_USE_CPU=1", *TORCHRUN, *PRETRAIN)
+    before = _outputs(project)
+    environment = {**os.environ, "PYTHONPATH": str(project.folder), "ACCELERATE_USE_CPU": "1"}
+    environment["RETRACE_THREADS"] = "1"  # as two processes on one machine have
+    nodes = [
+        subprocess.Popen(
+            [*PYTHON, "-m", "torch.distributed.run", "--nnodes", "2", "--node_rank", str(rank), "--nproc_per_node", "1",
+             "--master_addr", "127.0.0.1", "--master_port", "29613", *PRETRAIN],
+            cwd=project.folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for rank in (0, 1)
+    ]  # fmt: skip
+    assert [node.wait(timeout=180) for node in nodes] == [0, 0]
+    assert _outputs(project) == before
+    assert json.loads((project.folder / "reports/runs/pretrain.json").read_text())["processes"] == 2

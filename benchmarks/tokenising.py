@@ -1,0 +1,58 @@
+"""How fast text becomes a token stream on disk, beside the bare call of `tokenizers` on the same documents.
+
+Both sides run in turn, five times, on the same cores and with the project's own tokenizer.
+
+    python benchmarks/tokenising.py                    # the sample, after `dvc repro`
+    python benchmarks/tokenising.py --project FOLDER   # another clone, such as one with WikiText-2
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from stages.corpus.blocks import write_stream  # noqa: E402
+from stages.corpus.source import running_text, source_folder  # noqa: E402
+from stages.corpus.text import read_documents, text_path  # noqa: E402
+from stages.corpus.tokenizer import UNK, load_tokenizer, token_id  # noqa: E402
+from stages.harness.settings import check_value, read_params  # noqa: E402
+
+ROUNDS = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Tokenising and packing beside the bare tokenizer.")
+    parser.add_argument("--project", type=Path, default=ROOT, help="a clone in which `dvc repro` has run")
+    os.chdir(parser.parse_args().project)
+    tokenizer = load_tokenizer(Path("models/tokenizer"))
+    path = text_path(running_text(source_folder(check_value(read_params(), "data", str))), "train")
+    documents = list(read_documents(path))
+    seconds: dict[str, list[float]] = {"stream": [], "bare": []}
+    with tempfile.TemporaryDirectory() as folder:
+        target, unknown = Path(folder) / "train.npy", token_id(tokenizer, UNK)
+        for _ in range(ROUNDS):
+            seconds["stream"].append(timed(lambda: write_stream(target, tokenizer, documents, unknown)))
+            seconds["bare"].append(timed(lambda: tokenizer.encode_batch_fast(documents)))
+    medians = {name: statistics.median(times) for name, times in seconds.items()}
+    megabytes = sum(len(document.encode()) for document in documents) / 1e6
+    speed = {name: round(megabytes / median, 2) for name, median in medians.items()}
+    print(json.dumps({"megabytes_a_second": speed, "ratio": round(medians["bare"] / medians["stream"], 2)}, indent=2))
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()
