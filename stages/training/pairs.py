@@ -75,10 +75,12 @@ class PairModelling:
         """The epoch's batches, this process's share of each."""
         generator = seeded(self._seed, f"pairs epoch {epoch}")
         order = torch.randperm(len(self._passages), generator=generator).numpy()
-        draws = torch.rand((len(self._passages), 5), generator=generator, dtype=torch.float64).numpy()
+        shift = float(torch.rand(1, generator=generator))
         for step in range(self.steps):
             chosen = order[step * self._batch : (step + 1) * self._batch]
-            pairs = self._collate([self._pair(passage, draws[passage]) for passage in chosen], generator)
+            draws = torch.rand((len(chosen), 4), generator=generator, dtype=torch.float64).numpy()
+            drawn = [self._pair(passage, shift, row) for passage, row in zip(chosen, draws, strict=True)]
+            pairs = self._collate(drawn, generator)
             yield Pairs(*(tensor[share] for tensor in vars(pairs).values())).to(self._device)
 
     def loss(self, model: nn.Module, batch: Pairs) -> tuple[Tensor, int]:
@@ -97,22 +99,24 @@ class PairModelling:
         """Real tokens."""
         return int(batch.mask.sum())
 
-    def _pair(self, passage: int, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """A, B and whether B is from another document; `draws` are five numbers from 0 up to 1."""
+    def _pair(self, passage: int, shift: float, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """A, B and whether B is from another document.
+
+        A document's passages lie one after the other, moved by the share `shift` of what is left of it, so that
+        they begin elsewhere each epoch. `shift` and the four `draws` are from 0 up to 1.
+        """
         document = self._passages[passage]
         first, last = self._documents[document]
-        size = min(self._room, last - first)
-        count = max(1, (last - first) // self._room)
-        slack = int(draws[0] * (last - first - count * size + 1))  # so that passages begin elsewhere each epoch
-        start = first + slack + self._number[passage] * size
+        size, count = min(self._room, last - first), max(1, (last - first) // self._room)
+        start = first + self._number[passage] * size + int(shift * (last - first - count * size + 1))
         tokens = np.asarray(self._stream[start : start + size], dtype=np.int64)
-        cut = self._sentence_start(tokens, draws[1])
+        cut = self._sentence_start(tokens, draws[0])
         left, right = tokens[:cut], tokens[cut:]
-        if draws[2] < 0.5:
+        if draws[1] < 0.5:
             return left, right, False
-        other = (document + 1 + int(draws[3] * (len(self._documents) - 1))) % len(self._documents)
+        other = (document + 1 + int(draws[2] * (len(self._documents) - 1))) % len(self._documents)
         elsewhere = np.asarray(self._stream[slice(*self._documents[other])], dtype=np.int64)
-        begin = self._sentence_start(elsewhere, draws[4])
+        begin = self._sentence_start(elsewhere, draws[3])
         return left, elsewhere[begin : begin + len(right)], True
 
     def _sentence_start(self, tokens: np.ndarray, draw: float) -> int:
