@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def pretrain_there(seed: int, steps: int) -> dict[str, float]:
     size = steps * settings.pretrain.batch_size
     examples = [{"input_ids": tokenizer(line, truncation=True, max_length=LINE).input_ids} for line in lines[:size]]
     vocabulary = Vocabulary.of(tokenizer.backend_tokenizer)
-    model = BertForMaskedLM(make_config("bert", settings.model, vocabulary))
+    model = BertForMaskedLM(make_config("bert", replace(settings.model, rope_theta=None), vocabulary))
     collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
     seconds = trained(model, examples, collator, settings.pretrain.batch_size, seed, lr=5e-5)
     return {"tokens_a_second": sum(len(example["input_ids"]) for example in examples) / seconds}
