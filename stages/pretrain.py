@@ -128,6 +128,8 @@ def evaluation(
 ) -> Callable[[int, float | None, Meter], dict[str, float | None]]:
     """What is written down after each epoch, of the validation text: a row of the learning curve."""
     asked, vocabulary, recipe = LanguageModel(model.body), Vocabulary.of(tokenizer), settings.pretrain
+    size, fixed = (recipe.block, recipe.batch_size), Masking(EVALUATION_RATE)
+    pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.place) if recipe.next_sentence else None
 
     def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> dict[str, float | None]:
         if objective_of(model.body.config) == "causal":
@@ -136,9 +138,7 @@ def evaluation(
             batches = masked_batches(stream, recipe.block, EVALUATION_RATE, vocabulary)
         loss, _ = mean_loss(asked, batches, device)
         row = {"epoch": epoch, "training_loss": training_loss, "validation_loss": loss, "perplexity": math.exp(loss)}
-        if recipe.next_sentence:
-            fixed = Masking(EVALUATION_RATE)
-            pairs = PairModelling(stream, tokenizer, recipe.block, recipe.batch_size, fixed, 0, device.place)
+        if pairs is not None:
             row["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, slice(None)), device)
         said = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in list(row.items())[2:])
         meter.say(f"pretrain  epoch {epoch}  {said}")

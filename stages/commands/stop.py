@@ -3,6 +3,7 @@
 import argparse
 import os
 import signal
+from contextlib import suppress
 
 from stages.harness.guard import running
 
@@ -17,7 +18,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Signal every process that holds a stage's lock."""
     found = running()
     for name, process in found.items():
-        os.kill(process, signal.SIGTERM)
-        print(f"{name}: process {process} was asked to stop")
+        with suppress(ProcessLookupError):  # it ended meanwhile
+            os.kill(process, signal.SIGTERM)
+            print(f"{name}: process {process} was asked to stop")
     if not found:
         print("nothing is running here")

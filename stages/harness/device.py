@@ -44,6 +44,11 @@ class Device:
         return self.accelerator.num_processes
 
     @property
+    def share(self) -> slice:
+        """This process's part of what all of them divide among themselves: every so-manieth from its number on."""
+        return slice(self.rank, None, self.processes)
+
+    @property
     def is_main(self) -> bool:
         """Whether this process writes the files."""
         return self.accelerator.is_main_process

@@ -1,8 +1,19 @@
 """The size of a model trained from scratch."""
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from stages.harness.settings import require
+
+
+class Shape(TypedDict):
+    """What transformers calls the same in the config of every family."""
+
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    initializer_range: float
 
 
 @dataclass(frozen=True)
@@ -34,3 +45,14 @@ class ModelSettings:
         )
         require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
         require(self.init_std > 0, "init_std", self.init_std, "expected a number above 0")
+
+    @property
+    def shape(self) -> Shape:
+        """The settings that mean the same in every family, by transformers' names."""
+        return {
+            "hidden_size": self.hidden_size,
+            "intermediate_size": self.intermediate_size,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "initializer_range": self.init_std,
+        }

@@ -79,7 +79,7 @@ def answer(
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     found: list[tuple[int, np.ndarray]] = []
     losses: list[float] = []
-    for indices in batches[device.rank :: device.processes]:
+    for indices in batches[device.share]:
         tensors = _moved(task.collate([examples[index] for index in indices]), device.place)
         with device.autocast():
             scores = task.scores(model, tensors)

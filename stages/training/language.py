@@ -5,6 +5,7 @@ They differ in how a block is labelled: which positions are asked, and for which
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -77,10 +78,9 @@ def token_loss(model: nn.Module, batch: Labelled) -> tuple[Tensor, int]:
 def mean_loss(model: nn.Module, batches: Iterable[Labelled], device: Device) -> tuple[float, int]:
     """The mean loss of a label in nats, and how many labels there are; processes share the batches."""
     total, seen = 0.0, 0
-    for number, batch in enumerate(batches):
-        if number % device.processes == device.rank:
-            with device.autocast():
-                loss, count = token_loss(model, batch.to(device.place))
-            total, seen = total + loss.item(), seen + count
+    for batch in islice(batches, device.rank, None, device.processes):
+        with device.autocast():
+            loss, count = token_loss(model, batch.to(device.place))
+        total, seen = total + loss.item(), seen + count
     summed, labels = device.summed([total, seen])
     return summed / labels, int(labels)

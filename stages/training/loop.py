@@ -118,7 +118,7 @@ def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Any
 
 def _flops_a_token(run: Run[Batch]) -> float:
     """Operations for one real token, of this process's share of the first batch."""
-    batch = next(iter(run.objective.batches(1, slice(run.device.rank, None, run.device.processes))))
+    batch = next(iter(run.objective.batches(1, run.device.share)))
 
     def loss() -> Tensor:
         with run.device.autocast():
@@ -148,8 +148,7 @@ def _restored(run: Run[Batch], optimisers: list[Optimizer]) -> tuple[Position, l
 
 def _rest_of_epoch(run: Run[Batch], epoch: int, step: int) -> Iterator[Batch]:
     """The epoch's batches that are not done yet; the others are drawn too, so that all draws stay in step."""
-    share = slice(run.device.rank, None, run.device.processes)
-    return islice(run.objective.batches(epoch, share), step - (epoch - 1) * run.objective.steps, None)
+    return islice(run.objective.batches(epoch, run.device.share), step - (epoch - 1) * run.objective.steps, None)
 
 
 def _update(

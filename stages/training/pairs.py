@@ -6,6 +6,7 @@ is taken from another document; the model has to say which, besides filling in t
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -21,9 +22,9 @@ from stages.tasks.padding import mask_of, padded
 from stages.training.language import IGNORED
 from stages.training.masking import Masking, mask_blocks
 from stages.training.randomness import seeded
+from stages.training.settings import SHORTEST_PAIR
 
 SPECIALS = 3  # [CLS] and two [SEP]
-SHORTEST = 16  # tokens of a document; one that is shorter holds no two sentences
 SENTENCE_ENDS = (".", "!", "?")
 
 
@@ -60,10 +61,10 @@ class PairModelling:
         ends = (tokenizer.token_to_id(mark) for mark in SENTENCE_ENDS)
         self._ends = [end for end in ends if end is not None]
         documents = find_documents(stream, self._vocabulary.cls)
-        self._documents = documents[documents[:, 1] - documents[:, 0] >= SHORTEST]
+        self._documents = documents[documents[:, 1] - documents[:, 0] >= SHORTEST_PAIR]
         if len(self._documents) < 2:
             raise InputError(
-                f"next-sentence prediction takes two documents of {SHORTEST} tokens or more; the text has "
+                f"next-sentence prediction takes two documents of {SHORTEST_PAIR} tokens or more; the text has "
                 f"{len(self._documents)}"
             )
         lengths = self._documents[:, 1] - self._documents[:, 0]
@@ -138,12 +139,11 @@ class PairModelling:
 def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device) -> float:
     """The share of pairs of which the model says rightly whether B follows A; processes share the batches."""
     right = seen = 0.0
-    for number, batch in enumerate(batches):
-        if number % device.processes == device.rank:
-            pairs = batch.to(device.place)
-            with device.autocast():
-                _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.labels != IGNORED)
-            right += float((relations.argmax(-1) == pairs.unrelated).sum())
-            seen += len(relations)
+    for batch in islice(batches, device.rank, None, device.processes):
+        pairs = batch.to(device.place)
+        with device.autocast():
+            _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.labels != IGNORED)
+        right += float((relations.argmax(-1) == pairs.unrelated).sum())
+        seen += len(relations)
     right, seen = device.summed([right, seen])
     return right / seen

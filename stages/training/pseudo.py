@@ -58,7 +58,7 @@ def pseudo_loss(
 ) -> tuple[float, Text]:
     """The mean loss of a token in nats, and the size of the passages."""
     total, seen = 0.0, 0
-    for passage in passages[device.rank :: device.processes]:
+    for passage in passages[device.share]:
         for ids, labels in _masked_rows(torch.tensor(passage.ids, device=device.place), vocabulary):
             with device.autocast():
                 loss, count = token_loss(model, Labelled(ids, labels))

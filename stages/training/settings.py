@@ -7,7 +7,7 @@ from stages.harness.errors import InputError
 from stages.harness.settings import require
 from stages.nets.settings import ModelSettings
 
-SHORTEST_PAIR = 16  # tokens of a block that holds two sentences
+SHORTEST_PAIR = 16  # tokens; a block or a document that is shorter holds no two sentences
 MaskedAs = Literal["mask", "bert"]
 
 

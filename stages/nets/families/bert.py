@@ -12,13 +12,9 @@ OBJECTIVE = "masked"
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
     """The transformers config of this size."""
     return BertConfig(
+        **settings.shape,
         vocab_size=vocabulary.size,
-        hidden_size=settings.hidden_size,
-        intermediate_size=settings.intermediate_size,
-        num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads,
         max_position_embeddings=settings.max_length,
-        initializer_range=settings.init_std,
         hidden_dropout_prob=settings.dropout,
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,

@@ -15,15 +15,11 @@ KEY_MAPPING = {"spans": {r"^model\.": "transformer."}}
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
     """The transformers config of this size."""
     return LlamaConfig(
+        **settings.shape,
         vocab_size=vocabulary.size,
-        hidden_size=settings.hidden_size,
-        intermediate_size=settings.intermediate_size,
-        num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads,
         num_key_value_heads=settings.kv_heads or settings.heads,
         rope_parameters={"rope_type": "default", "rope_theta": settings.rope_theta or ROPE_THETA},
         max_position_embeddings=settings.max_length,
-        initializer_range=settings.init_std,
         attention_dropout=settings.dropout,
         tie_word_embeddings=True,
         pad_token_id=vocabulary.pad,

@@ -17,15 +17,11 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
     if settings.rope_theta is not None:
         rope = {"full_attention": {"rope_type": "default", "rope_theta": settings.rope_theta}}
     return ModernBertConfig(
+        **settings.shape,
         vocab_size=vocabulary.size,
-        hidden_size=settings.hidden_size,
-        intermediate_size=settings.intermediate_size,
-        num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads,
         max_position_embeddings=settings.max_length,
         layer_types=["full_attention"] * settings.layers,
         rope_parameters=rope,
-        initializer_range=settings.init_std,
         attention_dropout=settings.dropout,
         embedding_dropout=settings.dropout,
         mlp_dropout=settings.dropout,

@@ -12,14 +12,10 @@ OBJECTIVE = "masked"
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfig:
     """The transformers config of this size."""
     return RobertaConfig(
+        **settings.shape,
         vocab_size=vocabulary.size,
-        hidden_size=settings.hidden_size,
-        intermediate_size=settings.intermediate_size,
-        num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads,
         max_position_embeddings=settings.max_length + vocabulary.pad + 1,
         type_vocab_size=1,
-        initializer_range=settings.init_std,
         hidden_dropout_prob=settings.dropout,
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,
