@@ -33,7 +33,7 @@ from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 from stages.training.causal import next_tokens, sliding_batches
 from stages.training.language import BlockModelling, Label, mean_loss
-from stages.training.loop import Objective, Run, train
+from stages.training.loop import Budget, Epoch, Objective, Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.pairs import PairModelling, relation_accuracy
 from stages.training.settings import PretrainSettings, check_pretraining
@@ -68,7 +68,7 @@ def main() -> None:
         evaluate = evaluation(settings, tokenizer, valid_stream, model, device)
         states = States("pretrain", [TOKENIZER, TOKENS], settings.keys, device)
         recipe = settings.pretrain
-        run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, recipe.epochs, states)
+        run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, budget(recipe), states)
         speed = train(run, evaluate)
         if device.is_main:
             save(model.body, run.journal)
@@ -109,6 +109,12 @@ def start(
     return model, BlockModelling(stream, *size, label, seed, device.place)
 
 
+def budget(recipe: PretrainSettings) -> Budget:
+    """How long to train."""
+    updates = math.ceil(recipe.tokens / (recipe.batch_size * recipe.block)) if recipe.tokens else None
+    return Budget(recipe.epochs, updates, recipe.seconds)
+
+
 def masking(recipe: PretrainSettings, tokenizer: Tokenizer) -> Masking:
     """What is masked in training, and how."""
     continues = torch.tensor(continuing_tokens(tokenizer)) if recipe.whole_words else None
@@ -125,23 +131,26 @@ def labelling(recipe: PretrainSettings, objective: Literal["masked", "causal"], 
 
 def evaluation(
     settings: Settings, tokenizer: Tokenizer, stream: np.ndarray, model: LanguageModel | PairModel, device: Device
-) -> Callable[[int, float | None, Meter], dict[str, float | None]]:
+) -> Callable[[Epoch, Meter], dict[str, float | None]]:
     """What is written down after each epoch, of the validation text: a row of the learning curve."""
     asked, vocabulary, recipe = LanguageModel(model.body), Vocabulary.of(tokenizer), settings.pretrain
     size, fixed = (recipe.block, recipe.batch_size), Masking(EVALUATION_RATE)
     pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.place) if recipe.next_sentence else None
 
-    def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> dict[str, float | None]:
+    def after_epoch(epoch: Epoch, meter: Meter) -> dict[str, float | None]:
         if objective_of(model.body.config) == "causal":
             batches = sliding_batches(stream, recipe.block, recipe.block, vocabulary)
         else:
             batches = masked_batches(stream, recipe.block, EVALUATION_RATE, vocabulary)
         loss, _ = mean_loss(asked, batches, device)
-        row = {"epoch": epoch, "training_loss": training_loss, "validation_loss": loss, "perplexity": math.exp(loss)}
+        row = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss}
+        row["perplexity"] = math.exp(loss)
         if pairs is not None:
             row["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, slice(None)), device)
+        if recipe.seconds is not None:  # elsewhere no time stands among the results, which would differ each time
+            row["seconds"] = round(epoch.seconds, 1)
         said = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in list(row.items())[2:])
-        meter.say(f"pretrain  epoch {epoch}  {said}")
+        meter.say(f"pretrain  epoch {epoch.number}  {said}")
         return row
 
     return after_epoch

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 from tokenizers import Tokenizer
 from transformers import PreTrainedConfig
 
@@ -24,6 +25,11 @@ FAMILIES = (*MASKED_FAMILIES, "llama")
 def tiny_tokenizer(size: int = 120) -> Tokenizer:
     """A WordPiece tokenizer of a few sentences."""
     return train_tokenizer(TokenizerSettings(vocab_size=size), lambda: TEXT, "vocab_size")
+
+
+def tiny_stream(tokenizer: Tokenizer, sentences: int = len(TEXT)) -> np.ndarray:
+    """The sentences as one stream of token ids."""
+    return np.array([token for text in TEXT[:sentences] for token in tokenizer.encode(text).ids], dtype=np.uint16)
 
 
 def tiny_config(family: str, tokenizer: Tokenizer) -> PreTrainedConfig:

@@ -17,6 +17,7 @@ CURVE = {  # heading and digits of each column
     "validation_loss": ("validation loss", 4),
     "perplexity": ("perplexity", 2),
     "next_sentence_accuracy": ("next-sentence accuracy", 3),
+    "seconds": ("seconds of training", 0),
 }
 TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
 

@@ -22,7 +22,7 @@ from stages.harness.records import write_json, written_folder
 from stages.tasks.predictions import LOSSES, PREDICTIONS
 from stages.tasks.task import Row, Task, Tensors
 from stages.training.buckets import bucketed
-from stages.training.loop import Run, Speed, train
+from stages.training.loop import Budget, Epoch, Run, Speed, train
 from stages.training.randomness import seeded
 from stages.training.settings import FineTuneSettings
 from stages.training.states import States
@@ -116,15 +116,15 @@ def fine_tune(
     """Train `model` and leave it with the best epoch's weights."""
     objective = TaskObjective(task, settings, seed, device.place)
     held_out = task.examples("dev")
-    run = Run(title, model, objective, device, settings.optimiser, settings.lr, settings.epochs, states)
+    run = Run(title, model, objective, device, settings.optimiser, settings.lr, Budget(settings.epochs), states)
 
-    def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> Found:
+    def after_epoch(epoch: Epoch, meter: Meter) -> Found:
         scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
-        meter.say(f"{title}  epoch {epoch}  validation loss {loss:.4f}")
-        if epoch and all(loss < found["loss"]["validation_loss"] for found in run.journal[1:]):
+        meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
+        if epoch.number and all(loss < found["loss"]["validation_loss"] for found in run.journal[1:]):
             run.kept.update({name: value.detach().cpu().clone() for name, value in model.state_dict().items()})
-        losses = {"epoch": epoch, "training_loss": training_loss, "validation_loss": loss}
-        return {"loss": losses, "rows": [{"epoch": epoch, **row} for row in task.rows(held_out, scores)]}
+        losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss}
+        return {"loss": losses, "rows": [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]}
 
     speed = train(run, after_epoch)
     model.load_state_dict(run.kept)

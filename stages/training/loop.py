@@ -42,6 +42,24 @@ class Objective(Protocol[Batch]):
 
 
 @dataclass(frozen=True)
+class Budget:
+    """How long a run trains: until the first of these is used up, over which the learning rate follows its schedule."""
+
+    epochs: int
+    updates: int | None = None
+    seconds: float | None = None  # of training; how far it gets, and so the result, then depends on the machine
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch that is done, or that the budget cut short; number 0 is the model before training."""
+
+    number: int
+    loss: float | None  # mean training loss of a target, nats
+    seconds: float  # of training since the beginning
+
+
+@dataclass(frozen=True)
 class Run(Generic[Batch]):
     """One training run of a model, and what it found and kept so far."""
 
@@ -51,10 +69,21 @@ class Run(Generic[Batch]):
     device: Device
     optimiser: OptimiserSettings
     lr: float
-    epochs: int
+    budget: Budget
     states: States | None = None  # where the run is kept while it lasts
     journal: list[Any] = field(default_factory=list)  # what was found after epoch 0, 1, …; json
     kept: dict[str, Tensor] = field(default_factory=dict)  # such as the best epoch's weights
+
+    @property
+    def updates(self) -> int:
+        """The most updates that the budget allows."""
+        most = self.budget.epochs * self.objective.steps
+        return most if self.budget.updates is None else min(most, self.budget.updates)
+
+    def done(self, at: Position) -> float:
+        """The share of the budget that is used up."""
+        by_time = at.elapsed / self.budget.seconds if self.budget.seconds else 0.0
+        return max(at.step / self.updates, by_time)
 
 
 @dataclass(frozen=True)
@@ -75,44 +104,49 @@ class Update:
     targets: int
     tokens: int  # real ones
     norm: float  # of the gradient, before it was clipped
+    elapsed: float  # seconds of training before it, by the first process's clock
     save: bool  # whether it is time for another state
     stop: bool  # whether some process was asked to stop
 
 
-def train(run: Run[Batch], after_epoch: Callable[[int, float | None, Meter], Any]) -> Speed:
-    """Train for all epochs; what `after_epoch(epoch, mean training loss, meter)` returns goes into the journal.
+def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
+    """Train until the budget is used up; what `after_epoch(epoch, meter)` returns goes into the journal.
 
-    Epoch 0 is the model before training. A run that has a state goes on from there.
+    A run that has a state goes on from there.
     Raises InputError where the loss or the gradient is no longer finite or the loss has risen far, ResumableError
     where a signal asked to stop.
     """
-    device, total = run.device, run.epochs * run.objective.steps
     flops = _flops_a_token(run)
-    model = device.accelerator.prepare_model(run.model)
+    model = run.device.accelerator.prepare_model(run.model)
     optimisers = make_optimisers(run.model, run.optimiser, run.lr)
     at, said = _restored(run, optimisers)
-    with Meter(run.title, total, at.step, quiet=not device.is_main) as meter, StopSignals() as signals:
+    with (
+        Meter(run.title, run.updates, at.step, run.done(at), not run.device.is_main) as meter,
+        StopSignals() as signals,
+    ):
         meter.say(*(f"{run.title}  {line}" for line in said))
         if at.epoch < 0:
             run.model.eval()
-            run.journal.append(after_epoch(0, None, meter))
+            run.journal.append(after_epoch(Epoch(0, None, 0.0), meter))
             at.epoch = 0
-        for epoch in range(at.epoch + 1, run.epochs + 1):
+        while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
             run.model.train()
             meter.resume()
             clock = Clock()
-            for batch in _rest_of_epoch(run, epoch, at.step):
+            for batch in _rest_of_epoch(run, at):
                 at.waited += clock.lap()
-                set_rate(optimisers, rate_factor(at.step / total, run.optimiser.warmup, run.optimiser.flat))
-                update = _update(run, model, optimisers, batch, at.step, signals)
-                meter.step(update.tokens, update.loss / update.targets, update.norm)
+                set_rate(optimisers, rate_factor(run.done(at), run.optimiser.warmup, run.optimiser.flat))
+                update = _update(run, model, optimisers, batch, at, signals)
                 at.add(update.loss, update.targets, update.tokens, clock.lap())
+                at.elapsed = update.elapsed
+                meter.step(update.tokens, update.loss / update.targets, update.norm, run.done(at))
                 _require_no_spike(run, at)
                 _keep(run, optimisers, at, update)
                 at.seconds += clock.lap()
             run.model.eval()
-            run.journal.append(after_epoch(epoch, at.summed / at.targets, meter))
-            at.begin_after(epoch)
+            epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
+            run.journal.append(after_epoch(epoch, meter))
+            at.begin_after(epoch.number)
     return Speed(at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens)
 
 
@@ -146,13 +180,20 @@ def _restored(run: Run[Batch], optimisers: list[Optimizer]) -> tuple[Position, l
     return run.states.restore(run.model, optimisers, run.journal, run.kept)
 
 
-def _rest_of_epoch(run: Run[Batch], epoch: int, step: int) -> Iterator[Batch]:
-    """The epoch's batches that are not done yet; the others are drawn too, so that all draws stay in step."""
-    return islice(run.objective.batches(epoch, run.device.share), step - (epoch - 1) * run.objective.steps, None)
+def _rest_of_epoch(run: Run[Batch], at: Position) -> Iterator[Batch]:
+    """The running epoch's batches that are not done yet, as far as the budget reaches.
+
+    Those that are done are drawn too, so that all draws stay in step.
+    """
+    batches = run.objective.batches(at.epoch + 1, run.device.share)
+    for batch in islice(batches, at.step - at.epoch * run.objective.steps, None):
+        if run.done(at) >= 1:
+            return
+        yield batch
 
 
 def _update(
-    run: Run[Batch], model: nn.Module, optimisers: list[Optimizer], batch: Batch, done: int, signals: StopSignals
+    run: Run[Batch], model: nn.Module, optimisers: list[Optimizer], batch: Batch, at: Position, signals: StopSignals
 ) -> Update:
     """One update on this process's share.
 
@@ -162,16 +203,17 @@ def _update(
     with run.device.autocast():
         loss, count = run.objective.loss(model, batch)
     due, asked = run.states is not None and run.states.due(), signals.received is not None
-    mine = [loss.item(), count, run.objective.tokens(batch), due, asked]
-    summed, targets, tokens, saving, stopping = run.device.summed(mine)
-    _require_finite(run, summed, "loss", done)
+    elapsed = at.seconds + at.waited if run.device.is_main else 0.0
+    mine = [loss.item(), count, run.objective.tokens(batch), elapsed, due, asked]
+    summed, targets, tokens, elapsed, saving, stopping = run.device.summed(mine)
+    _require_finite(run, summed, "loss", at.step)
     run.device.accelerator.backward(loss * (run.device.processes / targets))
     norm = nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip).item()
-    _require_finite(run, norm, "norm of the gradient", done)
+    _require_finite(run, norm, "norm of the gradient", at.step)
     for optimiser in optimisers:
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
-    return Update(summed, int(targets), int(tokens), norm, saving > 0, stopping > 0)
+    return Update(summed, int(targets), int(tokens), norm, elapsed, saving > 0, stopping > 0)
 
 
 def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None:

@@ -47,6 +47,7 @@ class Position:
     recent: list[float] = field(default_factory=list)  # loss a target of the last updates, oldest first
     lowest: float | None = None  # mean of so many updates so far
     tokens: int = 0  # real tokens of the whole run
+    elapsed: float = 0.0  # seconds of training so far, as all processes agreed on them
     seconds: float = 0.0  # of updates and states: neither evaluation nor waiting for data
     waited: float = 0.0  # seconds until the batches were there
 

@@ -19,12 +19,12 @@ from stages.training.masking import Masking, mask_blocks
 from stages.training.optimisers import make_optimisers
 from stages.training.pairs import PairModelling
 from stages.training.settings import OptimiserSettings
-from tests.tiny import FAMILIES, TEXT, tiny_config, tiny_device, tiny_tokenizer
+from tests.tiny import FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "pretraining_losses.json"
 TOKENIZER = tiny_tokenizer()
 VOCABULARY = Vocabulary.of(TOKENIZER)
-STREAM = np.array([i for text in TEXT for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
+STREAM = tiny_stream(TOKENIZER)
 MASKING = Masking(0.3)
 CASES = [*FAMILIES, "bert, pairs", "modernbert, whole words"]
 

@@ -11,7 +11,7 @@ from stages.nets.heads import read_model
 from stages.nets.language_model import PairModel, make_pair_model, read_language_model
 from stages.nets.vocabulary import Vocabulary
 from stages.training.language import IGNORED
-from stages.training.loop import Run, train
+from stages.training.loop import Budget, Run, train
 from stages.training.masking import Masking
 from stages.training.pairs import PairModelling, Pairs, relation_accuracy
 from stages.training.settings import OptimiserSettings
@@ -117,7 +117,7 @@ def test_the_loss_is_the_sum_of_both_means() -> None:
 def _trained(epochs: int) -> PairModel:
     model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager")
     optimiser = OptimiserSettings(kind="adamw", warmup=0.1, flat=0.5)
-    train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, epochs), lambda epoch, loss, meter: None)
+    train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, Budget(epochs)), lambda epoch, meter: None)
     return model.eval()
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -16,15 +15,15 @@ from stages.nets.heads import make_config
 from stages.nets.language_model import make_language_model
 from stages.nets.vocabulary import Vocabulary
 from stages.training.language import BlockModelling, Labelled, mean_loss
-from stages.training.loop import Run, train
+from stages.training.loop import Budget, Epoch, Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.settings import OptimiserSettings
 from stages.training.states import States
-from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
+from tests.tiny import MODEL, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 VOCABULARY = Vocabulary.of(TOKENIZER)
-STREAM = np.array([i for text in TEXT[:30] for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
+STREAM = tiny_stream(TOKENIZER, 30)
 EPOCHS = 2
 
 
@@ -60,12 +59,12 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     )
     objective.at, objective.action = at, action
     states = States("test", [], [], device)
-    run = Run("test", model, objective, device, OptimiserSettings(), lr, EPOCHS, states)
+    run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(EPOCHS), states)
 
-    def after_epoch(epoch: int, training_loss: float | None, meter: Meter) -> list[float | None]:
+    def after_epoch(epoch: Epoch, meter: Meter) -> list[float | None]:
         loss, _ = mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), device)
         run.kept.update({name: value.clone() for name, value in model.state_dict().items() if "norm" in name})
-        return [epoch, training_loss, loss]
+        return [epoch.number, epoch.loss, loss]
 
     train(run, after_epoch)
     states.remove()

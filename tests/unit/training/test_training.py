@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,18 +15,18 @@ from stages.training.buckets import bucketed
 from stages.training.causal import next_tokens, sliding_batches
 from stages.training.flops import count_flops, peak_flops
 from stages.training.language import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
-from stages.training.loop import Run, train
+from stages.training.loop import Budget, Epoch, Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.pseudo import Passage, pseudo_loss, sample_passages
 from stages.training.randomness import seeded
 from stages.training.schedule import rate_factor
 from stages.training.settings import OptimiserSettings, PretrainSettings, check_pretraining
-from tests.tiny import MASKED_FAMILIES, MODEL, TEXT, tiny_config, tiny_device, tiny_tokenizer
+from tests.tiny import MASKED_FAMILIES, MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 VOCABULARY = Vocabulary.of(TOKENIZER)
-STREAM = np.array([i for text in TEXT for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
+STREAM = tiny_stream(TOKENIZER)
 
 
 def _model(family: str = "modernbert") -> LanguageModel:
@@ -164,9 +165,23 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
 def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
     device, model, losses = tiny_device(), _model(), []
     objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.place)
-    run = Run("test", model, objective, device, OptimiserSettings(), lr, epochs)
-    train(run, lambda epoch, loss, meter: losses.append(loss))
+    run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(epochs))
+    train(run, lambda epoch, meter: losses.append(epoch.loss))
     return losses, {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_a_budget_of_updates_cuts_an_epoch_short_and_one_of_seconds_ends_the_run() -> None:
+    seen: list[Epoch] = []
+    model, device = _model(), tiny_device()
+    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.place)
+    run = Run("test", model, objective, device, OptimiserSettings(), 0.01, Budget(9, updates=objective.steps + 1))
+    speed = train(run, lambda epoch, meter: seen.append(epoch))
+    assert [epoch.number for epoch in seen] == [0, 1, 2]
+    assert speed.tokens == (objective.steps + 1) * 8 * 32
+    seen.clear()
+    train(replace(run, budget=Budget(10**6, seconds=0.5)), lambda epoch, meter: seen.append(epoch))
+    assert 1 < len(seen) < 10**4
+    assert 0.5 <= seen[-1].seconds < 5
 
 
 def test_training_learns_and_repeats_bit_for_bit() -> None:
@@ -234,12 +249,12 @@ class Scripted:
 )
 def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float | None, found: str | None) -> None:
     settings = OptimiserSettings(kind="adamw", spike=spike)
-    run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, 2)
+    run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, Budget(2))
     if found is None:
-        train(run, lambda epoch, loss, meter: None)
+        train(run, lambda epoch, meter: None)
     else:
         with pytest.raises(InputError, match=found):
-            train(run, lambda epoch, loss, meter: None)
+            train(run, lambda epoch, meter: None)
 
 
 def test_validation_masks_are_fixed() -> None:
