@@ -31,7 +31,7 @@ format: $(BIN)/.dev ## Put the code in its format
 	ruff format .
 
 clean: ## Remove outputs and the virtual environment; the DVC cache stays
-	rm -rf models predictions data/sample data/files reports/curves reports/runs reports/figures .retrace $(VENV)
+	rm -rf models predictions data/sample data/files reports/curves reports/live reports/runs reports/figures .retrace $(VENV)
 	rm -f reports/report.md reports/report.html
 
 # The stamps are newer than what they stand for, or their recipe runs again.

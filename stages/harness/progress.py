@@ -49,13 +49,18 @@ class Meter:
         now = time.monotonic()
         self._busy += now - self._last
         self._last = now
-        note = f"loss {loss:.3f}  gradient {norm:.2f}  {self._tokens / max(self._busy, 1e-9):,.0f} tokens/s"
+        note = f"loss {loss:.3f}  gradient {norm:.2f}  {self.speed:,.0f} tokens/s"
         if self._live and self._task is not None:
             self._live.update(self._task, completed=share, note=note)
         elif not self._quiet and (now - self._shown > PLAIN_EVERY or share >= 1):
             self._shown = now
-            left = self._busy / (share - self._began) * (1 - share)
+            left = self._busy / (share - self._began) * max(0.0, 1 - share)
             print(f"{self._title}  {self._done}/{self._steps}  {note}  {left:.0f} s left", flush=True)
+
+    @property
+    def speed(self) -> float:
+        """Tokens a second so far."""
+        return self._tokens / max(self._busy, 1e-9)
 
     def say(self, *lines: str) -> None:
         """Print lines above the bar."""

@@ -49,6 +49,16 @@ class TaskObjective(Generic[Example]):
         self._lengths = [task.length(example) for example in self._examples]
         self.steps = len(self._epoch(1))
 
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return len(self._examples)
+
+    def padding(self, epoch: int) -> float:
+        """The share of an epoch's batches that is padding."""
+        padded = sum(len(batch) * max(self._lengths[index] for index in batch) for batch in self._epoch(epoch))
+        return 1 - sum(self._lengths) / padded
+
     def _epoch(self, epoch: int) -> list[list[int]]:
         return bucketed(self._lengths, self._settings.batch_size, seeded(self._seed, f"fine-tuning epoch {epoch}"))
 

@@ -15,6 +15,7 @@ from stages.harness.errors import InputError, ResumableError
 from stages.harness.progress import Meter
 from stages.harness.stopping import StopSignals
 from stages.training.flops import count_flops
+from stages.training.live import LiveCurves
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.schedule import rate_factor
 from stages.training.settings import OptimiserSettings
@@ -120,8 +121,10 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     model = run.device.accelerator.prepare_model(run.model)
     optimisers = make_optimisers(run.model, run.optimiser, run.lr)
     at, said = _restored(run, optimisers)
+    main = run.device.is_main
     with (
-        Meter(run.title, run.updates, at.step, run.done(at), not run.device.is_main) as meter,
+        Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
+        LiveCurves(run.title, goes_on=at.step > 0, wanted=main) as live,
         StopSignals() as signals,
     ):
         meter.say(*(f"{run.title}  {line}" for line in said))
@@ -130,19 +133,10 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
             run.journal.append(after_epoch(Epoch(0, None, 0.0), meter))
             at.epoch = 0
         while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
-            run.model.train()
             meter.resume()
-            clock = Clock()
-            for batch in _rest_of_epoch(run, at):
-                at.waited += clock.lap()
-                set_rate(optimisers, rate_factor(run.done(at), run.optimiser.warmup, run.optimiser.flat))
-                update = _update(run, model, optimisers, batch, at, signals)
-                at.add(update.loss, update.targets, update.tokens, clock.lap())
-                at.elapsed = update.elapsed
+            for update in _rest_of_epoch(run, model, optimisers, at, signals):
                 meter.step(update.tokens, update.loss / update.targets, update.norm, run.done(at))
-                _require_no_spike(run, at)
-                _keep(run, optimisers, at, update)
-                at.seconds += clock.lap()
+                live.log(at.step, loss=at.level, gradient_norm=update.norm, tokens_per_second=meter.speed)
             run.model.eval()
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
             run.journal.append(after_epoch(epoch, meter))
@@ -180,11 +174,26 @@ def _restored(run: Run[Batch], optimisers: list[Optimizer]) -> tuple[Position, l
     return run.states.restore(run.model, optimisers, run.journal, run.kept)
 
 
-def _rest_of_epoch(run: Run[Batch], at: Position) -> Iterator[Batch]:
-    """The running epoch's batches that are not done yet, as far as the budget reaches.
+def _rest_of_epoch(
+    run: Run[Batch], model: nn.Module, optimisers: list[Optimizer], at: Position, signals: StopSignals
+) -> Iterator[Update]:
+    """Make the running epoch's updates that are not done yet, as far as the budget reaches."""
+    run.model.train()
+    clock = Clock()
+    for batch in _rest_of_batches(run, at):
+        at.waited += clock.lap()
+        set_rate(optimisers, rate_factor(run.done(at), run.optimiser.warmup, run.optimiser.flat))
+        update = _update(run, model, optimisers, batch, at, signals)
+        at.add(update.loss, update.targets, update.tokens, clock.lap())
+        at.elapsed = update.elapsed
+        yield update
+        _require_no_spike(run, at)
+        _keep(run, optimisers, at, update)
+        at.seconds += clock.lap()
 
-    Those that are done are drawn too, so that all draws stay in step.
-    """
+
+def _rest_of_batches(run: Run[Batch], at: Position) -> Iterator[Batch]:
+    """The running epoch's batches; those that are done are drawn too, so that all draws stay in step."""
     batches = run.objective.batches(at.epoch + 1, run.device.share)
     for batch in islice(batches, at.step - at.epoch * run.objective.steps, None):
         if run.done(at) >= 1:

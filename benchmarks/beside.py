@@ -1,0 +1,138 @@
+"""What the benchmarks against transformers' `Trainer` share: sides in turn, each in a process of its own."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # so that a side sees the stages whatever folder it runs in
+
+Side = Callable[[argparse.Namespace], dict[str, float]]
+
+
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--project", type=Path, default=ROOT, help="a clone in which `dvc repro` has run")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--side", help=argparse.SUPPRESS)  # given by the benchmark itself
+    parser.add_argument("--seed", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--lr", type=float, help=argparse.SUPPRESS)
+    return parser
+
+
+def run_side(sides: Mapping[str, Side], arguments: argparse.Namespace) -> bool:
+    """Whether this process is one side; if so its figures are printed as json."""
+    os.chdir(arguments.project)
+    if arguments.side:
+        print(json.dumps(sides[arguments.side](arguments)))
+    return bool(arguments.side)
+
+
+def in_process(side: str, **options: object) -> dict[str, float]:
+    """The figures of one side, in a new process with the same command line and `options` besides."""
+    said = [text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))]
+    command = [sys.executable, *sys.argv, "--project", ".", "--side", side, *said]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(f"{side} {' '.join(said)}: {found}", file=sys.stderr, flush=True)
+    return found
+
+
+def best_rate(side: str, rates: Sequence[float], measure: str, largest: bool = False) -> float:
+    """The learning rate at which one run from the first seed does best in `measure`."""
+    found = {rate: in_process(side, lr=rate)[measure] for rate in rates}
+    return (max if largest else min)(found, key=lambda rate: found[rate])
+
+
+def in_turn(seeds: Sequence[int], rates: Mapping[str, tuple[str, float | None]]) -> dict[str, Any]:
+    """Every figure of each side: its median over the seeds and its range. `rates`: shown name → side and rate."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in rates}
+    for seed in seeds:
+        for name, (side, rate) in rates.items():
+            found[name].append(in_process(side, seed=seed, lr=rate))
+    return {
+        name: {
+            "lr": rates[name][1],
+            **{measure: _summary([run[measure] for run in runs]) for measure in runs[0]},
+        }
+        for name, runs in found.items()
+    }
+
+
+def write_result(name: str, result: Mapping[str, Any]) -> None:
+    """Print the figures and keep them beside the benchmark."""
+    text = json.dumps({"cores": len(os.sched_getaffinity(0)), **result}, indent=2) + "\n"
+    (ROOT / "benchmarks" / f"{name}.json").write_text(text)
+    print(text)
+
+
+def fast_tokenizer(folder: Path) -> Any:
+    """The tokenizer as transformers has it."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def train_there(
+    model: Any, examples: Sequence[Mapping[str, Any]], collator: Any, batch_size: int, seed: int, lr: float,
+    seconds: float | None = None,
+) -> tuple[float, int]:  # fmt: skip
+    """Train by `Trainer` with its other defaults: seconds taken, and the examples' tokens without padding.
+
+    One epoch, or as many updates as fit into `seconds`, over which the rate then falls to 0.
+    """
+    counted = Counted(collator)
+    limits: dict[str, Any] = {"num_train_epochs": 1}
+    if seconds is not None:
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        tried = _trained(model, examples, counted, batch_size, seed, lr, {"max_steps": CALIBRATION})
+        model.load_state_dict(before)
+        limits = {"max_steps": max(1, round(seconds / (tried / CALIBRATION)))}
+    counted.tokens = 0
+    return _trained(model, examples, counted, batch_size, seed, lr, limits), counted.tokens
+
+
+CALIBRATION = 30  # updates that tell how many fit into a time
+
+
+class Counted:
+    """A collator that counts real tokens."""
+
+    def __init__(self, collator: Any) -> None:
+        self._collator, self.tokens = collator, 0
+
+    def __call__(self, examples: Sequence[Mapping[str, Any]]) -> Any:
+        """Collate and count."""
+        batch = self._collator(examples)
+        self.tokens += int(batch["attention_mask"].sum())
+        return batch
+
+
+def _trained(
+    model: Any, examples: Any, collator: Any, batch_size: int, seed: int, lr: float, limits: Mapping[str, Any]
+) -> float:
+    from transformers import Trainer, TrainingArguments
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder, per_device_train_batch_size=batch_size, learning_rate=lr, seed=seed, report_to="none",
+            save_strategy="no", logging_strategy="no", disable_tqdm=True, remove_unused_columns=False,
+            dataloader_pin_memory=False, **limits,
+        )  # fmt: skip
+        trainer = Trainer(model=model, args=arguments, train_dataset=examples, data_collator=collator)
+        began = time.perf_counter()
+        trainer.train()
+        return time.perf_counter() - began
+
+
+def _summary(values: Sequence[float]) -> dict[str, Any]:
+    return {"median": round(statistics.median(values), 4), "range": [round(min(values), 4), round(max(values), 4)]}

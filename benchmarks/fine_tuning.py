@@ -1,0 +1,183 @@
+"""Retrace's fine-tuning beside transformers' `Trainer`: examples a second, and the accuracy after an epoch.
+
+Both start from the project's pretrained model. `Trainer` is used as the `run_glue` and `run_qa` examples use it:
+batches of 32 sentences padded to the longest, or of 12 windows padded to the most tokens, AdamW, float32; on
+sentences once at the examples' learning rate and once at the best of a few. On questions only the speed is
+compared, since a model learns nothing there in so short a time.
+
+    python benchmarks/fine_tuning.py --project FOLDER   # a clone with SST-2 and SQuAD, after `dvc repro pretrain`
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
+
+DEFAULT, RATES = 2e-5, (1e-4, 3e-4, 1e-3)  # the Trainer's learning rates on sentences
+SENTENCES, WINDOWS = 32, 12  # examples of a batch on the Trainer's side
+READING_RATE = 3e-5
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--sentences", type=int, default=20_000, help="trained on, once")
+    parser.add_argument("--windows", type=int, default=960, help="of passages trained on, once")
+    arguments = parser.parse_args()
+    sides = {
+        "retrace": sentences_here, "trainer": sentences_there, "reading": windows_here, "reading-trainer": windows_there
+    }  # fmt: skip
+    if run_side(sides, arguments):
+        return
+    tuned = best_rate("trainer", RATES, "accuracy", largest=True)
+    rates = {"retrace": ("retrace", None), "trainer": ("trainer", DEFAULT), "trainer, tuned": ("trainer", tuned)}
+    sentences = in_turn(arguments.seeds, rates)
+    windows = in_turn(arguments.seeds, {"retrace": ("reading", None), "trainer": ("reading-trainer", READING_RATE)})
+    limits = {"seeds": arguments.seeds, "sentences": arguments.sentences, "windows": arguments.windows}
+    write_result(
+        "fine_tuning", {**limits, "sst2": {**sentences, **ratio(sentences)}, "squad": {**windows, **ratio(windows)}}
+    )
+
+
+def ratio(found: dict[str, Any]) -> dict[str, float]:
+    """How many times as fast as the Trainer."""
+    here, there = (found[name]["examples_a_second"]["median"] for name in ("retrace", "trainer"))
+    return {"times_as_fast": round(here / there, 2)}
+
+
+def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
+    """Retrace on sentences of similar length."""
+    from stages.tuning import full
+
+    task, settings, device = sentiment(arguments)
+    from stages.training.cell import PRETRAINED
+
+    model = device.placed(full.start(task.head, PRETRAINED, arguments.seed, device.attention))
+    figures = tuned_here(task, model, settings, arguments.seed, device)
+    return {**figures, "accuracy": accuracy(task, model, device)}
+
+
+def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
+    """The same weights with dynamic padding."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
+
+    from stages.training.cell import PRETRAINED
+    from stages.training.randomness import seeded
+
+    task, settings, device = sentiment(arguments)
+    examples = task.examples("train")
+    chosen = torch.randperm(len(examples), generator=seeded(arguments.seed, "subset")).tolist()[: settings.examples]
+    rows = [
+        {"input_ids": examples[i].ids, "attention_mask": [1] * len(examples[i].ids), "labels": examples[i].label}
+        for i in chosen
+    ]
+    model = AutoModelForSequenceClassification.from_pretrained(PRETRAINED)
+    collator = DataCollatorWithPadding(fast_tokenizer(PRETRAINED))
+    seconds, _ = train_there(model, rows, collator, SENTENCES, arguments.seed, arguments.lr or DEFAULT)
+    return {"examples_a_second": len(rows) / seconds, "accuracy": accuracy(task, model, device)}
+
+
+def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
+    """Retrace on windows of similar length."""
+    from stages.training.cell import PRETRAINED
+    from stages.tuning import full
+
+    task, settings, device = reading(arguments)
+    model = device.placed(task.wrap(full.start(task.head, PRETRAINED, arguments.seed, device.attention)))
+    return tuned_here(task, model, settings, arguments.seed, device)
+
+
+def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
+    """The same windows padded to the most tokens."""
+    from transformers import AutoModelForQuestionAnswering, default_data_collator
+
+    from stages.training.cell import PRETRAINED
+
+    task, settings, _ = reading(arguments)
+    examples = [example.window for example in task.examples("train")[: settings.examples]]
+    longest = settings.max_length
+    rows = [
+        {
+            "input_ids": [*window.ids, *[0] * (longest - len(window.ids))],
+            "attention_mask": [1] * len(window.ids) + [0] * (longest - len(window.ids)),
+            "start_positions": window.start,
+            "end_positions": window.end,
+        }
+        for window in examples
+    ]
+    model = AutoModelForQuestionAnswering.from_pretrained(PRETRAINED)
+    seconds, _ = train_there(model, rows, default_data_collator, WINDOWS, arguments.seed, READING_RATE)
+    return {"examples_a_second": len(rows) / seconds}
+
+
+def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Task, settings and device of the sentences."""
+    from stages.corpus.tokenizer import load_tokenizer
+    from stages.harness.device import open_device
+    from stages.tasks.sst2 import Sentiment
+    from stages.training.cell import PRETRAINED
+
+    settings = limited("sst2", arguments.sentences)
+    task = Sentiment(source(), load_tokenizer(PRETRAINED), settings.max_length)
+    return task, settings, open_device(arguments.seed)
+
+
+def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Task, settings and device of the questions."""
+    from stages.corpus.tokenizer import load_tokenizer
+    from stages.harness.device import open_device
+    from stages.harness.settings import build, read_params
+    from stages.tasks.settings import ReadingSettings
+    from stages.tasks.squad import Reading
+    from stages.training.cell import PRETRAINED
+
+    settings, asked = limited("squad", arguments.windows), build(ReadingSettings, read_params(), "squad")
+    task = Reading(source(), load_tokenizer(PRETRAINED), settings.max_length, asked)
+    return task, settings, open_device(arguments.seed)
+
+
+def limited(task: str, examples: int) -> Any:
+    """The project's settings of fine-tuning, for one epoch of so many examples."""
+    from stages.harness.settings import build, profile_key, read_params
+    from stages.training.settings import FineTuneSettings
+
+    params = read_params()
+    return replace(build(FineTuneSettings, params, profile_key(params, task)), examples=examples, epochs=1)
+
+
+def source() -> Any:
+    """The folder of the project's data."""
+    from stages.corpus.source import source_folder
+    from stages.harness.settings import check_value, read_params
+
+    return source_folder(check_value(read_params(), "data", str))
+
+
+def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:
+    """One epoch of Retrace's fine-tuning."""
+    from stages.training.fine_tuning import TaskObjective
+    from stages.training.loop import Budget, Run, train
+
+    objective = TaskObjective(task, settings, seed, device.place)
+    run = Run("retrace", model, objective, device, settings.optimiser, settings.lr, Budget(1))
+    speed = train(run, lambda epoch, meter: None)
+    return {
+        "examples_a_second": objective.examples / speed.seconds,
+        "waiting_percent": 100 * speed.waited / speed.seconds,
+        "padding_percent": 100 * objective.padding(1),
+    }
+
+
+def accuracy(task: Any, model: Any, device: Any) -> float:
+    """The share of held-out sentences that are classified rightly."""
+    from stages.training.fine_tuning import answer
+
+    examples: Sequence[Any] = task.examples("dev")
+    scores, _ = answer(task, model.eval(), examples, 64, device)
+    return sum(int(score.argmax()) == e.label for score, e in zip(scores, examples, strict=True)) / len(examples)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Retrace's pretraining beside transformers' `Trainer`: real tokens a second, and the loss that a time buys.
+
+Both train a model of the same size on the same text for the same seconds and with the same tokenizer. `Trainer`
+is used as the `run_mlm` example with `--line_by_line` uses it: BERT, lines up to 512 tokens in batches of 8,
+padded to the longest, AdamW, float32; once at its default learning rate and once at the best of a few.
+Afterwards both answer for the same masked tokens of the validation text's lines.
+
+    python benchmarks/pretraining.py --project FOLDER   # a clone with WikiText-2, after `dvc repro tokenize`
+"""
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
+
+LONGEST, BATCH = 512, 8  # tokens of a line, and lines of a batch, on the Trainer's side
+ASKED = 128  # most tokens of a validation line
+DEFAULT, RATES = 5e-5, (3e-4, 1e-3, 3e-3)  # the Trainer's learning rates
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--seconds", type=float, default=180.0, help="of training, on all cores")
+    arguments = parser.parse_args()
+    if run_side({"retrace": retrace, "trainer": trainer}, arguments):
+        return
+    tuned = best_rate("trainer", RATES, "validation_loss")
+    sides = {"retrace": ("retrace", None), "trainer": ("trainer", DEFAULT), "trainer, tuned": ("trainer", tuned)}
+    found = in_turn(arguments.seeds, sides)
+    here, there, best = (found[name] for name in sides)
+    speed = here["tokens_a_second"]["median"] / there["tokens_a_second"]["median"]
+    nats = best["validation_loss"]["median"] - here["validation_loss"]["median"]
+    limits = {"seconds": arguments.seconds, "seeds": arguments.seeds}
+    write_result("pretraining", {**limits, **found, "times_as_fast": round(speed, 2), "nats_lower": round(nats, 3)})
+
+
+def retrace(arguments: argparse.Namespace) -> dict[str, float]:
+    """Retrace's recipe on packed blocks."""
+    from stages import pretrain
+    from stages.corpus.blocks import open_stream
+    from stages.corpus.tokenizer import load_tokenizer
+    from stages.harness.device import open_device
+    from stages.training.loop import Budget, Run, train
+
+    settings = replace(pretrain.read_settings(), seed=arguments.seed)
+    device = open_device(arguments.seed, settings.precision)
+    stream = open_stream(pretrain.TOKENS / "train.npy")
+    model, objective = pretrain.start(settings, load_tokenizer(pretrain.TOKENIZER), stream, device)
+    budget = Budget(10**6, seconds=arguments.seconds)
+    run = Run("retrace", model, objective, device, settings.pretrain.optimiser, settings.lr, budget)
+    speed = train(run, lambda epoch, meter: None)
+    return {
+        "tokens_a_second": speed.tokens / speed.seconds,
+        "waiting_percent": 100 * speed.waited / speed.seconds,
+        "validation_loss": line_loss(model.body),
+    }
+
+
+def trainer(arguments: argparse.Namespace) -> dict[str, float]:
+    """BERT of the same size on padded lines."""
+    from transformers import BertForMaskedLM, DataCollatorForLanguageModeling
+
+    from stages import pretrain
+    from stages.nets.heads import make_config
+    from stages.nets.vocabulary import Vocabulary
+
+    settings, tokenizer = pretrain.read_settings(), fast_tokenizer(pretrain.TOKENIZER)
+    examples = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in encoded_lines("train", LONGEST)]
+    size = replace(settings.model, rope_theta=None, init_std=0.02, dropout=0.1)  # as BERT has it
+    model = BertForMaskedLM(make_config("bert", size, Vocabulary.of(tokenizer.backend_tokenizer)))
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+    seconds, tokens = train_there(
+        model, examples, collator, BATCH, arguments.seed, arguments.lr or DEFAULT, arguments.seconds
+    )
+    return {"tokens_a_second": tokens / seconds, "seconds": seconds, "validation_loss": line_loss(model)}
+
+
+def encoded_lines(part: str, longest: int) -> list[list[int]]:
+    """The text's lines as token ids with [CLS] and [SEP]."""
+    from stages import pretrain
+    from stages.corpus.source import running_text, source_folder
+    from stages.corpus.text import read_documents, text_path
+    from stages.harness.settings import check_value, read_params
+
+    source = source_folder(check_value(read_params(), "data", str))
+    documents = read_documents(text_path(running_text(source), part))
+    lines = [line for document in documents for line in document.splitlines()]
+    return fast_tokenizer(pretrain.TOKENIZER)(lines, truncation=True, max_length=longest).input_ids
+
+
+def line_loss(model: Any) -> float:
+    """The mean loss in nats at 15% of the tokens of the validation lines, the same for both sides, in float32."""
+    import torch
+    from torch.nn import functional
+
+    from stages import pretrain
+    from stages.corpus.tokenizer import load_tokenizer
+    from stages.nets.vocabulary import Vocabulary
+    from stages.tasks.padding import mask_of, padded
+    from stages.training.language import IGNORED
+    from stages.training.masking import Masking, mask_blocks
+
+    vocabulary = Vocabulary.of(load_tokenizer(pretrain.TOKENIZER))
+    lines: Sequence[list[int]] = sorted(encoded_lines("valid", ASKED), key=len)
+    generator, total, count = torch.Generator().manual_seed(0), 0.0, 0
+    model.eval()
+    for start in range(0, len(lines), 32):
+        rows = lines[start : start + 32]
+        asked = mask_blocks(padded(rows, vocabulary.pad), Masking(pretrain.EVALUATION_RATE), vocabulary, generator)
+        with torch.no_grad():
+            logits = model(input_ids=asked.ids, attention_mask=mask_of(rows)).logits
+        labels = asked.labels[asked.labels != IGNORED]
+        total += functional.cross_entropy(logits[asked.labels != IGNORED], labels, reduction="sum").item()
+        count += len(labels)
+    if not math.isfinite(total):
+        raise ValueError("the validation loss is not finite")
+    return total / count
+
+
+if __name__ == "__main__":
+    main()
