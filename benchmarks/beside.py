@@ -88,20 +88,39 @@ def train_there(
 ) -> tuple[float, int]:  # fmt: skip
     """Train by `Trainer` with its other defaults: seconds taken, and the examples' tokens without padding.
 
-    One epoch, or as many updates as fit into `seconds`, over which the rate then falls to 0.
+    One epoch, or until `seconds` are over, in which the rate then falls to 0 as it would by steps.
     """
-    counted = Counted(collator)
-    limits: dict[str, Any] = {"num_train_epochs": 1}
-    if seconds is not None:
-        before = {name: value.clone() for name, value in model.state_dict().items()}
-        tried = _trained(model, examples, counted, batch_size, seed, lr, {"max_steps": CALIBRATION})
-        model.load_state_dict(before)
-        limits = {"max_steps": max(1, round(seconds / (tried / CALIBRATION)))}
-    counted.tokens = 0
-    return _trained(model, examples, counted, batch_size, seed, lr, limits), counted.tokens
+    from torch.optim.lr_scheduler import LambdaLR
+    from transformers import Trainer, TrainerCallback, TrainingArguments
 
+    began, counted = time.perf_counter(), Counted(collator)
 
-CALIBRATION = 30  # updates that tell how many fit into a time
+    class TimedTrainer(Trainer):
+        def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+            if seconds is None:
+                return super().create_scheduler(num_training_steps, optimizer)
+            self.lr_scheduler = LambdaLR(optimizer or self.optimizer, lambda step: max(0.0, 1 - passed() / seconds))
+            return self.lr_scheduler
+
+    class TimeLimit(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            control.should_training_stop = seconds is not None and passed() >= seconds
+
+    def passed() -> float:
+        return time.perf_counter() - began
+
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            output_dir=folder, per_device_train_batch_size=batch_size, learning_rate=lr, seed=seed, report_to="none",
+            num_train_epochs=1 if seconds is None else 10**4, save_strategy="no", logging_strategy="no",
+            disable_tqdm=True, remove_unused_columns=False, dataloader_pin_memory=False,
+        )  # fmt: skip
+        trainer = TimedTrainer(
+            model=model, args=arguments, train_dataset=examples, data_collator=counted, callbacks=[TimeLimit()]
+        )
+        began = time.perf_counter()
+        trainer.train()
+        return passed(), counted.tokens
 
 
 class Counted:
@@ -115,23 +134,6 @@ class Counted:
         batch = self._collator(examples)
         self.tokens += int(batch["attention_mask"].sum())
         return batch
-
-
-def _trained(
-    model: Any, examples: Any, collator: Any, batch_size: int, seed: int, lr: float, limits: Mapping[str, Any]
-) -> float:
-    from transformers import Trainer, TrainingArguments
-
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(
-            output_dir=folder, per_device_train_batch_size=batch_size, learning_rate=lr, seed=seed, report_to="none",
-            save_strategy="no", logging_strategy="no", disable_tqdm=True, remove_unused_columns=False,
-            dataloader_pin_memory=False, **limits,
-        )  # fmt: skip
-        trainer = Trainer(model=model, args=arguments, train_dataset=examples, data_collator=collator)
-        began = time.perf_counter()
-        trainer.train()
-        return time.perf_counter() - began
 
 
 def _summary(values: Sequence[float]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Both train a model of the same size on the same text for the same seconds and with the same tokenizer. `Trainer`
 is used as the `run_mlm` example with `--line_by_line` uses it: BERT, lines up to 512 tokens in batches of 8,
 padded to the longest, AdamW, float32; once at its default learning rate and once at the best of a few.
-Afterwards both answer for the same masked tokens of the validation text's lines.
+Afterwards both answer for the same masked tokens of the validation text, once line by line and once in blocks.
 
     python benchmarks/pretraining.py --project FOLDER   # a clone with WikiText-2, after `dvc repro tokenize`
 """
@@ -27,14 +27,17 @@ def main() -> None:
     arguments = parser.parse_args()
     if run_side({"retrace": retrace, "trainer": trainer}, arguments):
         return
-    tuned = best_rate("trainer", RATES, "validation_loss")
+    tuned = best_rate("trainer", RATES, "loss_of_lines")
     sides = {"retrace": ("retrace", None), "trainer": ("trainer", DEFAULT), "trainer, tuned": ("trainer", tuned)}
     found = in_turn(arguments.seeds, sides)
     here, there, best = (found[name] for name in sides)
     speed = here["tokens_a_second"]["median"] / there["tokens_a_second"]["median"]
-    nats = best["validation_loss"]["median"] - here["validation_loss"]["median"]
+    nats = {
+        f"nats_lower_{measure}": round(best[measure]["median"] - here[measure]["median"], 3)
+        for measure in ("loss_of_lines", "loss_of_blocks")
+    }
     limits = {"seconds": arguments.seconds, "seeds": arguments.seeds}
-    write_result("pretraining", {**limits, **found, "times_as_fast": round(speed, 2), "nats_lower": round(nats, 3)})
+    write_result("pretraining", {**limits, **found, "times_as_fast": round(speed, 2), **nats})
 
 
 def retrace(arguments: argparse.Namespace) -> dict[str, float]:
@@ -55,7 +58,7 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     return {
         "tokens_a_second": speed.tokens / speed.seconds,
         "waiting_percent": 100 * speed.waited / speed.seconds,
-        "validation_loss": line_loss(model.body),
+        **validation_losses(model.body),
     }
 
 
@@ -75,7 +78,7 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
     seconds, tokens = train_there(
         model, examples, collator, BATCH, arguments.seed, arguments.lr or DEFAULT, arguments.seconds
     )
-    return {"tokens_a_second": tokens / seconds, "seconds": seconds, "validation_loss": line_loss(model)}
+    return {"tokens_a_second": tokens / seconds, "seconds": seconds, **validation_losses(model)}
 
 
 def encoded_lines(part: str, longest: int) -> list[list[int]]:
@@ -91,8 +94,20 @@ def encoded_lines(part: str, longest: int) -> list[list[int]]:
     return fast_tokenizer(pretrain.TOKENIZER)(lines, truncation=True, max_length=longest).input_ids
 
 
-def line_loss(model: Any) -> float:
-    """The mean loss in nats at 15% of the tokens of the validation lines, the same for both sides, in float32."""
+def validation_losses(model: Any) -> dict[str, float]:
+    """The mean loss in nats at 15% of the tokens, in float32: of lines as `Trainer` was trained on, and of blocks."""
+    from stages import pretrain
+    from stages.corpus.blocks import cut_blocks, open_stream
+
+    blocks = cut_blocks(open_stream(pretrain.TOKENS / "valid.npy"), ASKED)
+    return {
+        "loss_of_lines": masked_loss(model, sorted(encoded_lines("valid", ASKED), key=len)),
+        "loss_of_blocks": masked_loss(model, blocks.tolist()),
+    }
+
+
+def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
+    """The mean loss in nats where tokens of the rows are masked, the same ones for every model."""
     import torch
     from torch.nn import functional
 
@@ -104,14 +119,13 @@ def line_loss(model: Any) -> float:
     from stages.training.masking import Masking, mask_blocks
 
     vocabulary = Vocabulary.of(load_tokenizer(pretrain.TOKENIZER))
-    lines: Sequence[list[int]] = sorted(encoded_lines("valid", ASKED), key=len)
     generator, total, count = torch.Generator().manual_seed(0), 0.0, 0
     model.eval()
-    for start in range(0, len(lines), 32):
-        rows = lines[start : start + 32]
-        asked = mask_blocks(padded(rows, vocabulary.pad), Masking(pretrain.EVALUATION_RATE), vocabulary, generator)
+    for start in range(0, len(rows), 32):
+        batch = rows[start : start + 32]
+        asked = mask_blocks(padded(batch, vocabulary.pad), Masking(pretrain.EVALUATION_RATE), vocabulary, generator)
         with torch.no_grad():
-            logits = model(input_ids=asked.ids, attention_mask=mask_of(rows)).logits
+            logits = model(input_ids=asked.ids, attention_mask=mask_of(batch)).logits
         labels = asked.labels[asked.labels != IGNORED]
         total += functional.cross_entropy(logits[asked.labels != IGNORED], labels, reduction="sum").item()
         count += len(labels)
