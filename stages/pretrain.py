@@ -99,7 +99,10 @@ def start(
     settings: Settings, tokenizer: Tokenizer, stream: np.ndarray, device: Device
 ) -> tuple[LanguageModel | PairModel, Objective]:
     """A model with random weights, and what it is to learn from the training text."""
-    config, recipe = make_config(settings.family, settings.model, Vocabulary.of(tokenizer)), settings.pretrain
+    vocabulary, recipe = Vocabulary.of(tokenizer), settings.pretrain
+    config = make_config(settings.family, settings.model, vocabulary)
+    if recipe.within_documents:
+        config.document_start = vocabulary.cls
     size, seed = (recipe.block, recipe.batch_size), settings.seed
     if recipe.next_sentence:
         model = device.placed(make_pair_model(config, seed, device.attention))

@@ -12,21 +12,40 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
-from stages.nets.heads import FAMILIES, make_model, read_model
+from stages.nets.documents import within_documents
+from stages.nets.heads import FAMILIES, make_model, objective_of, read_model
 
 
 class LanguageModel(nn.Module):
-    """A transformers model for masked or causal language modelling, asked at chosen positions."""
+    """A transformers model for masked or causal language modelling, asked at chosen positions.
+
+    Where its config has a `document_start`, the token that begins a document, attention stays within documents.
+    """
 
     def __init__(self, body: PreTrainedModel) -> None:
         super().__init__()
         self.body = body
+        self.objective = objective_of(body.config)
         self._head = load_plugin(FAMILIES, body.config.model_type, "family").language_head
 
     def forward(self, ids: Tensor, at: Tensor) -> Tensor:
         """Token ids (B, T) and the N positions asked for (B, T), bool → scores over the vocabulary (N, V)."""
-        hidden = cast(nn.Module, self.body.base_model)(input_ids=ids).last_hidden_state  # (B, T, C)
-        return self._head(self.body, hidden[at])
+        return self._head(self.body, self._hidden(ids)[at])
+
+    def first(self, ids: Tensor, count: int) -> Tensor:
+        """The same of the first `count` positions, where the number must not depend on what a tensor holds."""
+        return self._head(self.body, self._hidden(ids).flatten(0, 1)[:count])
+
+    def _hidden(self, ids: Tensor) -> Tensor:
+        base = cast(nn.Module, self.body.base_model)
+        return base(input_ids=ids, attention_mask=self._mask(ids)).last_hidden_state  # (B, T, C)
+
+    def _mask(self, ids: Tensor) -> Tensor | None:
+        config = self.body.config
+        first = getattr(config, "document_start", None)
+        if first is None:
+            return None
+        return within_documents(ids, first, self.objective == "causal", config._attn_implementation)
 
 
 class PairModel(nn.Module):

@@ -46,6 +46,7 @@ class PretrainSettings:
     mask_rate: float = 0.3  # share of a block's tokens that is masked, exactly
     whole_words: bool = False  # mask words rather than tokens; up to a word less than mask_rate
     masked_as: MaskedAs = "mask"  # mask: all of them [MASK]; bert: 80% [MASK], 10% another token, 10% as they are
+    within_documents: bool = False  # where documents share a block, a token sees only those of its own
     tokens: int | None = None  # end after so many tokens, though the epochs hold more
     seconds: float | None = None  # end after so much time of training; results then differ from run to run
     next_sentence: bool = False  # ask of pairs of sentences whether they follow one another; BERT only
@@ -55,6 +56,10 @@ class PretrainSettings:
     def __post_init__(self) -> None:
         for field in ("epochs", "batch_size", "block"):
             require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
+        require(
+            not (self.within_documents and self.next_sentence),
+            "within_documents", True, "pairs of sentences (next_sentence) share no block",
+        )  # fmt: skip
         for field in ("tokens", "seconds"):
             value = getattr(self, field)
             require(value is None or value > 0, field, value, "expected a number above 0, or null")

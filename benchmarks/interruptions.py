@@ -1,0 +1,100 @@
+"""Stages killed at random moments and run again: do they end with the bytes of a run that nothing disturbed?
+
+Pretraining and fine-tuning, in one process and in two, on a toy of the project; every trial starts anew, is killed
+with all its processes (SIGKILL) at a moment drawn evenly from the length of the whole run, and is then run to its
+end. States are saved every quarter of a second.
+
+    python benchmarks/interruptions.py
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from hashlib import sha256
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.toy import Project, copy_project  # noqa: E402
+
+STAGES = {"pretraining": ["-m", "stages.pretrain"], "fine-tuning": ["-m", "stages.finetune_squad", "--method", "full"]}
+LAUNCHERS = {"one process": [], "two processes": ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]}
+OUTPUTS = ("models/pretrained", "models/squad", "predictions", "reports/curves")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1, help="draws the moments")
+    arguments = parser.parse_args()
+    moments, result = random.Random(arguments.seed), {}
+    cases = [(stage, launcher) for stage in STAGES for launcher in LAUNCHERS]
+    with tempfile.TemporaryDirectory() as folder:
+        project = copy_project(Path(folder) / "project")
+        project.set("profiles.sample.pretrain.epochs", 6)
+        project.set("profiles.sample.squad.epochs", 4)
+        for command in (["sources.sample"], ["tokenize"], ["pretrain"]):
+            project.stage(*command)
+        for number, (stage, launcher) in enumerate(cases):
+            command = [sys.executable, *LAUNCHERS[launcher], *STAGES[stage]]
+            command += ["--seed", "1"] if stage == "fine-tuning" else []
+            result[f"{stage}, {launcher}"] = trials(project, command, arguments.kills, number, len(cases), moments)
+    (ROOT / "benchmarks" / "interruptions.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+def trials(
+    project: Project, command: list[str], kills: int, number: int, cases: int, moments: random.Random
+) -> dict[str, int]:
+    """This case's part of the kills: how many, how many left a state to go on from, how many gave the same bytes."""
+    whole, seconds = finished(project, command)
+    count = kills // cases + (number < kills % cases)
+    found = {"kills": count, "went_on": 0, "same_bytes": 0}
+    for _ in range(count):
+        shutil.rmtree(project.folder / ".retrace", ignore_errors=True)
+        killed(project, command, moments.uniform(0, seconds))
+        found["went_on"] += any((project.folder / ".retrace" / "states").glob("*/0*"))
+        found["same_bytes"] += finished(project, command)[0] == whole
+    return found
+
+
+def finished(project: Project, command: list[str]) -> tuple[str, float]:
+    """A digest of what a run to its end wrote, and its seconds."""
+    began = time.monotonic()
+    subprocess.run(command, cwd=project.folder, env=environment(project), check=True, stdout=subprocess.DEVNULL)
+    seconds, digest = time.monotonic() - began, sha256()
+    for path in sorted(p for name in OUTPUTS for p in (project.folder / name).rglob("*") if p.is_file()):
+        digest.update(str(path).encode() + path.read_bytes())
+    return digest.hexdigest(), seconds
+
+
+def killed(project: Project, command: list[str], seconds: float) -> None:
+    """Start a run and kill it and its children after so many seconds."""
+    run = subprocess.Popen(
+        command, cwd=project.folder, env=environment(project), start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        run.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+
+
+def environment(project: Project) -> dict[str, str]:
+    """On processors, with a state every quarter of a second."""
+    return {
+        **os.environ, "PYTHONPATH": str(project.folder), "ACCELERATE_USE_CPU": "1", "RETRACE_SAVE_SECONDS": "0.25"
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""What `retrace plan` says of operations and memory, beside what training really does and takes.
+
+A few updates of the project's own recipe in a process of its own; what it holds more at its peak than before the
+model was made is set against the plan.
+
+    python benchmarks/planning.py                    # the settings in params.yaml, after `dvc repro tokenize`
+    python benchmarks/planning.py --project FOLDER
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from stages import pretrain  # noqa: E402
+from stages.corpus.blocks import open_stream  # noqa: E402
+from stages.corpus.tokenizer import load_tokenizer  # noqa: E402
+from stages.harness.device import open_device, peak_memory  # noqa: E402
+from stages.training.loop import Budget, Run, train  # noqa: E402
+from stages.training.planning import measure_needs  # noqa: E402
+
+UPDATES = 8
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--project", type=Path, default=ROOT)
+    parser.add_argument("--batch", type=int, help="blocks a step, if not as in params.yaml")
+    arguments = parser.parse_args()
+    os.chdir(arguments.project)
+    settings = pretrain.read_settings()
+    recipe, device = settings.pretrain, open_device(1, settings.precision)
+    stream, tokenizer = open_stream(pretrain.TOKENS / "train.npy"), load_tokenizer(pretrain.TOKENIZER)
+    before = peak_memory()
+    model, objective = pretrain.start(settings, tokenizer, stream, device)
+    budget = Budget(1, updates=UPDATES)
+    run = Run("run", model, objective, device, recipe.optimiser, settings.lr, budget)
+    speed = train(run, lambda epoch, meter: None)
+    held = peak_memory() - before
+    needs = measure_needs(model.body.config, recipe, device.bf16, device.attention)
+    planned = needs.memory(recipe.batch_size, 1)
+    figures = {
+        "gigaflops_a_token": {"planned": needs.flops / 1e9, "counted": speed.flops / speed.tokens / 1e9},
+        "mebibytes": {"planned": round(planned / 2**20), "held": round(held / 2**20)},
+    }
+    print(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()
