@@ -72,7 +72,7 @@ def main() -> None:
         speed = train(run, evaluate)
         if device.is_main:
             save(model.body, run.journal)
-            write_speed(SPEED, speed, device, sum(weight.numel() for weight in model.parameters()))
+            write_speed(SPEED, speed, device, model)
             states.remove()
         device.accelerator.wait_for_everyone()
 

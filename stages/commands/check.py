@@ -7,7 +7,7 @@ from stages.corpus.files import FilesSettings
 from stages.corpus.sample.corpus import SampleSettings
 from stages.corpus.tokenizer import TokenizerSettings
 from stages.harness.errors import InputError
-from stages.harness.plugins import plugin_names
+from stages.harness.plugins import load_plugin, plugin_names
 from stages.harness.precision import Precision
 from stages.harness.settings import build, check_value, profile_key, read_params, section
 from stages.metrics.perplexity import PerplexitySettings
@@ -33,6 +33,7 @@ VALUES = {
     "seed": int,
     "family": str,
     "precision": Precision,
+    "methods": dict[str, dict],
     "data": Literal["sample", "files"],
     "profile": str,
     "finetune": dict[str, list],
@@ -55,6 +56,10 @@ def run(arguments: argparse.Namespace) -> None:
     check_value(params, "finetune.seeds", list[int])
     _one_of("family", params["family"], plugin_names("stages.nets.families"))
     _plugins(params, "finetune.methods", "stages.tuning")
+    for method in params["methods"]:
+        _one_of("methods", method, plugin_names("stages.tuning"))
+    for method in params["finetune"]["methods"]:
+        build(load_plugin("stages.tuning", method, "finetune.methods").Settings, params, f"methods.{method}")
     for task in ("sst2", "squad"):
         _plugins(params, f"scores.{task}", "stages.metrics.scores")
     for profile in section(params, "profiles"):

@@ -4,6 +4,7 @@ Reading checks that only head weights are new. A body that stayed random would b
 transformers, and its scores would look like those of a weak model.
 """
 
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -41,6 +42,7 @@ _CLASSES = {
     "classifier": AutoModelForSequenceClassification,
     "spans": AutoModelForQuestionAnswering,
 }
+_LAYER = re.compile(r"^.*\.layers?\.\d+\.")
 _LANGUAGE_MODELS = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
 
 
@@ -87,12 +89,18 @@ def read_model(head: Head, folder: Path, seed: int, attention: str) -> PreTraine
         use_safetensors=True,
         output_loading_info=True,
     )
-    body = f"{model.base_model_prefix}."
-    # BERT's pooler is named as part of the body but is the classifier's: a language model has none.
-    missing = sorted(key for key in report["missing_keys"] if key.startswith(body) and ".pooler." not in key)
+    missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
     if missing:
         raise InputError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more of the model's body")
     return model
+
+
+def in_body(model: PreTrainedModel, name: str) -> bool:
+    """Whether a weight belongs to the pretrained body rather than to the head.
+
+    BERT's pooler is named as part of the body but is the classifier's: a language model has none.
+    """
+    return name.startswith(f"{model.base_model_prefix}.") and ".pooler." not in name
 
 
 def set_dropout(model: PreTrainedModel, rate: float) -> None:
@@ -117,9 +125,23 @@ def longest_input(config: PreTrainedConfig) -> int:
     return _family(config).longest_input(config)
 
 
+def attention_matrices(model: PreTrainedModel) -> list[str]:
+    """The names of all matrices of attention."""
+    return _within_layers(model, _family(model.config).ATTENTION)
+
+
+def sublayer_outputs(model: PreTrainedModel) -> list[str]:
+    """The names of the last matrices of attention and of the feed-forward part, two a layer."""
+    return _within_layers(model, _family(model.config).OUTPUTS)
+
+
 def takes_segments(model: PreTrainedModel) -> bool:
     """Whether the model tells the question from the passage by segment ids."""
     return getattr(model.config, "type_vocab_size", 0) > 1
+
+
+def _within_layers(model: PreTrainedModel, names: tuple[str, ...]) -> list[str]:
+    return [name for name, _ in model.named_modules() if _LAYER.sub("", name) in names]
 
 
 def _class(head: Head, config: PreTrainedConfig) -> Any:

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +13,9 @@ from stages.harness.guard import guarded
 from stages.harness.plugins import load_plugin
 from stages.harness.precision import Precision
 from stages.harness.records import written_folder
+from stages.harness.settings import build, read_params
 from stages.nets.heads import longest_input, read_config, set_dropout
+from stages.nets.part import MethodSettings, is_part, save_trained
 from stages.tasks.task import Task
 from stages.training.fine_tuning import fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
@@ -59,11 +61,14 @@ def run_cell(
     Raises InputError where the method is unknown or examples are longer than the model reads.
     """
     method = load_plugin(METHODS, cell.method, "finetune.methods")
+    key = f"methods.{cell.method}"
+    chosen = build(method.Settings, read_params(), key)
+    settings = _adjusted(settings, chosen)
     _check_length(cell, settings)
     device = open_device(cell.seed, precision)
-    name, inputs = "-".join(cell.path.parts), [PRETRAINED, *inputs]
+    name, inputs, keys = "-".join(cell.path.parts), [PRETRAINED, *inputs], [*keys, key]
     with guarded(f"{name}-{device.rank}", inputs, keys):
-        started = method.start(task.head, PRETRAINED, cell.seed, device.attention)
+        started = method.start(task.head, PRETRAINED, cell.seed, device.attention, chosen)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
         model = device.placed(task.wrap(started))
@@ -72,13 +77,21 @@ def run_cell(
         tuned = fine_tune(task, model, settings, cell.seed, device, title, states)
         if device.is_main:
             with written_folder(WEIGHTS / cell.path) as folder:
-                model.save_pretrained(folder)  # pyright: ignore[reportCallIssue] - every task's model has it
+                if is_part(model):
+                    save_trained(model, folder)
+                else:
+                    model.save_pretrained(folder)  # pyright: ignore[reportCallIssue] - every task's model has it
                 copy_tokenizer(PRETRAINED, folder)
             write_predictions(PREDICTIONS / cell.path, tuned)
-            parameters = sum(weight.numel() for weight in model.parameters())
-            write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, parameters)
+            write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
             states.remove()
         device.accelerator.wait_for_everyone()
+
+
+def _adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
+    """The task's settings with the method's own learning rate and optimiser."""
+    optimiser = replace(settings.optimiser, kind=method.optimiser or settings.optimiser.kind)
+    return replace(settings, lr=settings.lr * method.lr_times, optimiser=optimiser)
 
 
 def _check_length(cell: Cell, settings: FineTuneSettings) -> None:

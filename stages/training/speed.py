@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from stages.harness.device import Device, peak_memory
 from stages.harness.records import write_json
@@ -10,7 +11,7 @@ from stages.training.flops import peak_flops
 from stages.training.loop import Speed
 
 
-def write_speed(path: Path, speed: Speed, device: Device, parameters: int) -> None:
+def write_speed(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:
     """Write seconds, tokens a second, waiting for data (% of seconds), operations, memory (MiB) and layout of a run.
 
     `utilisation_percent` is that of the devices' peak where it is known, `gpu_memory_mib` this process's share.
@@ -27,7 +28,8 @@ def write_speed(path: Path, speed: Speed, device: Device, parameters: int) -> No
             "utilisation_percent": round(100 * speed.flops / seconds / peak / device.processes, 1) if peak else None,
             "peak_memory_mib": round(peak_memory() / 2**20),
             "gpu_memory_mib": round(torch.cuda.max_memory_allocated(device.place) / 2**20) if on_gpu else None,
-            "parameters": parameters,
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "trained_parameters": sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
             "processes": device.processes,
             "device": device.place.type,
             "precision": "bf16" if device.bf16 else "fp32",

@@ -5,8 +5,11 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from stages.nets.heads import Head, make_model, read_config
+from stages.nets.part import MethodSettings
+
+Settings = MethodSettings
 
 
-def start(head: Head, pretrained: Path, seed: int, attention: str) -> PreTrainedModel:
+def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
     """A model of the pretrained one's architecture with weights drawn from `seed`."""
     return make_model(head, read_config(pretrained), seed, attention)

@@ -9,6 +9,9 @@ from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
 OBJECTIVE = "masked"
+# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
+ATTENTION = ("attn.Wqkv", "attn.Wo")
+OUTPUTS = ("attn.Wo", "mlp.Wo")
 
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertConfig:

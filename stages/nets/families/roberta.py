@@ -7,6 +7,13 @@ from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
 OBJECTIVE = "masked"
+ATTENTION = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+)  # matrices of a layer, which LoRA works beside
+OUTPUTS = ("attention.output.dense", "output.dense")
 
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfig:

@@ -86,7 +86,7 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
         (
             "[full, scratch]",
             "[full, half]",
-            "params.yaml: finetune.methods: 'half' is not allowed; expected one of full",
+            "params.yaml: finetune.methods: 'half' is not allowed; expected one of adapter",
         ),
         ("[squad_v2]", "[rouge]", "params.yaml: scores.squad: 'rouge' is not allowed; expected one of accuracy"),
         ("seeds: [1]", "seeds: [one]", "params.yaml: finetune.seeds[0]: 'one' is not allowed; expected a whole number"),

@@ -1,15 +1,49 @@
+"""What each method trains, what it saves, and that this brings the same model back."""
+
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
+from transformers import PreTrainedModel
 
-from stages.tuning import full, scratch
-from tests.tiny import tiny_pretrained
+from stages.harness.errors import InputError
+from stages.harness.plugins import load_plugin
+from stages.nets.heads import Head, attention_matrices
+from stages.nets.part import is_part, load_trained, save_trained
+from stages.tuning import adapter, full, lora, scratch
+from tests.tiny import FAMILIES, MODEL, tiny_pretrained
+
+PARTS = ("frozen", "lora", "adapter")
+HIDDEN, LAYERS = MODEL.hidden_size, MODEL.layers
+IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
+
+
+def _start(method: str, folder: Path, head: Head = "classifier", seed: int = 1, **settings: Any) -> PreTrainedModel:
+    module = load_plugin("stages.tuning", method, "finetune.methods")
+    return module.start(head, folder, seed, "eager", module.Settings(**settings)).eval()
+
+
+def _answer(model: PreTrainedModel) -> torch.Tensor:
+    with torch.no_grad():
+        return model(input_ids=IDS).logits
+
+
+def _trained(model: PreTrainedModel) -> dict[str, torch.nn.Parameter]:
+    return {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+def _step(model: PreTrainedModel) -> None:
+    """One update of what is trained."""
+    optimiser = torch.optim.SGD(_trained(model).values(), lr=1.0)
+    model(input_ids=IDS, labels=torch.tensor([1])).loss.backward()
+    optimiser.step()
 
 
 def test_full_starts_from_the_pretrained_body_and_scratch_does_not(tmp_path: Path) -> None:
     folder = tiny_pretrained(tmp_path)
-    pretrained, random = (m.start("classifier", folder, 1, "eager").state_dict() for m in (full, scratch))
-    saved = full.start("language_model", folder, 5, "eager").state_dict()
+    pretrained, random = (m.start("classifier", folder, 1, "eager", m.Settings()).state_dict() for m in (full, scratch))
+    saved = full.start("language_model", folder, 5, "eager", full.Settings()).state_dict()
     name = "model.layers.0.attn.Wqkv.weight"
     assert torch.equal(pretrained[name], saved[name])
     assert not torch.equal(random[name], saved[name])
@@ -18,7 +52,65 @@ def test_full_starts_from_the_pretrained_body_and_scratch_does_not(tmp_path: Pat
 
 def test_scratch_depends_on_the_seed_alone(tmp_path: Path) -> None:
     folder = tiny_pretrained(tmp_path)
-    first, again, other = (scratch.start("spans", folder, seed, "eager").state_dict() for seed in (1, 1, 2))
+    first, again, other = (_start("scratch", folder, "spans", seed).state_dict() for seed in (1, 1, 2))
     name = "model.layers.0.attn.Wqkv.weight"
     assert torch.equal(first[name], again[name])
     assert not torch.equal(first[name], other[name])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("method", PARTS)
+def test_a_part_is_trained_saved_and_loaded_back(tmp_path: Path, method: str, family: str) -> None:
+    folder = tiny_pretrained(tmp_path / "pretrained", family)
+    model = _start(method, folder)
+    body = {name: weight.clone() for name, weight in model.named_parameters() if not weight.requires_grad}
+    before = _answer(model)
+    _step(model)
+    assert body
+    assert is_part(model)
+    assert all(torch.equal(weight, dict(model.named_parameters())[name]) for name, weight in body.items())
+    assert not torch.equal(_answer(model), before)
+    saved = tmp_path / "tuned"
+    saved.mkdir()
+    save_trained(model, saved)
+    again = _start(method, folder)
+    load_trained(again, saved)
+    assert torch.equal(_answer(again), _answer(model))
+    other = _start("frozen" if method == "lora" else "lora", folder)
+    with pytest.raises(InputError, match="not those of a model that was tuned in this way"):
+        load_trained(other, saved)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_adapters_are_two_a_layer_and_at_first_almost_change_nothing(tmp_path: Path, family: str) -> None:
+    folder = tiny_pretrained(tmp_path, family)
+    model = _start("adapter", folder, reduction=4)
+    added = [module for module in model.modules() if isinstance(module, adapter.Bottleneck)]
+    assert len(added) == 2 * LAYERS
+    narrow = HIDDEN // 4
+    assert sum(w.numel() for m in added for w in m.parameters()) == 2 * LAYERS * (2 * HIDDEN * narrow + HIDDEN + narrow)
+    torch.testing.assert_close(_answer(model), _answer(_start("full", folder)), atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_lora_starts_as_the_pretrained_model_and_merges(tmp_path: Path, family: str) -> None:
+    folder = tiny_pretrained(tmp_path, family)
+    model = _start("lora", folder, rank=4)
+    assert torch.equal(_answer(model), _answer(_start("full", folder)))
+    matrices = [dict(_start("full", folder).named_modules())[n] for n in attention_matrices(_start("full", folder))]
+    expected = sum(4 * sum(m.weight.shape) for m in matrices)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert sum(w.numel() for n, w in _trained(model).items() if "lora_" in n) == expected
+    _step(model)
+    tuned = _answer(model)
+    lora.merge(model)
+    torch.testing.assert_close(_answer(model), tuned, atol=1e-5, rtol=1e-5)
+
+
+def test_targets_name_the_matrices(tmp_path: Path) -> None:
+    model = _start("lora", tiny_pretrained(tmp_path), targets=("Wi",))
+    assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
+
+
+def test_a_folder_without_trained_weights_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"trained\.safetensors: no such file"):
+        load_trained(torch.nn.Linear(1, 1), tmp_path)

@@ -1,0 +1,58 @@
+"""Tuning a part of a model: which weights are trained, and a folder that holds only those."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import PreTrainedModel
+
+from stages.harness.errors import InputError
+from stages.harness.settings import require
+from stages.nets.heads import in_body
+
+FILE = "trained.safetensors"
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """What every tuning method can be told; those that can be told more have settings of their own."""
+
+    lr_times: float = 1.0  # the method's peak learning rate over the task's
+    optimiser: Literal["muon", "adamw"] | None = None  # the task's where absent
+
+    def __post_init__(self) -> None:
+        require(self.lr_times > 0, "lr_times", self.lr_times, "expected a number above 0")
+
+
+def freeze_body(model: PreTrainedModel) -> None:
+    """Train the head only."""
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(not in_body(model, name))
+
+
+def is_part(model: nn.Module) -> bool:
+    """Whether some weights are not trained."""
+    return not all(weight.requires_grad for weight in model.parameters())
+
+
+def save_trained(model: nn.Module, folder: Path) -> None:
+    """Write the weights that were trained and no others."""
+    trained = {name: weight.detach().cpu().contiguous() for name, weight in model.named_parameters()
+               if weight.requires_grad}  # fmt: skip
+    save_file(trained, folder / FILE)
+
+
+def load_trained(model: nn.Module, folder: Path) -> None:
+    """Give a model that was started in the same way the weights that `save_trained` wrote.
+
+    Raises InputError where they are not those that this model trains.
+    """
+    if not (folder / FILE).is_file():
+        raise InputError(f"{folder / FILE}: no such file")
+    saved = load_file(folder / FILE)
+    wanted = {name: weight.shape for name, weight in model.named_parameters() if weight.requires_grad}
+    if wanted != {name: weight.shape for name, weight in saved.items()}:
+        raise InputError(f"{folder / FILE}: the weights are not those of a model that was tuned in this way")
+    model.load_state_dict(saved, strict=False)

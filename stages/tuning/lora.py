@@ -1,0 +1,50 @@
+"""LoRA (Hu et al. 2021): beside each chosen matrix of the frozen body a product of two thin ones is trained."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from peft import LoraConfig, inject_adapter_in_model
+from peft.tuners.tuners_utils import BaseTunerLayer
+from torch import nn
+from transformers import PreTrainedModel
+
+from stages.harness.settings import require
+from stages.nets.heads import Head, attention_matrices, in_body, read_model
+from stages.nets.part import MethodSettings
+
+
+@dataclass(frozen=True)
+class Settings(MethodSettings):
+    """How thin, and where."""
+
+    rank: int = 16
+    alpha: float = 32.0  # the product counts alpha / rank times
+    dropout: float = 0.0  # of what goes into the product
+    targets: tuple[str, ...] | None = None  # names of matrices; those of attention where absent
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.rank > 0, "rank", self.rank, "expected a whole number above 0")
+        require(self.alpha > 0, "alpha", self.alpha, "expected a number above 0")
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
+        require(self.targets != (), "targets", [], "expected at least one name, or null")
+
+
+def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Settings) -> PreTrainedModel:
+    """The pretrained body, frozen but for the products, under a new head drawn from `seed`."""
+    model = read_model(head, pretrained, seed, attention)
+    config = LoraConfig(
+        r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
+        target_modules=list(settings.targets or attention_matrices(model)),
+    )  # fmt: skip
+    inject_adapter_in_model(config, model)
+    for name, weight in model.named_parameters():
+        weight.requires_grad_("lora_" in name or not in_body(model, name))
+    return model
+
+
+def merge(model: nn.Module) -> None:
+    """Add each product to its matrix, after which the model needs no LoRA to compute the same."""
+    for module in model.modules():
+        if isinstance(module, BaseTunerLayer):
+            module.merge()
