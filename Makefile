@@ -1,11 +1,12 @@
 # Retrace. `make help` lists what there is. Local runs and CI call the same targets.
 PYTHON ?= python3
 VENV   ?= .venv
+PROJECT ?= .
 BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test check format clean
+.PHONY: help setup repro test bench check format clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -18,6 +19,17 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is 
 
 test: $(BIN)/.dev ## Run the tests
 	pytest
+
+bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
+	python benchmarks/processes.py
+	python benchmarks/interruptions.py
+	python benchmarks/growth.py
+	python benchmarks/noop.py
+	python benchmarks/tokenising.py --project $(PROJECT)
+	python benchmarks/planning.py --project $(PROJECT)
+	python benchmarks/saving.py --project $(PROJECT)
+	python benchmarks/pretraining.py --project $(PROJECT)
+	python benchmarks/fine_tuning.py --project $(PROJECT)
 
 check: $(BIN)/.dev ## Format, lint, types, architecture, spelling
 	ruff format --check .

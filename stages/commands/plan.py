@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> None:
     wrong = [name for name in ("tokens", "teraflops", "utilisation") if getattr(arguments, name) <= 0]
     if wrong or min(arguments.devices) < 1:
         raise InputError(f"--{(wrong or ['devices'])[0]}: expected a number above 0")
-    family, size = check_value(params, "family", str), build(TokenizerSettings, params, tokenizer).vocab_size
-    config = make_config(family, build(ModelSettings, params, model), Vocabulary(size, *range(5)))
+    family, tokens = check_value(params, "family", str), build(TokenizerSettings, params, tokenizer).vocab_size
+    config = make_config(family, build(ModelSettings, params, model), Vocabulary(tokens, *range(5)))
     needs = measure_needs(config, recipe, not arguments.fp32, "sdpa")
     print(
         f"{family}, {key.split('.')[1]}: {needs.parameters:,} parameters, {needs.flops / 1e9:.3f} GFLOP a token; "
@@ -61,7 +61,12 @@ def row(needs: Needs, recipe: PretrainSettings, devices: int, arguments: argpars
     blocks = -(-recipe.batch_size // busy)
     seconds = needs.seconds(arguments.tokens, busy, arguments.teraflops * 1e12 * arguments.utilisation)
     idle = f" ({devices - busy} idle)" if busy < devices else ""
-    return f"{devices}{idle}", str(blocks), f"{needs.memory(blocks, devices) / 2**30:.1f} GiB", duration(seconds)
+    return f"{devices}{idle}", str(blocks), size(needs.memory(blocks, devices)), duration(seconds)
+
+
+def size(count: int) -> str:
+    """Bytes as people say them."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
 def duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from stages.pages.content import Section, Table
 
 MEASURES = (
     "seconds", "tokens_per_second", "waiting_percent", "teraflops_per_second", "utilisation_percent",
-    "peak_memory_mib", "gpu_memory_mib", "parameters", "processes", "device", "precision",
+    "peak_memory_mib", "gpu_memory_mib", "parameters", "trained_parameters", "processes", "device", "precision",
 )  # fmt: skip
 
 
@@ -15,6 +15,7 @@ def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> S
     """Every setting that this run depends on, by its key in params.yaml."""
     top = {key: params[key] for key in ("lr", "seed", "data", "profile", "family", "precision", "finetune", "squad")}
     top |= {params["data"]: params[params["data"]]}
+    top["methods"] = {method: params["methods"][method] for method in params["finetune"]["methods"]}
     rows = [(key, _shown(value)) for key, value in [*_flat(top), *_flat(dict(profile))]]
     return Section(
         "Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", _table(rows)]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from stages.nets.part import FILE
 from tests.toy import Project, copy_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -20,9 +21,9 @@ ALL = {"data/dvc.yaml:sample", "tokenize", "pretrain", "perplexity-eval", *CELLS
 
 METHOD = '''"""Full fine-tuning under another name."""
 
-from stages.tuning.full import start
+from stages.tuning.full import Settings, start
 
-__all__ = ["start"]
+__all__ = ["Settings", "start"]
 '''
 
 
@@ -118,10 +119,13 @@ def test_editing_a_page_reruns_the_report_alone(clone: Project) -> None:
 
 def test_adding_and_removing_a_method(clone: Project) -> None:
     (clone.folder / "stages/tuning/again.py").write_text(METHOD)
-    clone.set("finetune.methods", ["full", "scratch", "again"])
-    assert _ran(clone.run("dvc", "repro")) == {"finetune-sst2@again-1", "finetune-squad@again-1", "evaluate", "report"}
+    clone.set("methods.again", {"lr_times": 1})
+    clone.set("finetune.methods", ["full", "scratch", "again", "lora"])
+    cells = {f"finetune-{task}@{method}-1" for task in ("sst2", "squad") for method in ("again", "lora")}
+    assert _ran(clone.run("dvc", "repro")) == {*cells, "evaluate", "report"}
     metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
     assert metrics["sst2"]["again"] == metrics["sst2"]["full"], "the same method and seed must score the same"
+    assert {path.name for path in (clone.folder / "models/squad/lora/1").glob("*.safetensors")} == {FILE}
     clone.set("finetune.methods", ["full", "scratch"])
     assert _ran(clone.run("dvc", "repro")) <= {"evaluate", "report"}
     assert "again" not in json.loads((clone.folder / "reports/metrics.json").read_text())["sst2"]

@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -104,3 +105,22 @@ def test_a_wrong_setting_is_one_line(tmp_path, monkeypatch, capsys, old, new, me
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch, capsys) -> None:
+    monkeypatch.chdir(ROOT)
+    options = ("--tokens", "1e9", "--devices", "1", "8", "64", "--teraflops", "1", "--utilisation", "0.5")
+    assert _retrace(monkeypatch, "plan", *options) == 0
+    model, assumed, header, *rows = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"modernbert, sample: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,281 steps", model)
+    assert assumed == "assumed: 1 TFLOP/s a device, of which 50% are reached"
+    assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
+    assert [row.split()[0] for row in rows] == ["1", "8", "64"]
+    assert "64 (48 idle)" in rows[2], "a step has 16 blocks"
+
+
+@pytest.mark.parametrize("option", ["--tokens", "--utilisation", "--devices"])
+def test_a_plan_wants_numbers_above_0(monkeypatch, capsys, option: str) -> None:
+    monkeypatch.chdir(ROOT)
+    assert _retrace(monkeypatch, "plan", "--tokens", "1", option, "0") == 2
+    assert capsys.readouterr().err == f"error: {option}: expected a number above 0\n"

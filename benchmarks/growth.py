@@ -1,0 +1,69 @@
+"""The memory of tokenising and pretraining as the text grows: it must not.
+
+The sample's text, repeated until it has so many megabytes, goes through both stages, each in a process of its own;
+pretraining makes a few updates. The most memory that each held is set side by side.
+
+    python benchmarks/growth.py --project FOLDER   # a clone with the sample, after `dvc repro pretrain`
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.toy import Project  # noqa: E402
+
+COPIED = ("stages", "launch", "params.yaml")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--project", type=Path, default=ROOT)
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 1000])
+    arguments = parser.parse_args()
+    result = {str(size): grown(arguments.project.resolve(), size) for size in arguments.megabytes}
+    (ROOT / "benchmarks" / "growth.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+def grown(source: Path, megabytes: int) -> dict[str, dict[str, float]]:
+    """Memory and time of each stage on so much text."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder))
+        for name in COPIED:
+            path = source / name
+            (shutil.copytree if path.is_dir() else shutil.copyfile)(path, project.folder / name)
+        shutil.copytree(source / "data/sample", project.folder / "data/sample")
+        project.set("profiles.sample.pretrain.tokens", 100_000)
+        text = project.folder / "data/sample/text/wiki.train.tokens"
+        piece = text.read_bytes()
+        with text.open("wb") as file:
+            for _ in range(-(-megabytes * 10**6 // len(piece))):
+                file.write(piece)
+        return {stage: measured(project, stage) for stage in ("tokenize", "pretrain")}
+
+
+def measured(project: Project, stage: str) -> dict[str, float]:
+    """The most memory that a stage held, and its seconds."""
+    began = time.monotonic()
+    os.chdir(project.folder)
+    process = os.spawnve(
+        os.P_NOWAIT, sys.executable, [sys.executable, "-m", f"stages.{stage}"],
+        {**os.environ, "PYTHONPATH": str(project.folder)},
+    )  # fmt: skip
+    _, status, used = os.wait4(process, 0)
+    os.chdir(ROOT)
+    if status:
+        raise SystemExit(f"{stage} failed")
+    return {"mebibytes": round(used.ru_maxrss / 1024), "seconds": round(time.monotonic() - began, 1)}
+
+
+if __name__ == "__main__":
+    main()

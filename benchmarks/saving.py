@@ -1,0 +1,51 @@
+"""What saving states costs: the time of one, as a share of the time between two.
+
+python benchmarks/saving.py                    # the settings in params.yaml, after `dvc repro tokenize`
+python benchmarks/saving.py --project FOLDER
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from stages import pretrain  # noqa: E402
+from stages.corpus.blocks import open_stream  # noqa: E402
+from stages.corpus.tokenizer import load_tokenizer  # noqa: E402
+from stages.harness.device import open_device  # noqa: E402
+from stages.training.optimisers import make_optimisers  # noqa: E402
+from stages.training.states import SECONDS, Position, States  # noqa: E402
+
+ROUNDS = 7
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--project", type=Path, default=ROOT)
+    os.chdir(parser.parse_args().project)
+    settings = pretrain.read_settings()
+    device = open_device(1, settings.precision)
+    tokenizer, stream = load_tokenizer(pretrain.TOKENIZER), open_stream(pretrain.TOKENS / "train.npy")
+    model, objective = pretrain.start(settings, tokenizer, stream, device)
+    optimisers = make_optimisers(model, settings.pretrain.optimiser, settings.lr)
+    objective.loss(model, next(iter(objective.batches(1, device.share))))[0].backward()
+    for optimiser in optimisers:
+        optimiser.step()
+    states, times = States("benchmark", [], [], device), []
+    for step in range(ROUNDS):
+        began = time.monotonic()
+        states.save(model, optimisers, Position(step=step), [], {})
+        times.append(time.monotonic() - began)
+    states.remove()
+    taken = statistics.median(times)
+    print(json.dumps({"seconds": round(taken, 3), "every": SECONDS, "percent": round(100 * taken / SECONDS, 2)}))
+
+
+if __name__ == "__main__":
+    main()
