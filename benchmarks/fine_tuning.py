@@ -15,7 +15,7 @@ from typing import Any
 
 from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
 
-DEFAULT, RATES = 2e-5, (1e-4, 3e-4, 1e-3)  # the Trainer's learning rates on sentences
+DEFAULT, RATES = 2e-5, (3e-4, 1e-3, 3e-3)  # the Trainer's learning rates on sentences
 SENTENCES, WINDOWS = 32, 12  # examples of a batch on the Trainer's side
 READING_RATE = 3e-5
 
@@ -53,7 +53,7 @@ def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     task, settings, device = sentiment(arguments)
     from stages.training.cell import PRETRAINED
 
-    model = device.placed(full.start(task.head, PRETRAINED, arguments.seed, device.attention))
+    model = device.placed(full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings()))
     figures = tuned_here(task, model, settings, arguments.seed, device)
     return {**figures, "accuracy": accuracy(task, model, device)}
 
@@ -85,7 +85,8 @@ def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     from stages.tuning import full
 
     task, settings, device = reading(arguments)
-    model = device.placed(task.wrap(full.start(task.head, PRETRAINED, arguments.seed, device.attention)))
+    started = full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings())
+    model = device.placed(task.wrap(started))
     return tuned_here(task, model, settings, arguments.seed, device)
 
 
