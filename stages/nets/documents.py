@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-def within_documents(ids: Tensor, first: int, causal: bool, attention: str) -> Tensor:
+def within_documents(ids: Tensor, first: int, causal: bool, attention: str | None) -> Tensor:
     """The attention mask of ids (B, T) in which each document begins with the token `first`: (B, 1, T, T).
 
     It is what transformers' implementation `attention` takes: bool for sdpa, else what is added to the scores.
