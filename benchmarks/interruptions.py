@@ -23,10 +23,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from own import TWO_PROCESSES  # noqa: E402
+
 from tests.toy import Project, copy_project  # noqa: E402
 
 STAGES = {"pretraining": ["-m", "stages.pretrain"], "fine-tuning": ["-m", "stages.finetune_squad", "--method", "full"]}
-LAUNCHERS = {"one process": [], "two processes": ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]}
+LAUNCHERS = {"one process": [], "two processes": TWO_PROCESSES}
 OUTPUTS = ("models/pretrained", "models/squad", "predictions", "reports/curves")
 
 

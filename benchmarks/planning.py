@@ -16,10 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from own import open_pretraining  # noqa: E402
+
 from stages import pretrain  # noqa: E402
-from stages.corpus.blocks import open_stream  # noqa: E402
-from stages.corpus.tokenizer import load_tokenizer  # noqa: E402
-from stages.harness.device import open_device, peak_memory  # noqa: E402
+from stages.harness.device import peak_memory  # noqa: E402
 from stages.training.loop import Budget, Run, train  # noqa: E402
 from stages.training.planning import measure_needs  # noqa: E402
 
@@ -29,12 +29,10 @@ UPDATES = 8
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--project", type=Path, default=ROOT)
-    parser.add_argument("--batch", type=int, help="blocks a step, if not as in params.yaml")
     arguments = parser.parse_args()
     os.chdir(arguments.project)
-    settings = pretrain.read_settings()
-    recipe, device = settings.pretrain, open_device(1, settings.precision)
-    stream, tokenizer = open_stream(pretrain.TOKENS / "train.npy"), load_tokenizer(pretrain.TOKENIZER)
+    settings, tokenizer, stream, device = open_pretraining(seed=1)
+    recipe = settings.pretrain
     before = peak_memory()
     model, objective = pretrain.start(settings, tokenizer, stream, device)
     budget = Budget(1, updates=UPDATES)

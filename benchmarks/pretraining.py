@@ -42,16 +42,13 @@ def main() -> None:
 
 def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace's recipe on packed blocks."""
+    from own import open_pretraining
+
     from stages import pretrain
-    from stages.corpus.blocks import open_stream
-    from stages.corpus.tokenizer import load_tokenizer
-    from stages.harness.device import open_device
     from stages.training.loop import Budget, Run, train
 
-    settings = replace(pretrain.read_settings(), seed=arguments.seed)
-    device = open_device(arguments.seed, settings.precision)
-    stream = open_stream(pretrain.TOKENS / "train.npy")
-    model, objective = pretrain.start(settings, load_tokenizer(pretrain.TOKENIZER), stream, device)
+    settings, tokenizer, stream, device = open_pretraining(arguments.seed)
+    model, objective = pretrain.start(settings, tokenizer, stream, device)
     budget = Budget(10**6, seconds=arguments.seconds)
     run = Run("retrace", model, objective, device, settings.pretrain.optimiser, settings.lr, budget)
     speed = train(run, lambda epoch, meter: None)

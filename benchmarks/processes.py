@@ -14,9 +14,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from own import TWO_PROCESSES  # noqa: E402
+
 from tests.toy import Project, copy_project  # noqa: E402
 
-LAUNCHERS = ([], ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"])
+LAUNCHERS = ([], TWO_PROCESSES)
 UPDATES = 100
 
 

@@ -15,10 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from own import open_pretraining  # noqa: E402
+
 from stages import pretrain  # noqa: E402
-from stages.corpus.blocks import open_stream  # noqa: E402
-from stages.corpus.tokenizer import load_tokenizer  # noqa: E402
-from stages.harness.device import open_device  # noqa: E402
 from stages.training.optimisers import make_optimisers  # noqa: E402
 from stages.training.states import SECONDS, Position, States  # noqa: E402
 
@@ -29,9 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--project", type=Path, default=ROOT)
     os.chdir(parser.parse_args().project)
-    settings = pretrain.read_settings()
-    device = open_device(1, settings.precision)
-    tokenizer, stream = load_tokenizer(pretrain.TOKENIZER), open_stream(pretrain.TOKENS / "train.npy")
+    settings, tokenizer, stream, device = open_pretraining(seed=1)
     model, objective = pretrain.start(settings, tokenizer, stream, device)
     optimisers = make_optimisers(model, settings.pretrain.optimiser, settings.lr)
     objective.loss(model, next(iter(objective.batches(1, device.share))))[0].backward()

@@ -36,10 +36,12 @@ def run(arguments: argparse.Namespace) -> None:
     params = read_params()
     model, tokenizer, key = (profile_key(params, name) for name in ("model", "tokenizer", "pretrain"))
     recipe = build(PretrainSettings, params, key)
-    recipe = replace(recipe, batch_size=arguments.batch or recipe.batch_size)
-    wrong = [name for name in ("tokens", "teraflops", "utilisation") if getattr(arguments, name) <= 0]
-    if wrong or min(arguments.devices) < 1:
-        raise InputError(f"--{(wrong or ['devices'])[0]}: expected a number above 0")
+    arguments.batch = recipe.batch_size if arguments.batch is None else arguments.batch
+    for name in ("tokens", "devices", "batch", "teraflops", "utilisation"):
+        value = getattr(arguments, name)
+        if min(value if isinstance(value, list) else [value]) <= 0:
+            raise InputError(f"--{name}: expected a number above 0")
+    recipe = replace(recipe, batch_size=arguments.batch)
     family, tokens = check_value(params, "family", str), build(TokenizerSettings, params, tokenizer).vocab_size
     config = make_config(family, build(ModelSettings, params, model), Vocabulary(tokens, *range(5)))
     needs = measure_needs(config, recipe, not arguments.fp32, "sdpa")
@@ -71,9 +73,9 @@ def size(count: int) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds as people say them."""
-    for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}"
     return f"{seconds:.0f} seconds"
 
 

@@ -7,12 +7,13 @@ from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
 OBJECTIVE = "causal"
+# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
 ATTENTION = (
     "self_attn.q_proj",
     "self_attn.k_proj",
     "self_attn.v_proj",
     "self_attn.o_proj",
-)  # matrices of a layer, which LoRA works beside
+)
 OUTPUTS = ("self_attn.o_proj", "mlp.down_proj")
 ROPE_THETA = 500_000.0  # of Llama 3
 # LlamaForQuestionAnswering calls its body otherwise than the other heads; unmapped, all of it would stay random.

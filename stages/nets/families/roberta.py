@@ -7,12 +7,13 @@ from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
 OBJECTIVE = "masked"
+# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
 ATTENTION = (
     "attention.self.query",
     "attention.self.key",
     "attention.self.value",
     "attention.output.dense",
-)  # matrices of a layer, which LoRA works beside
+)
 OUTPUTS = ("attention.output.dense", "output.dense")
 
 

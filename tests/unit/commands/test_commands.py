@@ -119,7 +119,7 @@ def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch, capsys) -> N
     assert "64 (48 idle)" in rows[2], "a step has 16 blocks"
 
 
-@pytest.mark.parametrize("option", ["--tokens", "--utilisation", "--devices"])
+@pytest.mark.parametrize("option", ["--tokens", "--utilisation", "--devices", "--batch"])
 def test_a_plan_wants_numbers_above_0(monkeypatch, capsys, option: str) -> None:
     monkeypatch.chdir(ROOT)
     assert _retrace(monkeypatch, "plan", "--tokens", "1", option, "0") == 2

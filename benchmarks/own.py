@@ -1,0 +1,20 @@
+"""What the benchmarks of Retrace's own side share: a project's pretraining, ready to run, and two processes."""
+
+from dataclasses import replace
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from stages import pretrain
+from stages.corpus.blocks import open_stream
+from stages.corpus.tokenizer import load_tokenizer
+from stages.harness.device import Device, open_device
+
+TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+
+
+def open_pretraining(seed: int) -> tuple[pretrain.Settings, Tokenizer, np.ndarray, Device]:
+    """What `pretrain.start` takes: settings, tokenizer, training tokens and device of the current folder's project."""
+    settings = replace(pretrain.read_settings(), seed=seed)
+    stream = open_stream(pretrain.TOKENS / "train.npy")
+    return settings, load_tokenizer(pretrain.TOKENIZER), stream, open_device(seed, settings.precision)
