@@ -119,7 +119,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     """
     flops = _flops_a_token(run)
     model = run.device.accelerator.prepare_model(run.model)
-    optimisers = make_optimisers(run.model, run.optimiser, run.lr)
+    optimisers = make_optimisers(run.model, run.optimiser, run.lr, run.device.bf16)
     at, said = _restored(run, optimisers)
     main = run.device.is_main
     with (

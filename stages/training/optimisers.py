@@ -4,13 +4,12 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from stages.training.muon import Muon
 from stages.training.settings import OptimiserSettings
 
-MOMENTUM = 0.95  # Muon's
 
-
-def make_optimisers(model: nn.Module, settings: OptimiserSettings, lr: float) -> list[Optimizer]:
-    """The optimisers of a model; each group keeps its peak rate under `peak`."""
+def make_optimisers(model: nn.Module, settings: OptimiserSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
+    """The optimisers of a model, each group with its peak rate under `peak`; `bf16`: Muon multiplies in bfloat16."""
     hidden = [weight for name, weight in model.named_parameters() if _is_hidden_matrix(name, weight)]
     if settings.kind == "adamw":
         hidden = []
@@ -23,7 +22,7 @@ def make_optimisers(model: nn.Module, settings: OptimiserSettings, lr: float) ->
     ]
     if hidden:
         rate = lr * settings.muon_ratio
-        optimisers.append(torch.optim.Muon(hidden, lr=rate, momentum=MOMENTUM, weight_decay=settings.weight_decay))
+        optimisers.append(Muon(hidden, rate, settings.weight_decay, torch.bfloat16 if bf16 else torch.float32))
     for optimiser in optimisers:
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]

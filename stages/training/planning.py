@@ -15,6 +15,7 @@ from transformers import PreTrainedConfig
 from transformers.initialization import no_init_weights
 
 from stages.nets.language_model import LanguageModel, make_language_model
+from stages.training.muon import Muon
 from stages.training.optimisers import make_optimisers
 from stages.training.settings import PretrainSettings
 
@@ -46,7 +47,7 @@ def measure_needs(config: PreTrainedConfig, recipe: PretrainSettings, bf16: bool
         model = make_language_model(config, 0, attention).train()
         model.body.tie_weights()  # which transformers leaves out where it draws no weights
         moments = sum(
-            (1 if isinstance(optimiser, torch.optim.Muon) else 2) * weight.numel()
+            (1 if isinstance(optimiser, Muon) else 2) * weight.numel()
             for optimiser in make_optimisers(model, recipe.optimiser, 1.0)
             for group in optimiser.param_groups
             for weight in group["params"]
