@@ -1,79 +1,108 @@
-"""Scores: predictions/ + data/<source> → reports/metrics.json and reports/curves/{sst2,squad}.csv.
+"""Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/<task>.csv.
 
 Every listed method and seed is scored at the epoch with the lowest validation loss, beside baselines
-that need no language model; the curves have every epoch. No model is loaded.
+that need no language model and the model before training. metrics.json has the figures and the health
+flags; scores.json their intervals, the comparison of methods and what is behind the figures. No model is loaded.
 
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
 
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.corpus.glue import read_sentences
-from stages.corpus.source import questions_path, sentences_path, source_folder
+from stages.corpus.examples import read_classes, read_examples
+from stages.corpus.source import TASKS, questions_path, source_folder
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.records import write_json, write_text
 from stages.harness.settings import build, check_value, read_params
+from stages.metrics.assessment import Assessment, assess
+from stages.metrics.classification import ClassificationTask
 from stages.metrics.curves import as_csv
-from stages.metrics.scoring import ClassificationScores, ReadingScores, TaskScores, mean_over_seeds
+from stages.metrics.reading import ReadingTask
+from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
-from stages.tasks.predictions import best_epoch, read_epochs
+from stages.metrics.trials import Epoch, Trial
+from stages.tasks.predictions import read_epochs
 
-PREDICTIONS, METRICS, CURVES = Path("predictions"), Path("reports/metrics.json"), Path("reports/curves")
+PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves")
+METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
+PARTS = ("train", "dev")
 
 
 def main() -> None:
     params = read_params()
     settings = build(ScoreSettings, params, "scores")
     source = source_folder(check_value(params, "data", str))
+    tasks = check_value(params, "finetune.classification", list[str])
     methods = check_value(params, "finetune.methods", list[str])
     seeds = check_value(params, "finetune.seeds", list[int])
-    prune(methods, seeds)
-    with guarded("evaluate", [source, PREDICTIONS], ["data", "scores", "finetune"]):
-        sentences = [read_sentences(sentences_path(source, part)) for part in ("train", "dev")]
-        questions = read_questions(questions_path(source, "dev"))
-        report = {}
-        for task, scores in {
-            "sst2": ClassificationScores(settings.sst2, settings.margin, *sentences),
-            "squad": ReadingScores(settings.squad, settings.margin, questions),
-        }.items():
-            report[task], curves = score_task(task, scores, methods, seeds)
-            write_text(CURVES / f"{task}.csv", as_csv(curves))
-        write_json(METRICS, report)
+    prune([*tasks, "squad"], methods, seeds)
+    with guarded("evaluate", [source, TASKS, PREDICTIONS], ["data", "scores", "finetune"]):
+        assessed = {}
+        for name in tasks:
+            examples = [read_examples(source, name, part) for part in PARTS]
+            task = ClassificationTask(read_classes(source, name), *examples)
+            trials = read_trials(name, methods, seeds, task.outcome)
+            assessed[name] = score(name, task, trials, settings.classification, "scores.classification", settings)
+        reading = ReadingTask(*(read_questions(questions_path(source, part)) for part in PARTS))
+        trials = read_trials("squad", methods, seeds, reading.outcome)
+        assessed["squad"] = score("squad", reading, trials, settings.squad, "scores.squad", settings)
+        health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
+        write_json(METRICS, {name: a.figures for name, a in assessed.items()} | {"health": health})
+        write_json(DETAILS, {name: assessment.details for name, assessment in assessed.items()})
 
 
-def prune(methods: list[str], seeds: list[int]) -> None:
-    """Remove predictions of methods and seeds that params.yaml no longer lists; DVC leaves them lying."""
+def prune(tasks: Sequence[str], methods: Sequence[str], seeds: Sequence[int]) -> None:
+    """Remove predictions of tasks, methods and seeds that params.yaml no longer lists; DVC leaves them lying."""
     for cell in PREDICTIONS.glob("*/*/*"):
-        if cell.parent.name not in methods or cell.name not in map(str, seeds):
+        task, method, seed = cell.parts[-3:]
+        if task not in tasks or method not in methods or seed not in map(str, seeds):
             shutil.rmtree(cell)
-            if not any(cell.parent.iterdir()):
-                cell.parent.rmdir()
+            for above in (cell.parent, cell.parent.parent):
+                if not any(above.iterdir()):
+                    above.rmdir()
 
 
-def score_task(
-    task: str, scores: TaskScores, methods: list[str], seeds: list[int]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The task's part of the report, and its curves: one row a method, seed and epoch."""
-    report: dict[str, Any] = {"baselines": scores.baselines()}
-    curves: list[dict[str, Any]] = []
-    for method in methods:
-        by_seed = {}
-        for seed in seeds:
-            epochs = read_epochs(PREDICTIONS / task / method / str(seed))
-            for epoch in epochs:
-                losses = {"training_loss": epoch.training_loss, "validation_loss": epoch.validation_loss}
-                at = {"method": method, "seed": seed, "epoch": epoch.number}
-                curves.append(at | losses | scores.of(epoch.rows))
-            best = best_epoch(epochs)
-            figures = {"epoch": best.number, "loss": best.validation_loss, **scores.of(best.rows)}
-            by_seed[str(seed)] = figures | {"flags": scores.flags(best.rows)}
-            print(f"{task} {method} {seed}: " + "  ".join(f"{k} {v:.4g}" for k, v in scores.of(best.rows).items()))
-        report[method] = {**by_seed, "mean": mean_over_seeds(by_seed.values())}
-    return report, curves
+def read_trials(
+    task: str, methods: Sequence[str], seeds: Sequence[int], outcome: Callable[[Sequence[Mapping[str, Any]]], Any]
+) -> list[Trial[Any]]:
+    """What every method said from every seed."""
+    return [
+        Trial(method, seed, tuple(
+            Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, outcome(epoch.rows))
+            for epoch in read_epochs(PREDICTIONS / task / method / str(seed))
+        ))
+        for method in methods for seed in seeds
+    ]  # fmt: skip
+
+
+def score(
+    name: str, task: Any, trials: Sequence[Trial[Any]], scores: Sequence[str], key: str, settings: ScoreSettings
+) -> Assessment:
+    """Score a task, write its learning curves and say how each method did."""
+    drawn = Scoring([score for score in scores if score in settings.curves], key)
+    write_text(CURVES / f"{name}.csv", as_csv([row for trial in trials for row in curve(trial, drawn)]))
+    assessment = assess(task, Scoring(scores, key), trials, settings)
+    headlines = assessment.details["headlines"]
+    for method in dict.fromkeys(trial.method for trial in trials):
+        figures, intervals = assessment.figures[method]["mean"], assessment.details["methods"][method]["intervals"]
+        shown = (f"{h} {figures[h]:.4g} ({intervals[h]['low']:.4g}–{intervals[h]['high']:.4g})" for h in headlines)
+        print(f"{name} {method}: " + "  ".join(shown))
+    return assessment
+
+
+def curve(trial: Trial[Any], scoring: Scoring) -> list[dict[str, Any]]:
+    """One row an epoch: losses and the scores that are computed after each."""
+    return [
+        {"method": trial.method, "seed": trial.seed, "epoch": epoch.number}
+        | {"training_loss": epoch.training_loss, "validation_loss": epoch.validation_loss}
+        | scoring.score(epoch.outcome)
+        for epoch in trial.epochs
+    ]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from stages.corpus.glue import Sentence
+from stages.corpus.examples import Example
 from stages.corpus.squad import Question
 
 _WORD = re.compile(r"\w+")
@@ -15,23 +15,23 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 LONGEST = 4  # words of an answer that the overlap baseline considers
 
 
-def majority(train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[int]:
-    """The most frequent class of the training data, for every sentence."""
-    most = Counter(sentence.label for sentence in train).most_common(1)[0][0]
+def majority(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
+    """The most frequent class of the training data, for every example."""
+    most = Counter(example.label for example in train).most_common(1)[0][0]
     return [most] * len(dev)
 
 
-def tfidf(train: Sequence[Sentence], dev: Sequence[Sentence]) -> list[int]:
+def tfidf(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
     """Logistic regression on TF-IDF of words and pairs of words, settings as scikit-learn has them.
 
-    With one class in the training data there is nothing to fit: that class, for every sentence.
+    With one class in the training data there is nothing to fit: that class, for every example.
     """
-    if len({sentence.label for sentence in train}) < 2:
+    if len({example.label for example in train}) < 2:
         return majority(train, dev)
     vectorizer = TfidfVectorizer(ngram_range=(1, 2))
-    features = vectorizer.fit_transform([sentence.text for sentence in train])
-    model = LogisticRegression(max_iter=1000).fit(features, [sentence.label for sentence in train])
-    return model.predict(vectorizer.transform([sentence.text for sentence in dev])).tolist()
+    features = vectorizer.fit_transform([_both_texts(example) for example in train])
+    model = LogisticRegression(max_iter=1000).fit(features, [example.label for example in train])
+    return model.predict(vectorizer.transform([_both_texts(example) for example in dev])).tolist()
 
 
 def no_answer(questions: Sequence[Question]) -> dict[str, str]:
@@ -47,6 +47,10 @@ def word_overlap(questions: Sequence[Question]) -> dict[str, str]:
     the last word.
     """
     return {question.id: _overlap_answer(question) for question in questions}
+
+
+def _both_texts(example: Example) -> str:
+    return example.text if example.pair is None else f"{example.text} {example.pair}"
 
 
 def _overlap_answer(question: Question) -> str:

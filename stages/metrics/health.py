@@ -1,25 +1,94 @@
-"""Signs that a model has learned nothing, whatever its scores look like."""
+"""Signs that a model has learned nothing or that a figure is wrong, each with its evidence in words.
 
+A flag is an entry name → evidence; where there is nothing to say there is no entry.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 
-def classification_flags(predicted: Sequence[int], accuracy: float, majority: float, margin: float) -> dict[str, bool]:
-    """Flags of a classifier; `accuracy` and `majority` are percentages, `margin` is in points."""
-    return {
-        "one_class_only": len(set(predicted)) < 2,
-        "not_above_majority": accuracy < majority + margin,
-    }
+from stages.metrics.intervals import percentile_interval
+from stages.metrics.outcomes import Answered, Classified
+
+Flags = dict[str, str]
+
+RANGES = {"fraction": (0.0, 1.0), "percentage": (0.0, 100.0), "correlation": (-1.0, 1.0), "count": (0.0, math.inf)}
+ROUNDING = 1e-6
+HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the one with exact matches below so much of it is suspicious
+ALL, NEAR, GOOD = 0.999, 0.02, 0.9  # a recall above the first, precision and accuracy as near as the second and below the third
 
 
-def answer_flags(
-    answers: Mapping[str, str], f1: float, exact: float, no_answer: float, margin: float
-) -> dict[str, bool]:
-    """Flags of a reader; percentages, `margin` in points.
+def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
+    """Figures off their scale, or inconsistent with one another.
 
-    `f1_without_exact` is a high F1 with hardly an exact match: answers that contain everything.
+    `f1_without_exact` is a high F1 with hardly an exact match: answers that contain everything, or a wrong F1.
+    `recall_without_accuracy` is what a model gets that gives everything the favourable class.
     """
-    return {
-        "always_empty": all(not text for text in answers.values()),
-        "f1_without_exact": f1 > 20 and exact < f1 / 10,
-        "not_above_no_answer": f1 < no_answer + margin,
-    }
+    flags: Flags = {}
+    off = [name for name, value in figures.items() if not _within(value, RANGES.get(scales.get(name, ""), ()))]
+    if off:
+        flags["off_scale"] = ", ".join(f"{name} {figures[name]:.6g} is no {scales[name]}" for name in off)
+    exact, f1 = figures.get("exact"), figures.get("f1")
+    if exact is not None and f1 is not None:
+        if f1 < exact - ROUNDING:
+            flags["f1_below_exact"] = f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"
+        if f1 > HIGH_F1 and exact < f1 * LOW_SHARE:
+            flags["f1_without_exact"] = f"F1 {f1:.4g} with exact match {exact:.4g}"
+    recall, precision, accuracy = (figures.get(name) for name in ("recall", "precision", "accuracy"))
+    if recall is not None and precision is not None and accuracy is not None:
+        if recall > ALL and abs(precision - accuracy) < NEAR and accuracy < GOOD:
+            flags["recall_without_accuracy"] = f"recall {recall:.4g} with accuracy {accuracy:.4g}, as one class for all"
+    return flags
+
+
+def class_flags(outcome: Classified) -> Flags:
+    """One class for every example."""
+    given = np.unique(outcome.predicted)
+    if len(given) > 1:
+        return {}
+    return {"one_class_only": f"all {len(outcome.predicted):,} examples are called {outcome.classes[given[0]]}"}
+
+
+def answer_flags(outcome: Answered) -> Flags:
+    """Answers that are all empty, or all the same."""
+    given = set(outcome.answers)
+    if len(given) > 1:
+        return {}
+    if given == {""}:
+        return {"always_empty": f"no answer to any of {len(outcome.answers):,} questions"}
+    return {"always_the_same": f"{given.pop()!r} is the answer to all {len(outcome.answers):,} questions"}
+
+
+def not_above(figure: str, name: str, value: float, other: float, differences: np.ndarray) -> Flags:
+    """Not better than something else by the 95% interval of resampled differences (R,)."""
+    low = percentile_interval(differences)["low"]
+    if low > 0:
+        return {}
+    what = name.replace("_", " ")
+    return {f"not_above_{name}": f"{figure} {value:.4g}, {what} {other:.4g}; the difference may be {low:.3g}"}
+
+
+def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
+    """From training and validation loss by epoch, the first before training: losses that rise or are no numbers."""
+    training = [loss for loss, _ in losses if loss is not None]
+    validation = [loss for _, loss in losses]
+    if not all(map(math.isfinite, [*training, *validation])):
+        return {"loss_diverges": "a loss is no finite number"}
+    if len(training) > 1 and training[-1] > training[0]:
+        return {"loss_diverges": f"the training loss rises from {training[0]:.4g} to {training[-1]:.4g}"}
+    if min(validation[1:]) > validation[0]:
+        best = f"{min(validation[1:]):.4g}"
+        return {"loss_diverges": f"the validation loss is {validation[0]:.4g} before training and never below {best}"}
+    return {}
+
+
+def overlap_flags(shared: np.ndarray) -> Flags:
+    """Validation examples (N,), bool, that are in the training data too."""
+    if not shared.any():
+        return {}
+    return {"test_in_training": f"{int(shared.sum()):,} of {len(shared):,} examples are in the training data too"}
+
+
+def _within(value: float, ends: Sequence[float]) -> bool:
+    return math.isfinite(value) and (not ends or ends[0] - ROUNDING <= value <= ends[1] + ROUNDING)

@@ -5,18 +5,18 @@ without drawing examples: it is a function of weights (R, N) that gives R figure
 by matrix products with what it keeps of each example.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
 CHUNK = 1 << 22  # weights held at a time
 
 Figures = dict[str, np.ndarray]  # name → (R,)
-Resampled = Callable[[np.ndarray], Figures]  # (R, N) → a figure for each row of weights
+Resampled = Callable[[np.ndarray], Figures]  # weights (R, N) → a figure for each row of them
 
 
 def resamples(examples: int, count: int, seed: int) -> Iterator[np.ndarray]:
-    """Weights of `count` resamples, in chunks (R, N), float32; the same for the same seed."""
+    """Weights of `count` resamples, in chunks (R, N), float64; the same for the same seed."""
     generator = np.random.default_rng(seed)
     rows = max(1, CHUNK // examples)
     for first in range(0, count, rows):
@@ -24,15 +24,31 @@ def resamples(examples: int, count: int, seed: int) -> Iterator[np.ndarray]:
         places = generator.integers(examples, size=(drawn, examples), dtype=np.int32)
         places += np.arange(drawn, dtype=np.int32)[:, None] * examples
         weights = np.bincount(places.ravel(), minlength=drawn * examples)
-        yield weights.reshape(drawn, examples).astype(np.float32)
+        yield weights.reshape(drawn, examples).astype(np.float64)
 
 
-def mean_of(values: dict[str, np.ndarray]) -> Resampled:
+def draw(resampled: Mapping[str, Resampled], examples: int, count: int, seed: int) -> dict[str, Figures]:
+    """The figures of several models on the same resamples, so that they can be compared: name → figure → (count,)."""
+    parts: dict[str, list[Figures]] = {name: [] for name in resampled}
+    for weights in resamples(examples, count, seed):
+        for name, figures in resampled.items():
+            parts[name].append(figures(weights))
+    return {name: {key: np.concatenate([part[key] for part in all_parts]) for key in all_parts[0]}
+            for name, all_parts in parts.items()}  # fmt: skip
+
+
+def together(every: Iterable[Resampled]) -> Resampled:
+    """The figures of all of them."""
+    every = list(every)
+    return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
+
+
+def mean_of(values: Mapping[str, np.ndarray]) -> Resampled:
     """The weighted means of what each example scores: name → (N,)."""
     columns = np.stack(list(values.values()), axis=1).astype(np.float64)
 
     def figures(weights: np.ndarray) -> Figures:
-        sums = weights.astype(np.float64) @ columns / weights.sum(axis=1, dtype=np.float64)[:, None]
+        sums = weights @ columns / weights.sum(axis=1, keepdims=True)
         return dict(zip(values, sums.T, strict=True))
 
     return figures

@@ -1,4 +1,4 @@
-"""Which scores are computed for which task: data in params.yaml, each a file of stages/metrics/scores."""
+"""Which scores are computed for which kind of task: data in params.yaml, each a file of stages/metrics/scores."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,18 @@ from stages.harness.settings import require
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """Scores of each task; the first of each task is the one that methods are compared by."""
+    """Scores, and how their intervals are drawn."""
 
-    sst2: tuple[str, ...]
+    classification: tuple[str, ...]
     squad: tuple[str, ...]
-    margin: float = 2.0  # points by which a model must beat the best trivial baseline, or it is flagged
+    curves: tuple[str, ...]  # those of both that are computed after every epoch too
+    resamples: int = 10_000  # of the bootstrap
+    seed: int = 0  # draws the resamples
 
     def __post_init__(self) -> None:
-        for field in ("sst2", "squad"):
-            require(bool(getattr(self, field)), field, [], "expected at least one score")
-        require(self.margin >= 0, "margin", self.margin, "expected 0 or more")
+        for field in ("classification", "squad"):
+            chosen = getattr(self, field)
+            require(bool(chosen), field, list(chosen), "expected at least one score")
+            shown = set(chosen) & set(self.curves)
+            require(bool(shown), "curves", list(self.curves), f"expected one at least of scores.{field}")
+        require(self.resamples >= 100, "resamples", self.resamples, "expected 100 or more")

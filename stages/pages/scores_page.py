@@ -1,88 +1,174 @@
-"""A task's scores beside its baselines, its learning curves, and warnings."""
+"""A task's scores with their intervals, the comparison of its methods, what is behind the figures, and warnings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stages.pages.content import Section, Table, figure_text
+from stages.pages.content import Figure, Section, Table, figure_text
 from stages.pages.figures import line_chart
 
-HIDDEN = ("epoch", "flags")
-FLAGS = {
-    "one_class_only": "gives every sentence the same class",
-    "not_above_majority": "is no better than the most frequent class",
-    "always_empty": "never answers",
-    "f1_without_exact": "has words in common with the answers but hardly an exact match",
-    "not_above_no_answer": "is no better than never answering",
-}
+Block = str | Table | Figure
+
+DIGITS = {"fraction": 4, "percentage": 2, "correlation": 4, "count": 0, "score": 4}
+LOSS_DIGITS = 4
+SCALES = (
+    "Fractions and correlations have four digits, percentages two. In brackets: 95% intervals for the choice of "
+    "examples (bootstrap; Wilson's for shares near 0 and 1); after ±: the standard deviation over seeds."
+)
+PAIRED = (
+    "Pairs of methods on the same examples. Not called a tie: corrected p (Holm) below 0.05. Detectable: the smallest "
+    "true difference that this data shows in 80% of cases."
+)
 
 
-SCALES = {
-    "fraction": ("Fractions, from 0 to 1.", 4),
-    "percentage": ("Percentages, from 0 to 100; totals are counts.", 2),
-}
+def health_lines(health: Mapping[str, Mapping[str, Mapping[str, str]]]) -> list[str]:
+    """One line a flag: the task, what is flagged, the flag and its evidence."""
+    return [
+        f"{task} {name}: {flag.replace('_', ' ')}: {evidence}"
+        for task, found in health.items()
+        for name, flags in found.items()
+        for flag, evidence in flags.items()
+    ]
 
 
 def scores_section(
-    title: str, task: Mapping[str, Any], curve: Sequence[Mapping[str, str]], main: str, scale: str
-) -> Section:
-    """`main` is the score that is drawn; `scale` is that of the scores, a key of SCALES."""
-    unit, digits = SCALES[scale]
-    methods = {name: cells for name, cells in task.items() if name != "baselines"}
-    warnings = [
-        f"Warning: {method}, seed {seed}, {FLAGS.get(flag, flag)}."
-        for method, cells in methods.items()
-        for seed, figures in cells.items()
-        for flag, raised in figures.get("flags", {}).items()
-        if raised
-    ]
-    caption = f"{title}: validation {main} by epoch; dashed lines are baselines."
-    figure = line_chart(
-        f"{title.split()[0].lower()}-{main}", caption, _points(curve, main), ("epoch", main),
-        {name: figures[main] for name, figures in task["baselines"].items() if main in figures},
-    )  # fmt: skip
-    losses = line_chart(
-        f"{title.split()[0].lower()}-loss", f"{title}: validation loss by epoch, in nats.",
-        _points(curve, "validation_loss"), ("epoch", "loss"),
-    )  # fmt: skip
+    task: str, title: str, figures: Mapping[str, Any], details: Mapping[str, Any],
+    health: Mapping[str, Mapping[str, str]], curve: Sequence[Mapping[str, str]],
+) -> Section:  # fmt: skip
+    """`figures`, `details` and `health` are the task's parts of metrics.json and scores.json."""
+    methods = [name for name in figures if name != "baselines"]
+    warnings = [f"Warning: {line}." for line in health_lines({task: health})]
+    notes = [f"{name}: {note}" for name, note in details["notes"].items()]
     return Section(
         title,
-        [unit, *warnings, _scores(task["baselines"], methods, digits), figure, losses, _curve_table(curve, digits)],
-    )
+        [SCALES, *warnings, _scores(figures, details, methods), *notes, *_comparisons(details),
+         *_breakdowns(details, methods), *_charts(task, title, figures, details, curve), _curve_table(curve, details)],
+    )  # fmt: skip
 
 
-def _scores(baselines: Mapping[str, Any], methods: Mapping[str, Any], digits: int) -> Table:
-    names = [name for name in next(iter(methods.values()))["mean"] if name not in HIDDEN]
+def _scores(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Sequence[str]) -> Table:
+    """A row a figure: baselines, then each method before and after training."""
+    scales = details["scales"]
+    names = list(dict.fromkeys(name for method in methods for name in figures[method]["mean"]))
+    header, columns = ["score"], []
+    for name, values in figures["baselines"].items():
+        header.append(name.replace("_", " "))
+        columns.append([_with_interval(values, {}, details["baselines"][name], score, scales) for score in names])
+    for method in methods:
+        cells, found = figures[method], details["methods"][method]
+        header += [f"{method}, before", method]
+        before = [cell["before"] for cell in found["seeds"].values()]
+        columns.append([_cell(score, _mean(before, score), scales) for score in names])
+        columns.append([_with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
+                        for score in names])  # fmt: skip
+    seeds = [" ".join(details["methods"][method]["seeds"]) for method in methods]
+    epochs = [" ".join(str(figures[method][seed]["epoch"]) for seed in details["methods"][method]["seeds"])
+              for method in methods]  # fmt: skip
+    rows = [[name, *(column[place] for column in columns)] for place, name in enumerate(names)]
+    blank = [""] * len(figures["baselines"])
+    rows += [[what, *blank, *(cell for value in values for cell in ("", value))]
+             for what, values in (("seeds", seeds), ("best epoch", epochs))]  # fmt: skip
+    return Table(header, rows)
+
+
+def _comparisons(details: Mapping[str, Any]) -> list[Block]:
+    rows = []
+    for pair in details["comparisons"]:
+        if pair["figure"] in details["headlines"]:
+            shown = {name: _cell(pair["figure"], pair[name], details["scales"])
+                     for name in ("difference", "low", "high", "detectable")}  # fmt: skip
+            rows.append(
+                (pair["figure"], f"{pair['first']} – {pair['second']}", f"{shown['difference']}",
+                 f"{shown['low']} to {shown['high']}", pair["test"], figure_text(pair["p_corrected"], 4),
+                 pair["verdict"], shown["detectable"])
+            )  # fmt: skip
+    header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
+    return [PAIRED, Table(header, rows)] if rows else []
+
+
+def _breakdowns(details: Mapping[str, Any], methods: Sequence[str]) -> list[Block]:
+    """Of each method's first seed: groups of examples, classes and confusions."""
+    first = {method: next(iter(details["methods"][method]["seeds"].values())) for method in methods}
+    blocks: list[Block] = [_groups(details, first)]
+    classes = {method: found["classes"] for method, found in first.items() if "classes" in found}
+    if classes:
+        blocks += [_classes(classes), _confusions(first)]
+    return blocks
+
+
+def _groups(details: Mapping[str, Any], first: Mapping[str, Any]) -> Table:
+    headlines = details["headlines"]
     rows = [
-        (name, "–", "–", *(_cell(score, figures.get(score), digits) for score in names))
-        for name, figures in baselines.items()
+        (group, figure_text(found["groups"][group]["examples"], 0), method,
+         *(_cell(score, found["groups"][group].get(score), details["scales"]) for score in headlines))
+        for group in next(iter(first.values()))["groups"]
+        for method, found in first.items()
+    ]  # fmt: skip
+    return Table(("examples", "count", "method", *headlines), rows)
+
+
+def _classes(classes: Mapping[str, Any]) -> Table:
+    measures = ("precision", "recall", "f1")
+    rows = [
+        (name, figure_text(found["examples"], 0), method, *(figure_text(found[measure], 4) for measure in measures))
+        for name in next(iter(classes.values()))
+        for method, found in ((method, every[name]) for method, every in classes.items())
     ]
-    for method, cells in methods.items():
-        for seed, figures in cells.items():
-            if seed == "mean" and len(cells) == 2:
-                continue
-            epoch = str(figures.get("epoch", "–"))
-            rows.append((method, seed, epoch, *(_cell(score, figures.get(score), digits) for score in names)))
-    return Table(("model", "seed", "best epoch", *names), rows)
+    return Table(("class", "count", "method", *measures), rows)
 
 
-def _curve_table(curve: Sequence[Mapping[str, str]], digits: int) -> Table:
-    header = list(curve[0])
+def _confusions(first: Mapping[str, Any]) -> Table:
+    names = list(next(iter(first.values()))["classes"])
+    rows = [
+        (method, name, *(figure_text(count, 0) for count in counts))
+        for method, found in first.items()
+        for name, counts in zip(names, found["confusion"], strict=True)
+    ]
+    return Table(("method", "right class", *(f"called {name}" for name in names)), rows)
+
+
+def _charts(
+    task: str, title: str, figures: Mapping[str, Any], details: Mapping[str, Any], curve: Sequence[Mapping[str, str]]
+) -> list[Block]:
+    blocks: list[Block] = [
+        line_chart(
+            f"{task}-{score}", f"{title}: validation {score} by epoch; dashed lines are baselines.",
+            _points(curve, score), ("epoch", score),
+            {name: values[score] for name, values in figures["baselines"].items() if score in values},
+        )
+        for score in details["headlines"] if score in curve[0]
+    ]  # fmt: skip
+    caption = f"{title}: validation loss by epoch, in nats."
+    return [*blocks, line_chart(f"{task}-loss", caption, _points(curve, "validation_loss"), ("epoch", "loss"))]
+
+
+def _curve_table(curve: Sequence[Mapping[str, str]], details: Mapping[str, Any]) -> Table:
     whole = ("method", "seed", "epoch")
     return Table(
-        [name.replace("_", " ") for name in header],
-        [
-            [
-                row[name] if name in whole else _cell(name, float(row[name]) if row[name] else None, digits)
-                for name in header
-            ]
-            for row in curve
-        ],
-    )
+        [name.replace("_", " ") for name in curve[0]],
+        [[text if name in whole else _cell(name, float(text) if text else None, details["scales"])
+          for name, text in row.items()] for row in curve],
+    )  # fmt: skip
 
 
-def _cell(name: str, value: float | None, digits: int) -> str:
-    """Counts whole, losses with four digits, scores as their scale has it."""
-    return figure_text(value, 0 if name.endswith("total") else 4 if name.endswith("loss") else digits)
+def _with_interval(
+    values: Mapping[str, float], spread: Mapping[str, float], intervals: Mapping[str, Any], score: str,
+    scales: Mapping[str, str],
+) -> str:  # fmt: skip
+    text = _cell(score, values.get(score), scales)
+    if score in spread and scales.get(score) != "count":
+        text += f" ± {_cell(score, spread[score], scales)}"
+    if score in intervals:
+        text += " ({} – {})".format(*(_cell(score, intervals[score][end], scales) for end in ("low", "high")))
+    return text
+
+
+def _cell(name: str, value: float | None, scales: Mapping[str, str]) -> str:
+    return figure_text(value, DIGITS[scales[name]] if name in scales else LOSS_DIGITS)
+
+
+def _mean(cells: Sequence[Mapping[str, float]], score: str) -> float | None:
+    values = [cell[score] for cell in cells if score in cell]
+    return sum(values) / len(values) if values else None
 
 
 def _points(curve: Sequence[Mapping[str, str]], score: str) -> list[dict[str, Any]]:

@@ -1,12 +1,24 @@
 """Accuracy: the share of predictions that are right."""
 
-from collections.abc import Sequence
-
+import numpy as np
 from sklearn.metrics import accuracy_score
 
-SCALE = "fraction"
+from stages.metrics.outcomes import Classified
+from stages.metrics.resampling import Resampled, mean_of
+
+SCALES = {"accuracy": "fraction"}
 
 
-def score(labels: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
-    """From right and predicted classes; a fraction."""
-    return {"accuracy": float(accuracy_score(labels, predicted))}
+def score(outcome: Classified) -> dict[str, float]:
+    """A fraction."""
+    return {"accuracy": float(accuracy_score(outcome.labels, outcome.predicted))}
+
+
+def resampled(outcome: Classified) -> Resampled:
+    """The same for weights of examples."""
+    return mean_of(right(outcome))
+
+
+def right(outcome: Classified) -> dict[str, np.ndarray]:
+    """Which predictions are right."""
+    return {"accuracy": np.equal(outcome.labels, outcome.predicted)}

@@ -1,13 +1,17 @@
-"""F1 of the favourable class: the harmonic mean of precision and recall."""
+"""F1: the harmonic mean of precision and recall."""
 
-from collections.abc import Sequence
+from stages.metrics.averages import averages, resampled_averages, scales_of
+from stages.metrics.outcomes import Classified
+from stages.metrics.resampling import Resampled
 
-from sklearn.metrics import f1_score
-
-SCALE = "fraction"
+SCALES = scales_of("f1")
 
 
-def score(labels: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
-    """From right and predicted classes, 1 the favourable one; a fraction, 0 where it is undefined."""
-    value = f1_score(labels, predicted, zero_division=0)  # pyright: ignore[reportArgumentType]
-    return {"f1": float(value)}
+def score(outcome: Classified) -> dict[str, float]:
+    """Of the second of two classes, and as macro, micro and weighted mean."""
+    return averages("f1", outcome)
+
+
+def resampled(outcome: Classified) -> Resampled:
+    """The same for weights of examples."""
+    return resampled_averages("f1", outcome)

@@ -1,13 +1,17 @@
-"""Precision of the favourable class."""
+"""Precision: the share of a class's predictions that are right."""
 
-from collections.abc import Sequence
+from stages.metrics.averages import averages, resampled_averages, scales_of
+from stages.metrics.outcomes import Classified
+from stages.metrics.resampling import Resampled
 
-from sklearn.metrics import precision_score
-
-SCALE = "fraction"
+SCALES = scales_of("precision")
 
 
-def score(labels: Sequence[int], predicted: Sequence[int]) -> dict[str, float]:
-    """From right and predicted classes, 1 the favourable one; a fraction, 0 where it is undefined."""
-    value = precision_score(labels, predicted, zero_division=0)  # pyright: ignore[reportArgumentType]
-    return {"precision": float(value)}
+def score(outcome: Classified) -> dict[str, float]:
+    """Of the second of two classes, and as macro, micro and weighted mean."""
+    return averages("precision", outcome)
+
+
+def resampled(outcome: Classified) -> Resampled:
+    """The same for weights of examples."""
+    return resampled_averages("precision", outcome)

@@ -1,0 +1,200 @@
+"""A task's methods and seeds, scored: figures, intervals, comparisons and flags, all from saved predictions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from stages.metrics.comparisons import Candidate, compare
+from stages.metrics.health import Flags, figure_flags, loss_flags, not_above, overlap_flags
+from stages.metrics.intervals import mean_over_seeds, percentile_interval, seeds_resampled, share_interval
+from stages.metrics.resampling import Figures, draw
+from stages.metrics.scoring import Scoring
+from stages.metrics.settings import ScoreSettings
+from stages.metrics.trials import Trial
+
+SCRATCH = "scratch"  # the method without pretraining, which the others are held against
+
+
+class ScoredTask(Protocol):
+    """What scoring needs to know of a task."""
+
+    headlines: tuple[str, ...]  # the figures that methods are judged by, the first one above all
+    groups: Mapping[str, np.ndarray]  # parts of the examples that are scored on their own: name → (N,), bool
+    shared: np.ndarray  # (N,), bool: examples that are in the training data too
+
+    def baselines(self) -> Mapping[str, Any]:
+        """Outcomes of what needs no language model."""
+        ...
+
+    def flags(self, outcome: Any) -> Flags:
+        """Signs in the decisions themselves that nothing was learned."""
+        ...
+
+    def breakdown(self, outcome: Any) -> dict[str, Any]:
+        """More of an outcome than figures."""
+        ...
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What there is to say about a task."""
+
+    figures: dict[str, Any]  # baselines, and each method by seed with mean and standard deviation
+    health: dict[str, Flags]  # flags of a method and seed, of a method, or of the data
+    details: dict[str, Any]  # scales, intervals, comparisons, groups and breakdowns
+
+
+def assess(task: ScoredTask, scoring: Scoring, trials: Sequence[Trial[Any]], settings: ScoreSettings) -> Assessment:
+    """Score every trial at its best epoch, beside baselines and the model before training."""
+    return _Assessor(task, scoring, trials, settings).assessment()
+
+
+class _Assessor:
+    """Holds the figures of every outcome, plain and resampled, while they are put together.
+
+    Outcomes are named: a baseline by itself, a trial "full 1", and "full 1 before" training.
+    """
+
+    def __init__(
+        self, task: ScoredTask, scoring: Scoring, trials: Sequence[Trial[Any]], settings: ScoreSettings
+    ) -> None:
+        self._task, self._scoring, self._trials, self._settings = task, scoring, trials, settings
+        self._methods: dict[str, list[Trial[Any]]] = {}
+        for trial in trials:
+            self._methods.setdefault(trial.method, []).append(trial)
+        self._baselines = dict(task.baselines())
+        outcomes = self._baselines | {_name(trial): trial.best.outcome for trial in trials}
+        outcomes |= {_before(trial): trial.before.outcome for trial in trials}
+        self._figures = {name: scoring.score(outcome) for name, outcome in outcomes.items()}
+        self._resampled = {name: scoring.resampled(outcome) for name, outcome in outcomes.items()}
+        self._drawn = draw(self._resampled, len(task.shared), settings.resamples, settings.seed)
+        self._right = {_name(trial): scoring.right(trial.best.outcome) for trial in trials}
+        self._headline = next(name for name in task.headlines if name in self._figures[_name(trials[0])])
+
+    def assessment(self) -> Assessment:
+        health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
+        health |= {method: self._scratch_flags(method) for method in self._methods if method != SCRATCH}
+        health["data"] = overlap_flags(self._task.shared)
+        return Assessment(
+            figures={"baselines": {name: self._figures[name] for name in self._baselines}}
+            | {method: self._method_figures(trials) for method, trials in self._methods.items()},
+            health={name: flags for name, flags in health.items() if flags},
+            details={
+                "headlines": [name for name in self._task.headlines if name in self._drawn[_name(self._trials[0])]],
+                "scales": self._scoring.scales,
+                "notes": self._scoring.notes(self._trials[0].best.outcome),
+                "baselines": {name: self._intervals(name) for name in self._baselines},
+                "methods": {method: self._method_details(trials) for method, trials in self._methods.items()},
+                "comparisons": self._comparisons(),
+            },
+        )
+
+    def _method_figures(self, trials: Sequence[Trial[Any]]) -> dict[str, Any]:
+        cells = {
+            str(trial.seed): {"epoch": trial.best.number, "loss": trial.best.validation_loss}
+            | self._figures[_name(trial)]
+            for trial in trials
+        }
+        names = [name for name in next(iter(cells.values())) if name != "epoch"]
+        values = {name: [cell[name] for cell in cells.values()] for name in names}
+        result: dict[str, Any] = cells | {"mean": {name: float(np.mean(of)) for name, of in values.items()}}
+        if len(trials) > 1:
+            result["sd"] = {name: float(np.std(of, ddof=1)) for name, of in values.items()}
+        return result
+
+    def _method_details(self, trials: Sequence[Trial[Any]]) -> dict[str, Any]:
+        return {
+            "intervals": self._mean_intervals(trials),
+            "seeds": {str(trial.seed): self._trial_details(trial) for trial in trials},
+        }
+
+    def _trial_details(self, trial: Trial[Any]) -> dict[str, Any]:
+        resampled = self._resampled[_name(trial)]
+        groups = {name: _finite(resampled(which[None].astype(float))) | {"examples": int(which.sum())}
+                  for name, which in self._groups().items()}  # fmt: skip
+        return {
+            "intervals": self._intervals(_name(trial)),
+            "before": self._figures[_before(trial)],
+            "groups": groups,
+            **self._task.breakdown(trial.best.outcome),
+        }
+
+    def _groups(self) -> dict[str, np.ndarray]:
+        kept = ~self._task.shared
+        without = {"not in the training data": kept} if self._task.shared.any() and kept.any() else {}
+        return dict(self._task.groups) | without
+
+    def _intervals(self, name: str) -> dict[str, Any]:
+        drawn = self._drawn[name]
+        shares = self._right.get(name, {})
+        return {figure: self._interval(figure, self._figures[name][figure], drawn[figure], figure in shares)
+                for figure in drawn}  # fmt: skip
+
+    def _mean_intervals(self, trials: Sequence[Trial[Any]]) -> dict[str, Any]:
+        """Of the mean over seeds: of the test set, and with the seeds' own spread where there are several."""
+        names = [_name(trial) for trial in trials]
+        generator = np.random.default_rng(self._settings.seed)
+        found = {}
+        for figure in self._drawn[names[0]]:
+            drawn = [self._drawn[name][figure] for name in names]
+            value = float(np.mean([self._figures[name][figure] for name in names]))
+            found[figure] = self._interval(figure, value, mean_over_seeds(drawn), figure in self._right[names[0]])
+            if len(names) > 1:
+                both = percentile_interval(seeds_resampled(drawn, generator))
+                found[figure] |= {f"{end}_with_seeds": both[end] for end in ("low", "high")}
+        return found
+
+    def _interval(self, figure: str, value: float, drawn: np.ndarray, is_share: bool) -> dict[str, float]:
+        if not is_share:
+            return percentile_interval(drawn)
+        whole = 100.0 if self._scoring.scales[figure] == "percentage" else 1.0
+        ends = share_interval(value / whole, len(self._task.shared), drawn / whole)
+        return {end: at * whole for end, at in ends.items()}
+
+    def _comparisons(self) -> list[dict[str, Any]]:
+        candidates = {
+            method: Candidate(*([held[_name(trial)] for trial in trials] for held in
+                                (self._figures, self._drawn, self._right)))
+            for method, trials in self._methods.items()
+        }  # fmt: skip
+        return compare(candidates, self._settings.seed)
+
+    def _trial_flags(self, trial: Trial[Any]) -> Flags:
+        name = _name(trial)
+        flags = self._task.flags(trial.best.outcome) | figure_flags(self._figures[name], self._scoring.scales)
+        for other, shown in [*((b, b) for b in self._baselines), (_before(trial), "before_training")]:
+            flags |= self._not_above(name, other, shown)
+        return flags | loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in trial.epochs])
+
+    def _scratch_flags(self, method: str) -> Flags:
+        """A pretrained model that is no better than one that never was, over all seeds."""
+        if SCRATCH not in self._methods:
+            return {}
+        drawn, values = {}, {}
+        for name in (method, SCRATCH):
+            names = [_name(trial) for trial in self._methods[name]]
+            drawn[name] = mean_over_seeds([self._drawn[n][self._headline] for n in names])
+            values[name] = float(np.mean([self._figures[n][self._headline] for n in names]))
+        differences = drawn[method] - drawn[SCRATCH]
+        return not_above(self._headline, SCRATCH, values[method], values[SCRATCH], differences)
+
+    def _not_above(self, name: str, other: str, shown: str) -> Flags:
+        figure = self._headline
+        values = [self._figures[key][figure] for key in (name, other)]
+        differences = self._drawn[name][figure] - self._drawn[other][figure]
+        return not_above(figure, shown, *values, differences)
+
+
+def _name(trial: Trial[Any]) -> str:
+    return f"{trial.method} {trial.seed}"
+
+
+def _before(trial: Trial[Any]) -> str:
+    return f"{_name(trial)} before"
+
+
+def _finite(figures: Figures) -> dict[str, float]:
+    """Figures of one row of weights; what is not defined there is left out."""
+    return {name: float(values[0]) for name, values in figures.items() if np.isfinite(values[0])}

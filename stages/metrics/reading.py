@@ -1,0 +1,49 @@
+"""Questions on passages: what was answered, beside no answer ever and words in common."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stages.corpus.squad import Question
+from stages.metrics.baselines import no_answer, word_overlap
+from stages.metrics.groups import length_groups
+from stages.metrics.health import Flags, answer_flags
+from stages.metrics.outcomes import Answered, answered
+
+Row = Mapping[str, Any]
+
+
+class ReadingTask:
+    """The questions of a reading task, for scoring."""
+
+    headlines = ("f1", "exact")
+
+    def __init__(self, train: Sequence[Question], dev: Sequence[Question]) -> None:
+        self._questions = dev
+        known = {(question.context, question.text) for question in train}
+        self.shared = np.array([(question.context, question.text) in known for question in dev])
+        self.groups = length_groups([question.context for question in dev], "words of passage")
+
+    def outcome(self, rows: Sequence[Row]) -> Answered:
+        """Rows of predictions, one a question: the answer, or none where that scores higher."""
+        answers = {row["id"]: row["text"] for row in rows}
+        rather_not = {row["id"]: row["null_score"] - row["score"] for row in rows if row["null_score"] is not None}
+        return answered(self._questions, answers, rather_not or None)
+
+    def baselines(self) -> dict[str, Answered]:
+        """No answer ever, and word overlap."""
+        decided = {"no_answer": no_answer(self._questions), "word_overlap": word_overlap(self._questions)}
+        return {name: answered(self._questions, given) for name, given in decided.items()}
+
+    def flags(self, outcome: Answered) -> Flags:
+        """Empty answers, or the same to every question."""
+        return answer_flags(outcome)
+
+    def breakdown(self, outcome: Answered) -> dict[str, Any]:
+        """How often there is an answer, in the data and by the model."""
+        return {
+            "answered": sum(map(bool, outcome.answers)),
+            "answerable": sum(map(bool, outcome.golds)),
+            "questions": len(outcome.answers),
+        }

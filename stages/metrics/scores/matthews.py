@@ -1,0 +1,31 @@
+"""Matthews' correlation of right and predicted classes (Matthews 1975; Gorodkin 2004 for several)."""
+
+import numpy as np
+from sklearn.metrics import matthews_corrcoef
+
+from stages.metrics.confusion import confusions
+from stages.metrics.outcomes import Classified
+from stages.metrics.resampling import Resampled
+
+SCALES = {"matthews": "correlation"}
+
+
+def score(outcome: Classified) -> dict[str, float]:
+    """From -1 to 1; 0 where every prediction, or every right class, is the same."""
+    if len(np.union1d(outcome.labels, outcome.predicted)) < 2:  # of which scikit-learn warns
+        return {"matthews": 0.0}
+    return {"matthews": float(matthews_corrcoef(outcome.labels, outcome.predicted))}
+
+
+def resampled(outcome: Classified) -> Resampled:
+    """The same for weights of examples."""
+
+    def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
+        matrices = confusions(outcome, weights)
+        right, total = np.trace(matrices, axis1=1, axis2=2), matrices.sum(axis=(1, 2))
+        support, predicted = matrices.sum(axis=2), matrices.sum(axis=1)
+        together = right * total - (support * predicted).sum(axis=1)
+        spread = (total**2 - (support**2).sum(axis=1)) * (total**2 - (predicted**2).sum(axis=1))
+        return {"matthews": np.divide(together, np.sqrt(spread), out=np.zeros_like(total), where=spread > 0)}
+
+    return figures

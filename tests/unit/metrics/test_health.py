@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from stages.metrics.health import (
+    answer_flags, class_flags, figure_flags, loss_flags, not_above, overlap_flags,
+)  # fmt: skip
+from stages.metrics.outcomes import Answered, Classified
+
+SCALES = {"accuracy": "fraction", "exact": "percentage", "f1": "percentage", "matthews": "correlation", "best": "score"}
+
+
+def test_one_class_for_all() -> None:
+    labels = np.array([0, 1, 1])
+    (name, evidence), *_ = class_flags(Classified(("no", "yes"), labels, np.ones(3, int))).items()
+    assert name == "one_class_only"
+    assert evidence == "all 3 examples are called yes"
+    assert class_flags(Classified(("no", "yes"), labels, labels)) == {}
+
+
+def test_empty_answers_and_the_same_answer() -> None:
+    golds = (("Ada",), ())
+    assert answer_flags(Answered(golds, ("", ""))).keys() == {"always_empty"}
+    assert answer_flags(Answered(golds, ("the", "the"))).keys() == {"always_the_same"}
+    assert answer_flags(Answered(golds, ("the", ""))) == {}
+
+
+@pytest.mark.parametrize(
+    ("figures", "flags"),
+    [
+        ({"accuracy": 1.0, "exact": 100.0, "f1": 100.0, "matthews": -1.0, "best": -7.5}, set()),
+        ({"accuracy": 1.01}, {"off_scale"}),
+        ({"accuracy": float("nan")}, {"off_scale"}),
+        ({"matthews": -1.1}, {"off_scale"}),
+        ({"f1": 754.0, "exact": 100.0}, {"off_scale"}),
+        ({"f1": 50.0, "exact": 60.0}, {"f1_below_exact"}),
+        ({"f1": 30.0, "exact": 2.0}, {"f1_without_exact"}),
+        ({"f1": 12.0, "exact": 0.0}, set()),
+        ({"accuracy": 0.6, "precision": 0.6, "recall": 1.0}, {"recall_without_accuracy"}),
+        ({"accuracy": 1.0, "precision": 1.0, "recall": 1.0}, set()),
+    ],
+)
+def test_figures(figures: dict[str, float], flags: set[str]) -> None:
+    assert figure_flags(figures, SCALES).keys() == flags
+
+
+def test_not_above_by_the_interval() -> None:
+    clear, doubtful = np.linspace(0.02, 0.1, 100), np.linspace(-0.01, 0.1, 100)
+    assert not_above("accuracy", "majority", 0.6, 0.5, clear) == {}
+    (evidence,) = not_above("accuracy", "before_training", 0.6, 0.55, doubtful).values()
+    assert evidence == "accuracy 0.6, before training 0.55; the difference may be -0.00725"
+
+
+@pytest.mark.parametrize(
+    ("losses", "diverges"),
+    [
+        ([(None, 0.7), (0.6, 0.5), (0.3, 0.9)], False),
+        ([(None, 0.7), (0.6, 0.5), (0.8, 0.6)], True),
+        ([(None, 0.7), (0.6, 0.8), (0.3, 0.9)], True),
+        ([(None, 0.7), (float("inf"), 0.6)], True),
+    ],
+)
+def test_losses(losses: list[tuple[float | None, float]], diverges: bool) -> None:
+    assert bool(loss_flags(losses)) == diverges
+
+
+def test_overlaps_are_counted() -> None:
+    assert overlap_flags(np.zeros(4, bool)) == {}
+    found = overlap_flags(np.array([True, False, True, False]))
+    assert found == {"test_in_training": "2 of 4 examples are in the training data too"}
