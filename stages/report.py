@@ -24,13 +24,15 @@ from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
 from stages.pages.perplexity_page import perplexity_section
 from stages.pages.samples_page import samples_section
-from stages.pages.scores_page import scores_section
+from stages.pages.scores_page import health_lines, scores_section
 from stages.pages.settings import ReportSettings
 from stages.pages.settings_page import model_section, settings_section
 from stages.tasks.predictions import best_epoch, read_epochs
 
 REPORTS, PREDICTIONS, MODEL = Path("reports"), Path("predictions"), Path("models/pretrained")
 TITLE = "Retrace report"
+SCORES = ("metrics", "scores", "perplexity")
+TITLES = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
 
 
 def main() -> None:
@@ -38,12 +40,13 @@ def main() -> None:
     settings = build(ReportSettings, params, "report")
     source = source_folder(check_value(params, "data", str))
     profile = profile_key(params, "").removesuffix(".")
-    inputs = [source, PREDICTIONS, MODEL, REPORTS / "metrics.json", REPORTS / "perplexity.json"]
+    inputs = [source, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
     keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "precision", "squad", profile, source.name]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], keys):
+        metrics, perplexity = (read_json(REPORTS / f"{name}.json") for name in ("metrics", "perplexity"))
         sections = [
-            *score_sections(),
-            perplexity_section(read_json(REPORTS / "perplexity.json"), read_curve("pretrain")),
+            *score_sections(metrics),
+            perplexity_section(perplexity, read_curve("pretrain")),
             samples(params, source, settings.samples),
             data_section(read_json(source / "card.json")),
             model_section(parameters_by_module(MODEL), read_runs()),
@@ -56,16 +59,25 @@ def main() -> None:
         write_text(REPORTS / "report.md", as_markdown(TITLE, sections, "figures"))
         write_text(REPORTS / "report.html", as_html(TITLE, sections))
     print(f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}")
+    print(health_line(metrics, perplexity))
 
 
-def score_sections() -> list[Section]:
-    """The scores of both tasks."""
-    metrics = read_json(REPORTS / "metrics.json")
-    sentiment, reading = "Sentiment (SST-2)", "Questions (SQuAD)"
+def score_sections(metrics: dict[str, Any]) -> list[Section]:
+    """The scores of every task."""
+    details = read_json(REPORTS / "scores.json")
     return [
-        scores_section(sentiment, metrics["sst2"], read_curve("sst2"), "accuracy", "fraction"),
-        scores_section(reading, metrics["squad"], read_curve("squad"), "f1", "percentage"),
-    ]
+        scores_section(task, TITLES.get(task, task), metrics[task], details[task], metrics["health"].get(task, {}),
+                       read_curve(task))
+        for task in details
+    ]  # fmt: skip
+
+
+def health_line(metrics: dict[str, Any], perplexity: dict[str, Any]) -> str:
+    """What is wrong with the models, in one line."""
+    weak = [f"{part}: the language model is no better than word frequencies"
+            for part, figures in perplexity.items() if not figures["beats_unigram"]]  # fmt: skip
+    lines = [*weak, *health_lines(metrics["health"])]
+    return f"health: {len(lines)} flags: " + "; ".join(lines) if lines else "health: no flags"
 
 
 def samples(params: dict[str, Any], source: Path, count: int) -> Section:

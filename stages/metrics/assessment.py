@@ -69,9 +69,13 @@ class _Assessor:
         outcomes |= {_before(trial): trial.before.outcome for trial in trials}
         self._figures = {name: scoring.score(outcome) for name, outcome in outcomes.items()}
         self._resampled = {name: scoring.resampled(outcome) for name, outcome in outcomes.items()}
+        # Of the models before training only what the trained ones are held against.
+        self._resampled |= {
+            _before(trial): scoring.resampled(trial.before.outcome, set(task.headlines)) for trial in trials
+        }
         self._drawn = draw(self._resampled, len(task.shared), settings.resamples, settings.seed)
-        self._right = {_name(trial): scoring.right(trial.best.outcome) for trial in trials}
-        self._headline = next(name for name in task.headlines if name in self._figures[_name(trials[0])])
+        self._right = {name: scoring.right(outcome) for name, outcome in outcomes.items()}
+        self._headlines = [name for name in task.headlines if name in self._drawn[_name(trials[0])]]
 
     def assessment(self) -> Assessment:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
@@ -82,7 +86,7 @@ class _Assessor:
             | {method: self._method_figures(trials) for method, trials in self._methods.items()},
             health={name: flags for name, flags in health.items() if flags},
             details={
-                "headlines": [name for name in self._task.headlines if name in self._drawn[_name(self._trials[0])]],
+                "headlines": self._headlines,
                 "scales": self._scoring.scales,
                 "notes": self._scoring.notes(self._trials[0].best.outcome),
                 "baselines": {name: self._intervals(name) for name in self._baselines},
@@ -102,7 +106,8 @@ class _Assessor:
         result: dict[str, Any] = cells | {"mean": {name: float(np.mean(of)) for name, of in values.items()}}
         if len(trials) > 1:
             result["sd"] = {name: float(np.std(of, ddof=1)) for name, of in values.items()}
-        return result
+        intervals = self._mean_intervals(trials)
+        return result | {"interval": {name: intervals[name] for name in self._headlines}}
 
     def _method_details(self, trials: Sequence[Trial[Any]]) -> dict[str, Any]:
         return {
@@ -128,8 +133,7 @@ class _Assessor:
 
     def _intervals(self, name: str) -> dict[str, Any]:
         drawn = self._drawn[name]
-        shares = self._right.get(name, {})
-        return {figure: self._interval(figure, self._figures[name][figure], drawn[figure], figure in shares)
+        return {figure: self._interval(figure, self._figures[name][figure], drawn[figure], figure in self._right[name])
                 for figure in drawn}  # fmt: skip
 
     def _mean_intervals(self, trials: Sequence[Trial[Any]]) -> dict[str, Any]:
@@ -175,13 +179,13 @@ class _Assessor:
         drawn, values = {}, {}
         for name in (method, SCRATCH):
             names = [_name(trial) for trial in self._methods[name]]
-            drawn[name] = mean_over_seeds([self._drawn[n][self._headline] for n in names])
-            values[name] = float(np.mean([self._figures[n][self._headline] for n in names]))
+            drawn[name] = mean_over_seeds([self._drawn[n][self._headlines[0]] for n in names])
+            values[name] = float(np.mean([self._figures[n][self._headlines[0]] for n in names]))
         differences = drawn[method] - drawn[SCRATCH]
-        return not_above(self._headline, SCRATCH, values[method], values[SCRATCH], differences)
+        return not_above(self._headlines[0], SCRATCH, values[method], values[SCRATCH], differences)
 
     def _not_above(self, name: str, other: str, shown: str) -> Flags:
-        figure = self._headline
+        figure = self._headlines[0]
         values = [self._figures[key][figure] for key in (name, other)]
         differences = self._drawn[name][figure] - self._drawn[other][figure]
         return not_above(figure, shown, *values, differences)

@@ -16,7 +16,11 @@ Flags = dict[str, str]
 RANGES = {"fraction": (0.0, 1.0), "percentage": (0.0, 100.0), "correlation": (-1.0, 1.0), "count": (0.0, math.inf)}
 ROUNDING = 1e-6
 HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the one with exact matches below so much of it is suspicious
-ALL, NEAR, GOOD = 0.999, 0.02, 0.9  # a recall above the first, precision and accuracy as near as the second and below the third
+ALL, NEAR, GOOD = (
+    0.999,
+    0.02,
+    0.9,
+)  # a recall above the first, precision and accuracy as near as the second and below the third
 
 
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-CHUNK = 1 << 22  # weights held at a time
+CHUNK = 1 << 18  # weights held at a time: what a processor's cache holds
 
 Figures = dict[str, np.ndarray]  # name → (R,)
 Resampled = Callable[[np.ndarray], Figures]  # weights (R, N) → a figure for each row of them

@@ -1,6 +1,6 @@
 """The scores that params.yaml lists for a task, taken together; each is a file of stages/metrics/scores."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,10 @@ class Scoring:
         """The figures."""
         return {name: value for score in self._scores for name, value in score.score(outcome).items()}
 
-    def resampled(self, outcome: Any) -> Resampled:
-        """The figures for weights of examples; counts and thresholds are not among them."""
-        return together([score.resampled(outcome) for score in self._scores])
+    def resampled(self, outcome: Any, among: Collection[str] = ()) -> Resampled:
+        """The figures for weights of examples, of all scores or those that give one of `among`; no counts, no thresholds."""
+        chosen = [score for score in self._scores if not among or score.SCALES.keys() & among]
+        return together([score.resampled(outcome) for score in chosen])
 
     def right(self, outcome: Any) -> dict[str, np.ndarray]:
         """Of each figure that is a share of the examples, which of them count: name → (N,), bool."""

@@ -5,6 +5,8 @@ With two classes it is that of the second, with more the plain mean of each agai
 absent where a model gives no probabilities or the data lacks a class.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
@@ -25,16 +27,18 @@ def score(outcome: Classified) -> dict[str, float]:
 
 def resampled(outcome: Classified) -> Resampled:
     """The same for weights of examples, the mean over the classes that were drawn."""
-    chosen, probabilities = _classes(outcome), outcome.probabilities
-    if probabilities is None or not chosen:
+    probabilities = outcome.probabilities
+    if probabilities is None:
         return lambda _: {}
+    areas = [_area(outcome.labels == c, probabilities[:, c]) for c in _classes(outcome)]
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
-        areas = np.stack([_area(outcome.labels == c, probabilities[:, c], weights) for c in chosen])
-        known = np.isfinite(areas)
-        return {"roc_auc": np.where(known, areas, 0).sum(axis=0) / np.maximum(1, known.sum(axis=0))}
+        found = np.stack([area(weights) for area in areas])
+        known = np.isfinite(found)
+        with np.errstate(invalid="ignore"):
+            return {"roc_auc": np.where(known, found, 0).sum(axis=0) / known.sum(axis=0)}
 
-    return figures
+    return figures if areas else lambda _: {}
 
 
 def _classes(outcome: Classified) -> list[int]:
@@ -45,13 +49,19 @@ def _classes(outcome: Classified) -> list[int]:
     return [1] if count == 2 else list(range(count))
 
 
-def _area(positive: np.ndarray, probability: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted area, (R,): of all pairs, those in the right order, and half of those that are equal."""
+def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Weights (R, N) → (R,): of all pairs, those in the right order, and half of those that are equal."""
     order = np.argsort(probability, kind="stable")
-    levels = np.flatnonzero(np.diff(probability[order], prepend=-1.0))  # where each level of probability begins
-    sorted_weights = weights[:, order]
-    above = np.add.reduceat(sorted_weights * positive[order], levels, axis=1)
-    below = np.add.reduceat(sorted_weights * ~positive[order], levels, axis=1)
-    right = (above * (np.cumsum(below, axis=1) - below / 2)).sum(axis=1)
-    pairs = above.sum(axis=1) * below.sum(axis=1)
-    return np.divide(right, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
+    above, below = order[positive[order]], order[~positive[order]]
+    # How many of the others, in order, are less probable than each positive, and how many no more probable.
+    less, no_more = (np.searchsorted(probability[below], probability[above], side) for side in ("left", "right"))
+
+    def area(weights: np.ndarray) -> np.ndarray:
+        others = np.zeros((len(weights), len(below) + 1))
+        np.cumsum(weights[:, below], axis=1, out=others[:, 1:])
+        positives = weights[:, above]
+        right = np.einsum("rp,rp->r", positives, others[:, less] + others[:, no_more]) / 2
+        pairs = positives.sum(axis=1) * others[:, -1]
+        return np.divide(right, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
+
+    return area

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -32,6 +32,7 @@ def test_the_interval_of_a_mean_is_as_wide_as_the_normal_approximation_says() ->
     assert found["high"] == pytest.approx(values.mean() + reach, abs=0.03)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 400), st.integers(0, 400))
 def test_wilson_as_scipy_has_it(examples: int, right: int) -> None:
     right = min(right, examples)

@@ -6,7 +6,7 @@ from stages.pages.figures import line_chart
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
 from stages.pages.perplexity_page import perplexity_section
-from stages.pages.scores_page import scores_section
+from stages.pages.scores_page import health_lines, scores_section
 
 EVIL = "<script>alert('x')</script> | & *b*"
 POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
@@ -60,24 +60,58 @@ def test_figures_have_fixed_digits() -> None:
     ]
 
 
-def test_flags_become_warnings() -> None:
-    cell = {"epoch": 1, "loss": 0.7, "accuracy": 0.51, "flags": {"one_class_only": True, "not_above_majority": False}}
-    task = {"baselines": {"majority": {"accuracy": 0.5}}, "full": {"1": cell, "mean": {"loss": 0.7, "accuracy": 0.51}}}
-    curve = [
-        {
-            "method": "full",
-            "seed": "1",
-            "epoch": str(e),
-            "training_loss": "",
-            "validation_loss": "0.7",
-            "accuracy": "0.51",
-        }
-        for e in (0, 1)
+TASK = {
+    "baselines": {"majority": {"accuracy": 0.5}},
+    "full": {"1": {"epoch": 1, "loss": 0.7, "accuracy": 0.51}, "mean": {"loss": 0.7, "accuracy": 0.51}},
+}
+SEED = {
+    "before": {"accuracy": 0.25}, "confusion": [[9, 1], [2, 8]],
+    "classes": {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")},
+    "groups": {"1–4 words": {"accuracy": 0.5, "examples": 20}},
+}  # fmt: skip
+INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
+PAIR = {
+    "figure": "accuracy", "first": "full", "second": "scratch", "difference": 0.02, "low": -0.01, "high": 0.05,
+    "test": "exact McNemar", "p": 0.1, "p_corrected": 0.2, "verdict": "tie", "detectable": 0.04,
+}  # fmt: skip
+DETAILS = {
+    "headlines": ["accuracy"], "scales": {"accuracy": "fraction"}, "notes": {"signature": "v1"},
+    "baselines": {"majority": INTERVAL}, "methods": {"full": {"intervals": INTERVAL, "seeds": {"1": SEED}}},
+    "comparisons": [PAIR],
+}  # fmt: skip
+LOSS = {"method": "full", "seed": "1", "training_loss": "", "validation_loss": "0.7", "accuracy": "0.51"}
+CURVE = [{**LOSS, "epoch": str(epoch)} for epoch in (0, 1)]
+
+
+def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
+    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, DETAILS, {}, CURVE)], "figures")
+    for line in (
+        "| score | majority | full, before | full |",
+        "| accuracy | 0.5000 (0.4900 – 0.5300) | 0.2500 | 0.5100 (0.4900 – 0.5300) |",
+        "| accuracy | full – scratch | 0.0200 | -0.0100 to 0.0500 | exact McNemar | 0.2000 | tie | 0.0400 |",
+        "| 1–4 words | 20 | full | 0.5000 |",
+        "| bad | 10 | full | 0.5000 | 0.2500 | 0.7500 |",
+        "| full | good | 2 | 8 |",
+        "signature: v1",
+        "![Sentiment: validation accuracy by epoch; dashed lines are baselines.](figures/sst2-accuracy.svg)",
+    ):
+        assert line in page
+    assert "Warning" not in page
+
+
+def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
+    task = {**TASK, "full": TASK["full"] | {"sd": {"loss": 0.1, "accuracy": 0.03}}}
+    page = as_markdown("T", [scores_section("sst2", "Sentiment", task, DETAILS, {}, CURVE)], "figures")
+    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in page
+
+
+def test_flags_become_warnings_with_their_evidence() -> None:
+    health = {"full 1": {"one_class_only": "all 20 examples are called good"}}
+    section = scores_section("sst2", "Sentiment", TASK, DETAILS, health, CURVE)
+    assert "Warning: sst2 full 1: one class only: all 20 examples are called good." in section.blocks
+    assert health_lines({"sst2": health, "squad": {}}) == [
+        "sst2 full 1: one class only: all 20 examples are called good"
     ]
-    section = scores_section("Sentiment", task, curve, "accuracy", "fraction")
-    assert "Warning: full, seed 1, gives every sentence the same class." in section.blocks
-    tables = [block for block in section.blocks if isinstance(block, Table)]
-    assert list(tables[0].rows) == [("majority", "–", "–", "–", "0.5000"), ("full", "1", "1", "0.7000", "0.5100")]
 
 
 def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:

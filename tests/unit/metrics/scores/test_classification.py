@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef, precision_score, recall_score, roc_auc_score
 
@@ -53,6 +53,7 @@ def test_calibration_by_hand() -> None:
     assert calibration.score(outcome) == {"calibration_error": pytest.approx(2 / 5 * 0.05 + 3 / 5 * (0.65 - 1 / 3))}
 
 
+@settings(deadline=None)
 @given(outcomes())
 def test_the_resampled_form_gives_the_score_itself(outcome: Classified) -> None:
     for name in NAMES:
@@ -63,6 +64,7 @@ def test_the_resampled_form_gives_the_score_itself(outcome: Classified) -> None:
             np.testing.assert_allclose(drawn[figure], value, atol=1e-9, err_msg=figure)
 
 
+@settings(deadline=None)
 @given(outcomes(), st.integers(0, 2**32))
 def test_a_weight_is_a_repeated_example(outcome: Classified, seed: int) -> None:
     weights = np.random.default_rng(seed).integers(0, 4, size=len(outcome.labels))
@@ -79,6 +81,7 @@ def test_a_weight_is_a_repeated_example(outcome: Classified, seed: int) -> None:
             assert drawn[figure][0] == pytest.approx(value, abs=1e-9), figure
 
 
+@settings(deadline=None)
 @given(outcomes())
 def test_scikit_learn_agrees(outcome: Classified) -> None:
     labels, predicted = outcome.labels, outcome.predicted
