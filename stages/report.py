@@ -9,8 +9,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from stages.corpus.glue import read_sentences
-from stages.corpus.source import questions_path, sentences_path, source_folder
+from stages.corpus.examples import read_classes, read_examples
+from stages.corpus.source import questions_path, source_folder
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
@@ -23,7 +23,7 @@ from stages.pages.data_page import data_section
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
 from stages.pages.perplexity_page import perplexity_section
-from stages.pages.samples_page import samples_section
+from stages.pages.samples_page import answered_table, classified_table
 from stages.pages.scores_page import health_lines, scores_section
 from stages.pages.settings import ReportSettings
 from stages.pages.settings_page import model_section, settings_section
@@ -82,14 +82,22 @@ def health_line(metrics: dict[str, Any], perplexity: dict[str, Any]) -> str:
 
 def samples(params: dict[str, Any], source: Path, count: int) -> Section:
     """What each method said at its best epoch, from the first seed."""
+    tables = []
+    for task in check_value(params, "finetune.classification", list[str]):
+        decided = {method: [decided_class(row) for row in rows] for method, rows in best_rows(params, task).items()}
+        tables.append(
+            classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count)
+        )
+    answers = {method: answers_of(rows) for method, rows in best_rows(params, "squad").items()}
+    tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
+    return Section("Sample predictions", tables)
+
+
+def best_rows(params: dict[str, Any], task: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of predictions of each method."""
     seed = str(check_value(params, "finetune.seeds", list[int])[0])
-    classes, answers = {}, {}
-    for method in check_value(params, "finetune.methods", list[str]):
-        rows = {task: best_epoch(read_epochs(PREDICTIONS / task / method / seed)).rows for task in ("sst2", "squad")}
-        classes[method] = [decided_class(row) for row in rows["sst2"]]
-        answers[method] = answers_of(rows["squad"])
-    sentences, questions = read_sentences(sentences_path(source, "dev")), read_questions(questions_path(source, "dev"))
-    return samples_section(sentences, classes, questions, answers, count)
+    methods = check_value(params, "finetune.methods", list[str])
+    return {method: best_epoch(read_epochs(PREDICTIONS / task / method / seed)).rows for method in methods}
 
 
 def read_curve(name: str) -> list[dict[str, str]]:

@@ -60,8 +60,8 @@ def run(arguments: argparse.Namespace) -> None:
         _one_of("methods", method, plugin_names("stages.tuning"))
     for method in params["finetune"]["methods"]:
         build(load_plugin("stages.tuning", method, "finetune.methods").Settings, params, f"methods.{method}")
-    for task in ("sst2", "squad"):
-        _plugins(params, f"scores.{task}", "stages.metrics.scores")
+    for kind in ("classification", "squad", "curves"):
+        _plugins(params, f"scores.{kind}", "stages.metrics.scores")
     for profile in section(params, "profiles"):
         _known(params["profiles"][profile], f"profiles.{profile}.", list(PROFILE))
         for name, settings in PROFILE.items():

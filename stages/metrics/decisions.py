@@ -7,8 +7,9 @@ Row = dict[str, Any]
 
 
 def decided_class(row: Row) -> int:
-    """The class with the larger logit, 0 where they are equal."""
-    return int(row["logit_1"] > row["logit_0"])
+    """The class with the largest logit, the first of equals."""
+    logits = [value for name, value in row.items() if name.startswith("logit_")]
+    return logits.index(max(logits))
 
 
 def decided_answer(row: Row) -> str:

@@ -33,16 +33,13 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
     off = [name for name, value in figures.items() if not _within(value, RANGES.get(scales.get(name, ""), ()))]
     if off:
         flags["off_scale"] = ", ".join(f"{name} {figures[name]:.6g} is no {scales[name]}" for name in off)
-    exact, f1 = figures.get("exact"), figures.get("f1")
-    if exact is not None and f1 is not None:
-        if f1 < exact - ROUNDING:
-            flags["f1_below_exact"] = f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"
-        if f1 > HIGH_F1 and exact < f1 * LOW_SHARE:
-            flags["f1_without_exact"] = f"F1 {f1:.4g} with exact match {exact:.4g}"
-    recall, precision, accuracy = (figures.get(name) for name in ("recall", "precision", "accuracy"))
-    if recall is not None and precision is not None and accuracy is not None:
+    if {"exact", "f1"} <= figures.keys():
+        flags |= _answer_figures(figures["exact"], figures["f1"])
+    if {"recall", "precision", "accuracy"} <= figures.keys():
+        recall, precision, accuracy = (figures[name] for name in ("recall", "precision", "accuracy"))
         if recall > ALL and abs(precision - accuracy) < NEAR and accuracy < GOOD:
-            flags["recall_without_accuracy"] = f"recall {recall:.4g} with accuracy {accuracy:.4g}, as one class for all"
+            evidence = f"recall {recall:.4g} with accuracy {accuracy:.4g}, as of one class for all"
+            flags["recall_without_accuracy"] = evidence
     return flags
 
 
@@ -92,6 +89,15 @@ def overlap_flags(shared: np.ndarray) -> Flags:
     if not shared.any():
         return {}
     return {"test_in_training": f"{int(shared.sum()):,} of {len(shared):,} examples are in the training data too"}
+
+
+def _answer_figures(exact: float, f1: float) -> Flags:
+    """An exact match has an F1 of 100 too, so F1 is the higher figure, but not by any amount."""
+    if f1 < exact - ROUNDING:
+        return {"f1_below_exact": f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"}
+    if f1 > HIGH_F1 and exact < f1 * LOW_SHARE:
+        return {"f1_without_exact": f"F1 {f1:.4g} with exact match {exact:.4g}"}
+    return {}
 
 
 def _within(value: float, ends: Sequence[float]) -> bool:

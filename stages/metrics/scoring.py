@@ -28,7 +28,7 @@ class Scoring:
         return {name: value for score in self._scores for name, value in score.score(outcome).items()}
 
     def resampled(self, outcome: Any, among: Collection[str] = ()) -> Resampled:
-        """The figures for weights of examples, of all scores or those that give one of `among`; no counts, no thresholds."""
+        """The figures but counts and thresholds for weights of examples, of all scores or those that give `among`."""
         chosen = [score for score in self._scores if not among or score.SCALES.keys() & among]
         return together([score.resampled(outcome) for score in chosen])
 

@@ -2,36 +2,34 @@
 
 from collections.abc import Mapping, Sequence
 
-from stages.corpus.glue import Sentence
+from stages.corpus.examples import Example
 from stages.corpus.squad import Question
-from stages.pages.content import Section, Table
+from stages.pages.content import Table
 
-CLASSES = ("unfavourable", "favourable")
 NO_ANSWER = "(no answer)"
 
 
-def samples_section(
-    sentences: Sequence[Sentence], classes: Mapping[str, Sequence[int]],
-    questions: Sequence[Question], answers: Mapping[str, Mapping[str, str]], count: int,
-) -> Section:  # fmt: skip
-    """`classes` and `answers` hold each method's decisions; `count` of each task, evenly spread over the data."""
+def classified_table(
+    examples: Sequence[Example], classes: Sequence[str], decided: Mapping[str, Sequence[int]], count: int
+) -> Table:
+    """`count` examples, evenly spread over the data, with the class that each method gave them."""
     rows = [
-        (sentences[i].text, CLASSES[sentences[i].label], *(CLASSES[decided[i]] for decided in classes.values()))
-        for i in _spread(len(sentences), count)
-    ]
-    read: list[Sequence[str]] = []
+        (" / ".join(filter(None, (examples[i].text, examples[i].pair))),
+         classes[examples[i].label], *(classes[given[i]] for given in decided.values()))
+        for i in _spread(len(examples), count)
+    ]  # fmt: skip
+    return Table(("text", "right", *decided), rows)
+
+
+def answered_table(questions: Sequence[Question], decided: Mapping[str, Mapping[str, str]], count: int) -> Table:
+    """`count` questions, evenly spread over the data, with what each method answered by question id."""
+    rows: list[Sequence[str]] = []
     for i in _spread(len(questions), count):
         question = questions[i]
         gold = " / ".join(dict.fromkeys(answer.text for answer in question.answers)) or NO_ANSWER
-        decided = [by_id.get(question.id) or NO_ANSWER for by_id in answers.values()]
-        read.append((question.text, question.context, gold, *decided))
-    return Section(
-        "Sample predictions",
-        [
-            Table(("sentence", "right", *classes), rows),
-            Table(("question", "passage", "right", *answers), read),
-        ],
-    )
+        given = [by_id.get(question.id) or NO_ANSWER for by_id in decided.values()]
+        rows.append((question.text, question.context, gold, *given))
+    return Table(("question", "passage", "right", *decided), rows)
 
 
 def _spread(total: int, count: int) -> list[int]:

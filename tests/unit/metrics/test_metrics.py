@@ -7,7 +7,7 @@ from stages.corpus.examples import Example
 from stages.corpus.squad import Question
 from stages.metrics.baselines import majority, no_answer, tfidf, word_overlap
 from stages.metrics.curves import as_csv
-from stages.metrics.decisions import answers_of, decided_answer, decided_class
+from stages.metrics.decisions import decided_answer, decided_class
 from stages.metrics.perplexity import Text, perplexities, unigram_loss
 
 
@@ -32,7 +32,7 @@ def test_a_uniform_model_has_the_vocabulary_as_perplexity() -> None:
 
 def test_decisions() -> None:
     assert decided_class({"logit_0": 1.0, "logit_1": 1.0}) == 0
-    assert decided_class({"logit_0": 1.0, "logit_1": 1.1}) == 1
+    assert decided_class({"id": 7, "label": 0, "logit_0": 1.0, "logit_1": 1.1, "logit_2": 1.2}) == 2
     assert decided_answer({"text": "x", "score": 1.0, "null_score": 1.1}) == ""
     assert decided_answer({"text": "x", "score": 1.0, "null_score": 0.9}) == "x"
     assert decided_answer({"text": "x", "score": 1.0, "null_score": None}) == "x"
