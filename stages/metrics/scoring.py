@@ -12,6 +12,7 @@ from stages.harness.plugins import load_plugin
 from stages.metrics.baselines import majority, no_answer, tfidf, word_overlap
 from stages.metrics.decisions import Row, answers_of, decided_class
 from stages.metrics.health import answer_flags, classification_flags
+from stages.metrics.outcomes import answered
 from stages.metrics.scores import squad_v2
 
 SCORES = "stages.metrics.scores"
@@ -84,11 +85,11 @@ class ReadingScores:
     def flags(self, rows: Sequence[Row]) -> dict[str, bool]:
         """Empty answers, F1 without exact matches, or not above no answer."""
         answers = answers_of(rows)
-        figures, silent = (squad_v2.score(self._questions, a) for a in (answers, no_answer(self._questions)))
+        figures, silent = (squad_v2.score(answered(self._questions, a)) for a in (answers, no_answer(self._questions)))
         return answer_flags(answers, figures["f1"], figures["exact"], silent["f1"], self._margin)
 
     def _figures(self, answers: dict[str, str]) -> Figures:
-        return _merged(score.score(self._questions, answers) for score in self._scores)
+        return _merged(score.score(answered(self._questions, answers)) for score in self._scores)
 
 
 def mean_over_seeds(cells: Iterable[dict[str, Any]]) -> Figures:
