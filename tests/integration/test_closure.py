@@ -46,8 +46,11 @@ def _closure(graph: grimp.ImportGraph, modules: set[str]) -> set[str]:
 def test_code_deps_are_the_import_closure(graph: grimp.ImportGraph, name: str, module: str, deps: set[str]) -> None:
     plugins = PLUGINS.get(name, set())
     folders = {plugin for plugin in plugins if not Path(plugin).suffix}
+    found = {child for folder in folders for child in graph.find_children(folder.replace("/", "."))}
     expected = {
-        path for path in _closure(graph, {module}) if not any(path.startswith(f"{folder}/") for folder in folders)
+        path
+        for path in _closure(graph, {module, *found})
+        if not any(path.startswith(f"{folder}/") for folder in folders)
     }
     assert (expected | plugins) - deps == set(), f"dvc.yaml: {name} lacks these code deps"
     assert deps - expected - plugins == set(), f"dvc.yaml: {name} does not import these code deps"

@@ -1,54 +1,90 @@
-"""Exact match and F1 as the official SQuAD v2.0 script defines them (Rajpurkar et al. 2018).
+"""Everything that the official SQuAD v2.0 script prints (Rajpurkar et al. 2018, "Know What You Don't Know").
 
-An answer is compared with each gold answer and the best counts. Both are lower-cased, stripped of
-punctuation and of the articles a, an and the. Percentages.
+An answer is compared with each right one and the best counts. Both are lower-cased, stripped of
+punctuation and of the articles a, an and the. HasAns_ and NoAns_ figures are of the questions that
+have an answer and those that have none. best_ figures are those of the best threshold, above which a
+model abstains, found on the very questions that are scored.
 """
 
 import re
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
-from stages.corpus.squad import Question
+import numpy as np
 
-SCALE = "percentage"
+from stages.metrics.outcomes import Answered
+from stages.metrics.resampling import Figures, Resampled
+from stages.metrics.subsets import mean_among
+from stages.metrics.thresholds import best_threshold, resampled_best
+
+CITATION = "Rajpurkar, Jia and Liang 2018: Know What You Don't Know: Unanswerable Questions for SQuAD. ACL."
+SCALES = {
+    f"{prefix}{name}": scale
+    for prefix in ("", "HasAns_", "NoAns_")
+    for name, scale in (("exact", "percentage"), ("f1", "percentage"), ("total", "count"))
+} | {
+    "best_exact": "percentage",
+    "best_exact_thresh": "score",
+    "best_f1": "percentage",
+    "best_f1_thresh": "score",
+}
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _PUNCTUATION = set(string.punctuation)
 
 
-def score(questions: Sequence[Question], answers: Mapping[str, str]) -> dict[str, float]:
-    """Score one answer a question, "" for no answer; a question without a prediction is not scored.
+def score(outcome: Answered) -> dict[str, float]:
+    """Percentages, and `total`, the number of questions.
 
-    `total` is the number of scored questions. HasAns_ and NoAns_ figures are present where the data
-    has questions of that kind.
+    HasAns_ and NoAns_ figures are present where there are questions of that kind, best_ ones where
+    `no_answer` is given; their thresholds are on its scale. No question, no figure.
     """
-    asked = [question for question in questions if question.id in answers]
-    exact = {q.id: exact_match(golds(q), answers[q.id]) for q in asked}
-    f1 = {q.id: overlap_f1(golds(q), answers[q.id]) for q in asked}
-    result = _means(exact, f1, [q.id for q in asked])
-    for prefix, has in (("HasAns", True), ("NoAns", False)):
-        ids = [q.id for q in asked if bool(q.answers) == has]
-        if ids:
-            result |= {f"{prefix}_{name}": value for name, value in _means(exact, f1, ids).items()}
-    return result
+    if not outcome.answers:
+        return {}
+    values = _compared(outcome.golds, outcome.answers)
+    figures: dict[str, float] = {}
+    for prefix, among in _kinds(outcome).items():
+        figures |= {prefix + name: 100.0 * float(column[among].mean()) for name, column in values.items()}
+        figures[f"{prefix}total"] = int(among.sum())
+    return figures | _best(outcome)
 
 
-def golds(question: Question) -> list[str]:
-    """The texts that count as right; only "" where the question has no answer."""
-    return [answer.text for answer in question.answers if normalised(answer.text)] or [""]
+def resampled(outcome: Answered) -> Resampled:
+    """The percentages; the best threshold is sought anew in each resample."""
+    values = {name: 100.0 * column for name, column in _compared(outcome.golds, outcome.answers).items()}
+    means = {prefix: mean_among(values, among) for prefix, among in _kinds(outcome).items()}
+    best = _resampled_best(outcome)
+
+    def figures(weights: np.ndarray) -> Figures:
+        found = {prefix + name: value for prefix, of in means.items() for name, value in of(weights).items()}
+        return found | best(weights)
+
+    return figures
 
 
-def exact_match(gold: Sequence[str], answer: str) -> int:
-    """1 where the answer is one of the gold answers after normalising, else 0."""
-    return max(int(normalised(text) == normalised(answer)) for text in gold)
+def right(outcome: Answered) -> dict[str, np.ndarray]:
+    """Which answers are exact matches."""
+    return {"exact": _compared(outcome.golds, outcome.answers)["exact"] > 0}
 
 
-def overlap_f1(gold: Sequence[str], answer: str) -> float:
-    """The best F1 of words in common with a gold answer, 0 to 1."""
-    return max(_f1(normalised(text).split(), normalised(answer).split()) for text in gold)
+def right_answers(golds: Sequence[str]) -> list[str]:
+    """Those that are not empty after normalising; only "" where there is none."""
+    return [text for text in golds if normalised(text)] or [""]
 
 
+def exact_match(golds: Sequence[str], answer: str) -> int:
+    """1 where the answer is one of the right ones after normalising, else 0."""
+    return max(int(normalised(text) == normalised(answer)) for text in golds)
+
+
+def overlap_f1(golds: Sequence[str], answer: str) -> float:
+    """The best F1 of words in common with a right answer, 0 to 1."""
+    return max(_f1(normalised(text).split(), normalised(answer).split()) for text in golds)
+
+
+@lru_cache(1 << 18)
 def normalised(text: str) -> str:
     """Lower case, without punctuation, articles and extra white space."""
     kept = "".join(character for character in text.lower() if character not in _PUNCTUATION)
@@ -65,12 +101,56 @@ def _f1(gold: list[str], answer: list[str]) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def _means(exact: Mapping[str, int], f1: Mapping[str, float], ids: Sequence[str]) -> dict[str, float]:
-    total = len(ids)
-    if total == 0:
-        return {"total": 0}
+@lru_cache(1 << 18)
+def _one_answer(golds: tuple[str, ...], answer: str) -> tuple[int, float]:
+    right = right_answers(tuple(dict.fromkeys(golds)))
+    return exact_match(right, answer), overlap_f1(right, answer)
+
+
+def _compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[str, np.ndarray]:
+    """Exact match and F1 of each question, (N,), 0 to 1."""
+    rows = [_one_answer(right, answer) for right, answer in zip(golds, answers, strict=True)]
+    exact, f1 = np.array(rows, dtype=np.float64).reshape(-1, 2).T
+    return {"exact": exact, "f1": f1}
+
+
+def _kinds(outcome: Answered) -> dict[str, np.ndarray]:
+    """Prefix → which questions, (N,); only of kinds that occur."""
+    has = outcome.answerable
+    kinds = {"": np.ones_like(has), "HasAns_": has, "NoAns_": ~has}
+    return {prefix: among for prefix, among in kinds.items() if among.any()}
+
+
+def _gains(outcome: Answered) -> dict[str, np.ndarray]:
+    """What answering a question gains over abstaining, (N,)."""
+    spans = outcome.answers if outcome.spans is None else outcome.spans
+    spoils = np.array([-float(span != "") for span in spans])
     return {
-        "exact": 100.0 * sum(exact[i] for i in ids) / total,
-        "f1": 100.0 * sum(f1[i] for i in ids) / total,
-        "total": total,
+        name: np.where(outcome.answerable, values, spoils) for name, values in _compared(outcome.golds, spans).items()
     }
+
+
+def _best(outcome: Answered) -> dict[str, float]:
+    if outcome.no_answer is None:
+        return {}
+    abstaining = int((~outcome.answerable).sum())
+    figures: dict[str, float] = {}
+    for name, gains in _gains(outcome).items():
+        best, threshold = best_threshold(outcome.no_answer, gains, abstaining)
+        figures[f"best_{name}"] = 100.0 * best / len(gains)
+        figures[f"best_{name}_thresh"] = threshold
+    return figures
+
+
+def _resampled_best(outcome: Answered) -> Resampled:
+    if outcome.no_answer is None:
+        return lambda weights: {}
+    unanswerable = (~outcome.answerable).astype(np.float64)
+    best = {name: resampled_best(outcome.no_answer, gains) for name, gains in _gains(outcome).items()}
+
+    def figures(weights: np.ndarray) -> Figures:
+        abstaining, total = weights @ unanswerable, weights.sum(axis=1)
+        columns = np.ascontiguousarray(weights.T)
+        return {f"best_{name}": 100.0 * (abstaining + gained(columns)) / total for name, gained in best.items()}
+
+    return figures

@@ -50,6 +50,55 @@ def test_scores_anyones_predictions(tmp_path, monkeypatch, capsys) -> None:
     assert scores["NoAns_exact"] == 100.0
 
 
+def _numbers(folder: Path, numbers: object) -> Path:
+    path = folder / "na_prob.json"
+    path.write_text(json.dumps(numbers))
+    return path
+
+
+def test_probabilities_of_no_answer_take_answers_back(tmp_path, monkeypatch, capsys) -> None:
+    files = _files(tmp_path, {"a": "Ada Lund", "b": "1601"})
+    numbers = _numbers(tmp_path, {"b": 0.75, "a": 0.25})
+    assert _retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers) == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert (scores["exact"], scores["best_exact"], scores["best_exact_thresh"]) == (50.0, 100.0, 0.25)
+    assert _retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers, "--na-prob-thresh", "0.5") == 0
+    assert json.loads(capsys.readouterr().out)["exact"] == 100.0
+
+
+@pytest.mark.parametrize(("order", "best"), [("ab", 100.0), ("ba", 50.0)])
+def test_ties_are_broken_by_the_order_of_the_file(tmp_path, monkeypatch, capsys, order: str, best: float) -> None:
+    files = _files(tmp_path, {"a": "Ada Lund", "b": "1601"})
+    numbers = _numbers(tmp_path, dict.fromkeys(order, 0.5))
+    assert _retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers) == 0
+    assert json.loads(capsys.readouterr().out)["best_exact"] == best
+
+
+def test_all_scores_of_answers(tmp_path, monkeypatch, capsys) -> None:
+    assert _retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada Lund", "b": "x"}), "--all") == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["rougeL"] == 1.0
+    assert scores["bleu_precision_2"] == 100.0
+    assert scores["bleu_signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp")
+    assert any(name.startswith("meteor") for name in scores)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"a": 0.5}, "no number for question b, which has a prediction"),
+        ({"a": "0.5", "b": 1}, "expected one object of question ids and numbers"),
+        ({"a": float("nan"), "b": 1}, "expected one object of question ids and numbers"),
+    ],
+)
+def test_wrong_probabilities_are_one_line(tmp_path, monkeypatch, capsys, numbers, message) -> None:
+    files = _files(tmp_path, {"a": "Ada", "b": ""})
+    assert _retrace(monkeypatch, "score", "squad", *files, "--na-prob", _numbers(tmp_path, numbers)) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("predictions", "message"),
     [
@@ -89,7 +138,7 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "[full, half]",
             "params.yaml: finetune.methods: 'half' is not allowed; expected one of adapter",
         ),
-        ("[squad_v2]", "[rouge]", "params.yaml: scores.squad: 'rouge' is not allowed; expected one of accuracy"),
+        ("[squad_v2]", "[blue]", "params.yaml: scores.squad: 'blue' is not allowed; expected one of accuracy"),
         ("seeds: [1]", "seeds: [one]", "params.yaml: finetune.seeds[0]: 'one' is not allowed; expected a whole number"),
         ("hidden_size: 768", "hidden_size: 770", "profiles.bert-base.model.heads: 12 is not allowed; it must divide"),
         ("data: sample #", "data: web #", "params.yaml: data: 'web' is not allowed; expected one of sample, files"),

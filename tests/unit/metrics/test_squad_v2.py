@@ -1,15 +1,12 @@
 """Cases worked by hand after the official evaluation script, version 2.0."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.corpus.squad import Answer, Question
-from stages.metrics.scores.squad_v2 import exact_match, normalised, overlap_f1, score
-
-
-def _question(key: str, *answers: str) -> Question:
-    return Question(key, "T", "", "?", tuple(Answer(text, 0) for text in answers))
+from stages.metrics.outcomes import Answered
+from stages.metrics.scores.squad_v2 import exact_match, normalised, overlap_f1, resampled, right_answers, score
 
 
 @pytest.mark.parametrize(
@@ -39,10 +36,14 @@ def test_one_answer(gold: list[str], answer: str, exact: int, f1: float) -> None
     assert overlap_f1(gold, answer) == pytest.approx(f1)
 
 
+def test_what_is_empty_after_normalising_is_no_right_answer() -> None:
+    assert right_answers(["the", "Ada"]) == ["Ada"]
+    assert right_answers(["the", "?"]) == right_answers([]) == [""]
+
+
 def test_a_data_set() -> None:
-    questions = [_question("a", "Ada Lund"), _question("b", "1601", "the year 1601"), _question("c"), _question("d")]
-    scores = score(questions, {"a": "Ada", "b": "1601", "c": "", "d": "Ada"})
-    assert scores == pytest.approx(
+    golds = (("Ada Lund",), ("1601", "the year 1601"), (), ())
+    assert score(Answered(golds, ("Ada", "1601", "", "Ada"))) == pytest.approx(
         {
             "exact": 50.0, "f1": 100 * (2 / 3 + 1 + 1) / 4, "total": 4,
             "HasAns_exact": 50.0, "HasAns_f1": 100 * (2 / 3 + 1) / 2, "HasAns_total": 2,
@@ -51,11 +52,31 @@ def test_a_data_set() -> None:
     )  # fmt: skip
 
 
-def test_only_predicted_questions_are_scored() -> None:
-    assert score([_question("a", "x"), _question("b", "y")], {"a": "x", "z": "?"}) == {
+def test_kinds_of_questions_that_do_not_occur_have_no_figures() -> None:
+    assert score(Answered((("x",),), ("x",))) == {
         "exact": 100.0, "f1": 100.0, "total": 1, "HasAns_exact": 100.0, "HasAns_f1": 100.0, "HasAns_total": 1,
     }  # fmt: skip
-    assert score([_question("a", "x")], {}) == {"total": 0}
+    assert score(Answered((), ())) == {}
+
+
+def test_the_best_threshold_by_hand() -> None:
+    # Answered from the left: right, wrong where there is no answer, half right, an empty span.
+    golds, spans = (("Ada",), (), ("1601 x y",), ()), ("Ada", "hall", "1601", "")
+    outcome = Answered(golds, ("", "", "", ""), spans, np.array([-2.0, 0.5, 0.7, 3.0]))
+    figures = score(outcome)
+    assert figures["exact"] == 50.0
+    assert figures["best_exact"] == figures["best_f1"] == 75.0  # 2 abstained rightly, 1 answered
+    assert figures["best_exact_thresh"] == figures["best_f1_thresh"] == -2.0
+    # With the first question twice and the second never, it pays to answer the third.
+    weights = np.array([[2.0, 0.0, 1.0, 1.0]])
+    assert resampled(outcome)(weights)["best_f1"] == pytest.approx([100 * (1 + 2 + 0.5) / 4])
+
+
+def test_abstaining_always_has_the_threshold_0() -> None:
+    outcome = Answered((("Ada",), ()), ("", ""), ("hall", "hall"), np.array([-2.0, -1.0]))
+    figures = score(outcome)
+    assert (figures["best_exact"], figures["best_exact_thresh"]) == (50.0, 0.0)
+    assert resampled(outcome)(np.ones((2, 2)))["best_exact"].tolist() == [50.0, 50.0]
 
 
 @given(st.text(max_size=30), st.text(max_size=30))

@@ -1,0 +1,101 @@
+"""The scores as metrics of Hugging Face's `evaluate`: they load, describe themselves and combine as its own do.
+
+    squad = evaluate.load("stages/metrics/modules.py", "squad_v2")
+    squad.compute(predictions=["Ada Lund"], references=[["Ada Lund", "Lund"]])
+    evaluate.combine([squad, evaluate.load("stages/metrics/modules.py", "rouge")])
+
+The name is that of a file of `stages/metrics/scores`. Nothing is fetched. Importing `evaluate` takes
+seconds, so nothing else imports this file.
+"""
+
+import inspect
+from types import ModuleType
+from typing import Any, get_type_hints
+
+import evaluate
+import numpy as np
+from datasets import Features, List, Value
+
+from stages.harness.errors import InputError
+from stages.harness.plugins import load_plugin, plugin_names
+from stages.metrics.outcomes import Answered, Classified
+
+SCORES = "stages.metrics.scores"
+
+_TEXTS = Features({"predictions": Value("string"), "references": List(Value("string"))})
+_SQUAD = Features(
+    {
+        "predictions": {
+            "id": Value("string"),
+            "prediction_text": Value("string"),
+            "no_answer_probability": Value("float64"),
+        },
+        "references": {
+            "id": Value("string"),
+            "answers": {"text": List(Value("string")), "answer_start": List(Value("int64"))},
+        },
+    }
+)
+_CLASSES = Features({"predictions": Value("int64"), "references": Value("int64")})
+_PROBABILITIES = Features({"predictions": List(Value("float64")), "references": Value("int64")})
+INPUTS = {
+    Answered: """
+Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
+Or both are as `evaluate`'s squad_v2 has them, with no_answer_probability; answers whose probability is
+above `no_answer_threshold` (default 1.0) are taken back.
+""",
+    Classified: """
+Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes.
+""",
+}
+FEATURES = {Answered: [_TEXTS, _SQUAD], Classified: [_CLASSES, _PROBABILITIES]}
+
+
+class RetraceMetric(evaluate.Metric):
+    """One score, called by `config_name`."""
+
+    def __init__(self, config_name: str | None = None, **options: Any) -> None:
+        names = plugin_names(SCORES)
+        if config_name not in names:
+            raise InputError(f"config_name: {config_name!r} is not allowed; expected one of {', '.join(names)}")
+        self._score = load_plugin(SCORES, config_name, "config_name")
+        super().__init__(config_name=config_name, **options)
+        self.info.module_name = config_name
+
+    def _info(self) -> evaluate.MetricInfo:
+        kind = _outcome_of(self._score)
+        return evaluate.MetricInfo(
+            description=inspect.getdoc(self._score) or "",
+            citation=getattr(self._score, "CITATION", ""),
+            inputs_description=INPUTS[kind],
+            features=FEATURES[kind],
+        )
+
+    def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
+        outcome = _answered if _outcome_of(self._score) is Answered else _classified
+        return self._score.score(outcome(predictions, references, **options))
+
+
+def _outcome_of(score: ModuleType) -> type:
+    """What the score is a function of."""
+    return get_type_hints(score.score)["outcome"]
+
+
+def _answered(predictions: list[Any], references: list[Any], no_answer_threshold: float = 1.0) -> Answered:
+    if isinstance(predictions[0], str):
+        return Answered(tuple(tuple(golds) for golds in references), tuple(predictions))
+    golds = tuple(tuple(reference["answers"]["text"]) for reference in references)
+    spans = tuple(prediction["prediction_text"] for prediction in predictions)
+    no_answer = np.array([prediction["no_answer_probability"] for prediction in predictions])
+    abstains = no_answer > no_answer_threshold
+    answers = tuple("" if absent else span for span, absent in zip(spans, abstains, strict=True))
+    return Answered(golds, answers, spans, no_answer)
+
+
+def _classified(predictions: list[Any], references: list[Any]) -> Classified:
+    labels, predicted = np.array(references), np.array(predictions)
+    probabilities = predicted if predicted.ndim == 2 else None
+    if probabilities is not None:
+        predicted = probabilities.argmax(axis=1)
+    count = 1 + max(labels.max(), predicted.max()) if probabilities is None else probabilities.shape[1]
+    return Classified(tuple(map(str, range(count))), labels, predicted, probabilities)
