@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from stages.corpus.blocks import open_stream
@@ -37,6 +38,7 @@ from stages.training.loop import Budget, Epoch, Objective, Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.pairs import PairModelling, relation_accuracy
 from stages.training.settings import PretrainSettings, check_pretraining
+from stages.training.sharding import placed, whole_weights
 from stages.training.speed import write_speed
 from stages.training.states import States
 
@@ -70,8 +72,9 @@ def main() -> None:
         recipe = settings.pretrain
         run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, budget(recipe), states)
         speed = train(run, evaluate)
+        weights = whole_weights(model)
         if device.is_main:
-            save(model.body, run.journal)
+            save(model.body, weights, run.journal)
             write_speed(SPEED, speed, device, model)
             states.remove()
         device.accelerator.wait_for_everyone()
@@ -105,9 +108,9 @@ def start(
         config.document_start = vocabulary.cls
     size, seed = (recipe.block, recipe.batch_size), settings.seed
     if recipe.next_sentence:
-        model = device.placed(make_pair_model(config, seed, device.attention))
+        model = placed(make_pair_model(config, seed, device.attention), device)
         return model, PairModelling(stream, tokenizer, *size, masking(recipe, tokenizer), seed, device.place)
-    model = device.placed(make_language_model(config, seed, device.attention))
+    model = placed(make_language_model(config, seed, device.attention), device)
     label = labelling(recipe, objective_of(config), tokenizer)
     return model, BlockModelling(stream, *size, label, seed, device.place)
 
@@ -136,7 +139,8 @@ def evaluation(
     settings: Settings, tokenizer: Tokenizer, stream: np.ndarray, model: LanguageModel | PairModel, device: Device
 ) -> Callable[[Epoch, Meter], dict[str, float | None]]:
     """What is written down after each epoch, of the validation text: a row of the learning curve."""
-    asked, vocabulary, recipe = LanguageModel(model.body), Vocabulary.of(tokenizer), settings.pretrain
+    asked = model if isinstance(model, LanguageModel) else model.of_tokens
+    vocabulary, recipe = Vocabulary.of(tokenizer), settings.pretrain
     size, fixed = (recipe.block, recipe.batch_size), Masking(EVALUATION_RATE)
     pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.place) if recipe.next_sentence else None
 
@@ -159,10 +163,10 @@ def evaluation(
     return after_epoch
 
 
-def save(model: PreTrainedModel, curve: list[dict[str, float | None]]) -> None:
-    """Write the weights with their tokenizer, and the curve."""
+def save(body: PreTrainedModel, weights: dict[str, Tensor], curve: list[dict[str, float | None]]) -> None:
+    """Write the weights, which are those of a model around the body, with their tokenizer, and the curve."""
     with written_folder(MODEL) as folder:
-        model.save_pretrained(folder)
+        body.save_pretrained(folder, state_dict={name.removeprefix("body."): weights[name] for name in weights})
         copy_tokenizer(TOKENIZER, folder)
     rows = [",".join("" if value is None else str(value) for value in row.values()) for row in curve]
     write_text(CURVE, "\n".join([",".join(curve[0]), *rows]) + "\n")

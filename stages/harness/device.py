@@ -7,8 +7,9 @@ the same params on the same machine give the same numbers.
 import ctypes
 import os
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 import torch
@@ -20,6 +21,7 @@ from stages.harness.errors import InputError
 from stages.harness.precision import Precision
 
 Model = TypeVar("Model", bound=nn.Module)
+Batch = TypeVar("Batch")
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's names for them, of malloc.h
 
@@ -30,6 +32,7 @@ class Device:
 
     accelerator: Accelerator
     bf16: bool
+    sharded: bool  # whether processes that train a model share its weights rather than each hold all of them
 
     @property
     def place(self) -> torch.device:
@@ -66,6 +69,17 @@ class Device:
         nn.Module.to(model, self.place)
         return model
 
+    def dealt(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, bool]]:
+        """This process's share of batches, each with whether it counts.
+
+        Every process gets as many, since a sharded model's forward pass takes all of them: where the last round
+        has none left for a process, the round's first stands in and does not count.
+        """
+        rest = iter(batches)
+        while one_round := list(islice(rest, self.processes)):
+            counts = self.rank < len(one_round)
+            yield one_round[self.rank if counts else 0], counts
+
     def summed(self, values: Sequence[float]) -> list[float]:
         """The sums of `values` over all processes."""
         totals = torch.tensor(values, dtype=torch.float64, device=self.place)
@@ -82,13 +96,16 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     """Join the process group, set threads, seeds and deterministic kernels."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
     _keep_freed_memory()
+    sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
+    if sharded:  # by stages.training.sharding; without these, Accelerate and transformers expect to do it themselves
+        os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))
     set_seed(seed, deterministic=True)
     # Deterministic mode also fills memory before it is written, in case something reads it unwritten.
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))
-    return Device(accelerator, bf16)
+    return Device(accelerator, bf16, sharded and torch.distributed.is_initialized())
 
 
 def peak_memory() -> int:

@@ -7,6 +7,7 @@ nobody asks what stands where nothing is masked.
 from pathlib import Path
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -56,12 +57,16 @@ class PairModel(nn.Module):
         self.body = body
         self._family = load_plugin(FAMILIES, body.config.model_type, "family")
 
-    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor | None, at: Tensor) -> tuple[Tensor, Tensor]:
         """Ids, segments, attention mask and the N positions asked for, all (B, T) → scores (N, V) and (B, 2)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
         tokens = self._family.language_head(self.body, output.last_hidden_state[at])
         return tokens, self._family.relation_head(self.body, output.pooler_output)
+
+    def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:
+        """What a `LanguageModel` with these weights answers."""
+        return self(ids, torch.zeros_like(ids), None, at)[0]
 
 
 def make_pair_model(config: PreTrainedConfig, seed: int, attention: str) -> PairModel:

@@ -1,11 +1,12 @@
 """Tuning a part of a model: which weights are trained, and a folder that holds only those."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from stages.harness.errors import InputError
@@ -37,11 +38,10 @@ def is_part(model: nn.Module) -> bool:
     return not all(weight.requires_grad for weight in model.parameters())
 
 
-def save_trained(model: nn.Module, folder: Path) -> None:
-    """Write the weights that were trained and no others."""
-    trained = {name: weight.detach().cpu().contiguous() for name, weight in model.named_parameters()
-               if weight.requires_grad}  # fmt: skip
-    save_file(trained, folder / FILE)
+def save_trained(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Write those of the `weights`, by name, that the model trains, and no others."""
+    names = [name for name, weight in model.named_parameters() if weight.requires_grad]
+    save_file({name: weights[name].cpu().contiguous() for name in names}, folder / FILE)
 
 
 def load_trained(model: nn.Module, folder: Path) -> None:

@@ -4,6 +4,7 @@ The extra embedding is the "exact match" feature of Chen et al. 2017 (Reading Wi
 Open-Domain Questions, section 3.2), graded by how rare the word is.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -42,11 +43,13 @@ class Reader(nn.Module):
         output = self.body(attention_mask=mask, **given)
         return torch.stack([output.start_logits, output.end_logits], dim=-1)
 
-    def save_pretrained(self, folder: Path) -> None:
-        """Write the body as transformers does, and the extra embedding beside it."""
-        self.body.save_pretrained(folder)
+    def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
+        """Write the body as transformers does, and the extra embedding beside it; of `state_dict`, where given."""
+        weights = self.state_dict() if state_dict is None else state_dict
+        body = {name.removeprefix("body."): weights[name] for name in weights if name.startswith("body.")}
+        self.body.save_pretrained(folder, state_dict=body)
         if self.match is not None:
-            save_file({"weight": self.match.weight.detach().cpu().contiguous()}, folder / FILE)
+            save_file({"weight": weights["match.weight"].cpu().contiguous()}, folder / FILE)
 
     def load_match(self, folder: Path) -> None:
         """Read the extra embedding that `save_pretrained` wrote."""

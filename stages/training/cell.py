@@ -19,6 +19,7 @@ from stages.nets.part import MethodSettings, is_part, save_trained
 from stages.tasks.task import Task
 from stages.training.fine_tuning import fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
+from stages.training.sharding import placed, whole_weights
 from stages.training.speed import write_speed
 from stages.training.states import States
 
@@ -71,16 +72,17 @@ def run_cell(
         started = method.start(task.head, PRETRAINED, cell.seed, device.attention, chosen)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
-        model = device.placed(task.wrap(started))
+        model = placed(task.wrap(started), device)
         title = " ".join(cell.path.parts)
         states = States(name, inputs, keys, device)
         tuned = fine_tune(task, model, settings, cell.seed, device, title, states)
+        weights = whole_weights(model)
         if device.is_main:
             with written_folder(WEIGHTS / cell.path) as folder:
                 if is_part(model):
-                    save_trained(model, folder)
+                    save_trained(model, weights, folder)
                 else:
-                    model.save_pretrained(folder)  # pyright: ignore[reportCallIssue] - every task's model has it
+                    model.save_pretrained(folder, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
                 copy_tokenizer(PRETRAINED, folder)
             write_predictions(PREDICTIONS / cell.path, tuned)
             write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)

@@ -25,6 +25,7 @@ from stages.training.buckets import bucketed
 from stages.training.loop import Budget, Epoch, Run, Speed, train
 from stages.training.randomness import seeded
 from stages.training.settings import FineTuneSettings
+from stages.training.sharding import load_weights, whole_weights
 from stages.training.states import States
 
 Example = TypeVar("Example")
@@ -89,10 +90,12 @@ def answer(
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     found: list[tuple[int, np.ndarray]] = []
     losses: list[float] = []
-    for indices in batches[device.share]:
+    for indices, counts in device.dealt(batches):
         tensors = _moved(task.collate([examples[index] for index in indices]), device.place)
         with device.autocast():
             scores = task.scores(model, tensors)
+        if not counts:
+            continue
         losses.append(task.loss(scores, tensors)[0].item())
         rows = scores.float().cpu().numpy()
         for index, row in zip(indices, rows, strict=True):
@@ -132,12 +135,12 @@ def fine_tune(
         scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
         meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
         if epoch.number and all(loss < found["loss"]["validation_loss"] for found in run.journal[1:]):
-            run.kept.update({name: value.detach().cpu().clone() for name, value in model.state_dict().items()})
+            run.kept.update({name: value.cpu().clone() for name, value in whole_weights(model).items()})
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss}
         return {"loss": losses, "rows": [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]}
 
     speed = train(run, after_epoch)
-    model.load_state_dict(run.kept)
+    load_weights(model, run.kept)
     found: list[Found] = run.journal
     return Tuned([row for epoch in found for row in epoch["rows"]], [epoch["loss"] for epoch in found], speed)
 

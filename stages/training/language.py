@@ -5,7 +5,6 @@ They differ in how a block is labelled: which positions are asked, and for which
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import torch
@@ -32,6 +31,7 @@ class Labelled:
 
 
 Label = Callable[[Tensor, torch.Generator], Labelled]
+Answers = Callable[[Tensor, Tensor], Tensor]  # a model as `stages.nets.language_model` describes
 
 
 class BlockModelling:
@@ -64,23 +64,21 @@ class BlockModelling:
         return batch.ids.numel()
 
 
-def token_loss(model: nn.Module, batch: Labelled) -> tuple[Tensor, int]:
-    """The negative log likelihood summed over the labels, in nats, and how many there are.
-
-    `model` is asked as `stages.nets.language_model` describes.
-    """
+def token_loss(model: Answers, batch: Labelled) -> tuple[Tensor, int]:
+    """The negative log likelihood summed over the labels, in nats, and how many there are."""
     at = batch.labels != IGNORED
     scores = model(batch.ids, at).float()  # (N, V)
     return functional.cross_entropy(scores, batch.labels[at], reduction="sum"), len(scores)
 
 
 @torch.no_grad()
-def mean_loss(model: nn.Module, batches: Iterable[Labelled], device: Device) -> tuple[float, int]:
+def mean_loss(model: Answers, batches: Iterable[Labelled], device: Device) -> tuple[float, int]:
     """The mean loss of a label in nats, and how many labels there are; processes share the batches."""
     total, seen = 0.0, 0
-    for batch in islice(batches, device.rank, None, device.processes):
+    for batch, counts in device.dealt(batches):
         with device.autocast():
             loss, count = token_loss(model, batch.to(device.place))
-        total, seen = total + loss.item(), seen + count
+        if counts:
+            total, seen = total + loss.item(), seen + count
     summed, labels = device.summed([total, seen])
     return summed / labels, int(labels)

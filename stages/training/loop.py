@@ -19,6 +19,7 @@ from stages.training.live import LiveCurves
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.schedule import rate_factor
 from stages.training.settings import OptimiserSettings
+from stages.training.sharding import synchronised, whole
 from stages.training.states import Position, States
 
 Batch = TypeVar("Batch")
@@ -118,7 +119,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     where a signal asked to stop.
     """
     flops = _flops_a_token(run)
-    model = run.device.accelerator.prepare_model(run.model)
+    model = synchronised(run.model, run.device)
     optimisers = make_optimisers(run.model, run.optimiser, run.lr, run.device.bf16)
     at, said = _restored(run, optimisers)
     main = run.device.is_main
@@ -217,7 +218,7 @@ def _update(
     summed, targets, tokens, elapsed, saving, stopping = run.device.summed(mine)
     _require_finite(run, summed, "loss", at.step)
     run.device.accelerator.backward(loss * (run.device.processes / targets))
-    norm = nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip).item()
+    norm = whole(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip)).item()
     _require_finite(run, norm, "norm of the gradient", at.step)
     for optimiser in optimisers:
         optimiser.step()

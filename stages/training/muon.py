@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from stages.training.sharding import part, whole
+
 MOMENTUM = 0.95
 COEFFICIENTS, STEPS, EPSILON = (3.4445, -4.7750, 2.0315), 5, 1e-7  # of the Newton-Schulz iteration, as published
 
@@ -33,10 +35,11 @@ class Muon(Optimizer):
                     continue
                 momentum = self.state[weight].setdefault("momentum_buffer", torch.zeros_like(weight))
                 momentum.lerp_(weight.grad, 1 - MOMENTUM)
-                update = orthogonalised(weight.grad.lerp(momentum, MOMENTUM), self._precision)
+                # Where processes share the matrix, it is whole for its own orthogonalisation alone.
+                update = orthogonalised(whole(weight.grad.lerp(momentum, MOMENTUM)), self._precision)
                 weight.mul_(1 - group["lr"] * group["weight_decay"])
                 tall = math.sqrt(max(1, weight.shape[0] / weight.shape[1]))
-                weight.add_(update, alpha=-group["lr"] * tall)
+                weight.add_(part(update, weight), alpha=-group["lr"] * tall)
 
 
 def orthogonalised(matrix: Tensor, precision: torch.dtype) -> Tensor:

@@ -6,7 +6,6 @@ is taken from another document; the model has to say which, besides filling in t
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import torch
@@ -139,11 +138,12 @@ class PairModelling:
 def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device) -> float:
     """The share of pairs of which the model says rightly whether B follows A; processes share the batches."""
     right = seen = 0.0
-    for batch in islice(batches, device.rank, None, device.processes):
+    for batch, counts in device.dealt(batches):
         pairs = batch.to(device.place)
         with device.autocast():
             _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.labels != IGNORED)
-        right += float((relations.argmax(-1) == pairs.unrelated).sum())
-        seen += len(relations)
+        if counts:
+            right += float((relations.argmax(-1) == pairs.unrelated).sum())
+            seen += len(relations)
     right, seen = device.summed([right, seen])
     return right / seen

@@ -1,9 +1,10 @@
 """Where a training run stands, kept so that a rerun after a crash goes on there and ends with the same bytes.
 
-A state is a folder: the model, the optimisers and what the run keeps as safetensors, everything else
-as json, and a checksum of each file. It is written aside and renamed, and the last two are kept; a
-damaged one is noticed and the one before used. States lie outside what DVC keeps, in a folder whose
-name is a digest of all that the outcome depends on, so other settings never pick them up.
+A state is a folder: the model, the optimisers and what the run keeps as safetensors, of whole tensors also
+where processes share them, everything else as json, and a checksum of each file. It is written aside and
+renamed, and the last two are kept; a damaged one is noticed and the one before used. States lie outside what
+DVC keeps, in a folder whose name is a digest of all that the outcome depends on, so other settings never pick
+them up.
 """
 
 import json
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate.utils import gather_object
-from safetensors.torch import load_file, load_model, save_file, save_model
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -27,6 +29,7 @@ from stages.harness.device import Device
 from stages.harness.errors import InputError
 from stages.harness.guard import file_digest, run_digest
 from stages.harness.records import read_json, write_json, written_folder
+from stages.training.sharding import load_weights, part, whole, whole_weights
 
 MODEL, OPTIMISERS, KEPT, PROGRESS, CHECKSUMS = (
     "model.safetensors", "optimisers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
@@ -74,6 +77,7 @@ class States:
 
     def __init__(self, name: str, inputs: Sequence[Path], keys: Sequence[str], device: Device) -> None:
         layout = [name, torch.__version__, device.processes, torch.get_num_threads(), device.place.type, device.bf16]
+        layout.append(device.sharded)
         digest = run_digest(inputs, keys, " ".join(map(str, layout)))
         root = Path(os.environ.get("DVC_ROOT") or ".")
         self._folder = root / ".retrace" / "states" / f"{name}-{digest[:16]}"
@@ -88,10 +92,11 @@ class States:
     ) -> None:
         """Write a state and remove all but the last two; every process must call it."""
         generators = gather_object([_generators()]) if self._device.processes > 1 else [_generators()]
+        weights, moments = whole_weights(model), _optimiser_tensors(optimisers, self._device)
         if self._device.is_main:
             with written_folder(self._folder / f"{at.step:09d}") as folder:
-                save_model(model, str(folder / MODEL))
-                save_file(_optimiser_tensors(optimisers), folder / OPTIMISERS)
+                save_file(weights, folder / MODEL)
+                save_file(moments, folder / OPTIMISERS)
                 save_file(kept, folder / KEPT)
                 write_json(folder / PROGRESS, {"position": asdict(at), "journal": journal, "generators": generators})
                 write_json(folder / CHECKSUMS, {file.name: file_digest(file) for file in sorted(folder.iterdir())})
@@ -111,9 +116,9 @@ class States:
                 said.append(f"the state of step {int(path.name)} is damaged")
                 continue
             progress = read_json(path / PROGRESS)
-            load_model(model, path / MODEL)
-            _load_optimisers(optimisers, load_file(path / OPTIMISERS))
-            kept.update(load_file(path / KEPT))
+            load_weights(model, self._read(path / MODEL))
+            _load_optimisers(optimisers, path / OPTIMISERS)
+            kept.update(self._read(path / KEPT))
             journal[:] = progress["journal"]
             _set_generators(progress["generators"][self._device.rank])
             at = Position(**progress["position"])
@@ -124,6 +129,10 @@ class States:
         """Remove all states: the run is done and its outputs are written."""
         if self._device.is_main:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _read(self, path: Path) -> dict[str, Tensor]:
+        """The tensors of a file; where processes share the weights, the main one alone has whole ones."""
+        return load_file(path) if self._device.is_main or not self._device.sharded else {}
 
     def _paths(self) -> list[Path]:
         return sorted(path for path in self._folder.glob("*") if path.name.isdigit())
@@ -148,23 +157,30 @@ def _is_sound(path: Path) -> bool:
         return False
 
 
-def _optimiser_tensors(optimisers: list[Optimizer]) -> dict[str, Tensor]:
-    return {
-        f"{number}.{index}.{name}": tensor.contiguous()
-        for number, optimiser in enumerate(optimisers)
-        for index, found in optimiser.state_dict()["state"].items()
-        for name, tensor in found.items()
-    }
-
-
-def _load_optimisers(optimisers: list[Optimizer], tensors: dict[str, Tensor]) -> None:
+def _optimiser_tensors(optimisers: list[Optimizer], device: Device) -> dict[str, Tensor]:
+    """Whole tensors by optimiser, weight and name; of sharded ones on the main process alone."""
+    found = {}
     for number, optimiser in enumerate(optimisers):
-        found: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            owner, index, name = key.split(".")
-            if int(owner) == number:
-                found.setdefault(int(index), {})[name] = tensor
-        optimiser.load_state_dict({"state": found, "param_groups": optimiser.state_dict()["param_groups"]})
+        for index, tensors in optimiser.state_dict()["state"].items():
+            for name, tensor in tensors.items():
+                complete = whole(tensor)
+                if device.is_main:
+                    found[f"{number}.{index}.{name}"] = complete.cpu().contiguous()
+    return found
+
+
+def _load_optimisers(optimisers: list[Optimizer], path: Path) -> None:
+    """Read what `_optimiser_tensors` found, one tensor at a time: of sharded ones a process keeps its part alone."""
+    found: list[dict[int, dict[str, Tensor]]] = [{} for _ in optimisers]
+    weights = [[weight for group in o.param_groups for weight in group["params"]] for o in optimisers]
+    with safe_open(path, framework="pt") as file:
+        for key in file.keys():  # noqa: SIM118 - not a dict
+            number, index, name = key.split(".")
+            tensor, weight = file.get_tensor(key), weights[int(number)][int(index)]
+            mine = part(tensor, weight) if tensor.shape == weight.shape else tensor  # else a count of steps
+            found[int(number)].setdefault(int(index), {})[name] = mine
+    for optimiser, state in zip(optimisers, found, strict=True):
+        optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 
 def _generators() -> dict[str, Any]:

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.slow
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29611"]
 PYTHON = [sys.executable]
+TWO = ["env", "ACCELERATE_USE_CPU=1", *TORCHRUN]
+SHARDED = ["env", "ACCELERATE_USE_CPU=1", "ACCELERATE_USE_FSDP=true", *TORCHRUN]
 PRETRAIN, SQUAD = ["-m", "stages.pretrain"], ["-m", "stages.finetune_squad", "--method", "full", "--seed", "1"]
 
 
@@ -48,26 +50,24 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
         stage.wait()
 
 
-@pytest.mark.parametrize("launcher", [PYTHON, TORCHRUN], ids=["one process", "two processes"])
+@pytest.mark.parametrize("launcher", [PYTHON, TWO, SHARDED], ids=["one process", "two processes", "two that share"])
 def test_killed_training_goes_on_to_the_same_bytes(project: Project, launcher: list[str]) -> None:
-    two = launcher is TORCHRUN
-    prefix = ["env", "ACCELERATE_USE_CPU=1", *launcher] if two else launcher
     project.stage("sources.sample")
     project.stage("tokenize")
     project.set("profiles.sample.squad.epochs", 2)
     for stage, steps in ((PRETRAIN, (1, 9)), (SQUAD, (2, 8))):
         before = _outputs(project).keys()
-        project.run(*prefix, *stage)
+        project.run(*launcher, *stage)
         whole = {path: content for path, content in _outputs(project).items() if path not in before}
         assert whole
         assert not _states(project)
         for path in whole:
             Path(path).unlink()
         for count in steps:
-            _killed_after(project, count, [*prefix, *stage])
+            _killed_after(project, count, [*launcher, *stage])
             assert _states(project)
             assert not _outputs(project).keys() & whole.keys()
-        done = project.run(*prefix, *stage)
+        done = project.run(*launcher, *stage)
         assert "going on after step" in done.stdout
         assert {path: _outputs(project)[path] for path in whole} == whole
         assert not _states(project)
@@ -130,7 +130,7 @@ def test_two_processes_agree_with_one(project: Project) -> None:
     project.stage("tokenize")
     project.stage("pretrain")
     one = (project.folder / "reports/curves/pretrain.csv").read_text()
-    project.run("env", "ACCELERATE_USE_CPU=1", *TORCHRUN, *PRETRAIN)
+    project.run(*TWO, *PRETRAIN)
     two = (project.folder / "reports/curves/pretrain.csv").read_text()
     for mine, theirs in zip(one.splitlines()[1:], two.splitlines()[1:], strict=True):
         assert float(mine.split(",")[2]) == pytest.approx(float(theirs.split(",")[2]), rel=1e-3)
@@ -140,7 +140,7 @@ def test_two_nodes_give_what_two_processes_give(project: Project) -> None:
     """Two `torchrun` on loopback that meet as two machines would."""
     project.stage("sources.sample")
     project.stage("tokenize")
-    project.run("env", "ACCELERATE_USE_CPU=1", *TORCHRUN, *PRETRAIN)
+    project.run(*TWO, *PRETRAIN)
     before = _outputs(project)
     environment = {**os.environ, "PYTHONPATH": str(project.folder), "ACCELERATE_USE_CPU": "1"}
     environment["RETRACE_THREADS"] = "1"  # as two processes on one machine have

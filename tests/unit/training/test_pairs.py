@@ -139,6 +139,7 @@ def test_the_pooled_head_goes_with_the_model_into_classification(tmp_path: Path)
     ids, at = torch.arange(5, 21)[None], torch.ones(1, 16, dtype=torch.bool)
     zeros, ones = torch.zeros(1, 16, dtype=torch.long), torch.ones(1, 16, dtype=torch.long)
     torch.testing.assert_close(again(ids, at), model(ids, zeros, ones, at)[0])
+    assert torch.equal(again(ids, at), model.of_tokens(ids, at))
 
 
 @pytest.mark.parametrize("family", ["modernbert", "roberta", "llama"])

@@ -72,7 +72,7 @@ def test_a_part_is_trained_saved_and_loaded_back(tmp_path: Path, method: str, fa
     assert not torch.equal(_answer(model), before)
     saved = tmp_path / "tuned"
     saved.mkdir()
-    save_trained(model, saved)
+    save_trained(model, model.state_dict(), saved)
     again = _start(method, folder)
     load_trained(again, saved)
     assert torch.equal(_answer(again), _answer(model))

@@ -1,0 +1,98 @@
+"""The configurations of launch/, as Accelerate starts them: with gloo on processors, where NCCL would be on GPUs."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from accelerate.commands.config.config_args import ClusterConfig
+from safetensors.torch import load_file
+from torch import Tensor
+
+from tests.toy import ROOT, Project
+
+pytestmark = pytest.mark.slow
+
+LAUNCH = ("env", "ACCELERATE_USE_CPU=1", "accelerate", "launch", "--quiet", "--main_process_port", "29615")
+GPUS, FSDP = ((*LAUNCH, "--config_file", f"launch/{name}.yaml", "-m") for name in ("gpus", "fsdp"))
+NODES = (*LAUNCH, "--config_file", "launch/nodes.yaml", "--num_processes", "2", "--main_process_ip", "127.0.0.1")
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    (file,) = folder.glob("*.safetensors")
+    return load_file(file)
+
+
+def _assert_alike(one: Path, two: Path) -> None:
+    """The same files, and weights of the same names and shapes that differ by rounding."""
+    assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in two.iterdir())
+    mine, theirs = _weights(one), _weights(two)
+    assert {name: weight.shape for name, weight in mine.items()} == {n: w.shape for n, w in theirs.items()}
+    assert all((theirs[name] - weight).abs().mean() < 1e-3 for name, weight in mine.items())
+    for name in ("config.json", "tokenizer.json"):
+        assert not (one / name).exists() or (one / name).read_bytes() == (two / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["one", "gpus", "fsdp", "nodes"])
+def test_accelerate_reads_each_configuration(name: str) -> None:
+    config = ClusterConfig.from_yaml_file(str(ROOT / "launch" / f"{name}.yaml"))
+    assert config.distributed_type == {"one": "NO", "fsdp": "FSDP"}.get(name, "MULTI_GPU")
+    assert config.num_machines == (2 if name == "nodes" else 1)
+    assert config.num_processes % config.num_machines == 0
+
+
+def test_two_processes_pretrain_a_model_that_they_share(project: Project) -> None:
+    project.set("precision", "fp32")
+    project.set("profiles.sample.pretrain.optimiser.kind", "adamw")
+    project.stage("sources.sample")
+    project.stage("tokenize")
+    models, curve = project.folder / "models", project.folder / "reports/curves/pretrain.csv"
+    project.stage("pretrain")
+    (models / "pretrained").rename(models / "alone")
+    one = curve.read_text()
+    project.run(*FSDP, "stages.pretrain")
+    assert json.loads((project.folder / "reports/runs/pretrain.json").read_text())["processes"] == 2
+    for mine, theirs in zip(one.splitlines()[1:], curve.read_text().splitlines()[1:], strict=True):
+        assert float(mine.split(",")[2]) == pytest.approx(float(theirs.split(",")[2]), rel=1e-5)
+    _assert_alike(models / "alone", models / "pretrained")
+    project.run(*FSDP, "stages.perplexity_eval")
+
+
+@pytest.mark.parametrize(("task", "methods"), [("sst2", ("full", "lora")), ("squad", ("adapter", "frozen"))])
+def test_two_processes_fine_tune_a_model_that_they_share(project: Project, task: str, methods: tuple[str]) -> None:
+    project.set("precision", "fp32")
+    project.set(f"profiles.sample.{task}.optimiser.kind", "adamw")
+    project.set("squad.question_match", True)
+    for stage in ("sources.sample", "tokenize", "pretrain"):
+        project.stage(stage)
+    for method in methods:
+        stage, cell = (f"finetune_{task}", "--method", method, "--seed", "1"), f"{task}/{method}/1"
+        weights, losses = project.folder / "models" / cell, project.folder / "predictions" / cell / "losses.json"
+        project.stage(*stage)
+        weights.rename(weights.with_name("alone"))
+        one = json.loads(losses.read_text())
+        project.run(*FSDP, f"stages.{stage[0]}", *stage[1:])
+        for mine, theirs in zip(one, json.loads(losses.read_text()), strict=True):
+            assert mine["validation_loss"] == pytest.approx(theirs["validation_loss"], rel=1e-5)
+        _assert_alike(weights.with_name("alone"), weights)
+
+
+def test_two_machines_give_what_one_gives(project: Project) -> None:
+    """Two launchers on loopback that meet as two machines would."""
+    project.stage("sources.sample")
+    project.stage("tokenize")
+    project.run(*GPUS, "stages.pretrain")
+    weights = project.folder / "models/pretrained/model.safetensors"
+    before = weights.read_bytes()
+    environment = {**os.environ, "PYTHONPATH": str(project.folder), "RETRACE_THREADS": "1"}
+    machines = [
+        subprocess.Popen(
+            [*NODES, "--machine_rank", rank, "-m", "stages.pretrain"],
+            cwd=project.folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for rank in "01"
+    ]  # fmt: skip
+    assert [machine.wait(timeout=180) for machine in machines] == [0, 0]
+    assert weights.read_bytes() == before
+    assert json.loads((project.folder / "reports/runs/pretrain.json").read_text())["processes"] == 2

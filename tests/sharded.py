@@ -1,0 +1,108 @@
+"""Toy runs that one process makes alone or several together; torchrun starts this module with the file to write to."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from stages.harness.device import Device
+from stages.harness.progress import Meter
+from stages.nets.language_model import make_language_model, make_pair_model
+from stages.nets.vocabulary import Vocabulary
+from stages.training.causal import next_tokens
+from stages.training.language import BlockModelling, mean_loss
+from stages.training.loop import Budget, Epoch, Objective, Run, train
+from stages.training.masking import Masking, mask_blocks, masked_batches
+from stages.training.optimisers import make_optimisers
+from stages.training.pairs import PairModelling, relation_accuracy
+from stages.training.settings import OptimiserSettings
+from stages.training.sharding import load_weights, part, placed, whole, whole_weights
+from tests.tiny import tiny_config, tiny_device, tiny_stream, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+VOCABULARY, STREAM, MASKING = Vocabulary.of(TOKENIZER), tiny_stream(TOKENIZER), Masking(0.3)
+CASES = ("modernbert", "bert, pairs", "modernbert, adamw", "roberta, adamw", "llama, adamw")
+
+
+def run(case: str, device: Device) -> dict[str, Any]:
+    """One epoch: training and validation losses, operations, and the norm of each weight in the end."""
+    family, _, kind = case.partition(", ")
+    model, objective = start(family, kind == "pairs", device)
+    settings = OptimiserSettings(kind="adamw" if kind == "adamw" else "muon")
+
+    def after_epoch(epoch: Epoch, meter: Meter) -> list[float]:
+        answers = model.of_tokens if kind == "pairs" else model
+        found = [epoch.loss or 0.0, mean_loss(answers, masked_batches(STREAM, 32, 0.15, VOCABULARY, 7), device)[0]]
+        return (
+            [*found, relation_accuracy(model, objective.batches(0, slice(None)), device)] if kind == "pairs" else found
+        )
+
+    done = Run("test", model, objective, device, settings, 0.002, Budget(1))
+    speed = train(done, after_epoch)
+    norms = {name: weight.norm().item() for name, weight in whole_weights(model).items()}
+    return {"journal": done.journal, "flops": speed.flops, "weights": norms}
+
+
+def start(family: str, pairs: bool, device: Device) -> tuple[Any, Objective]:
+    """A model and what it learns."""
+    config = tiny_config(family, TOKENIZER)
+    if pairs:
+        model = placed(make_pair_model(config, 0, "eager"), device)
+        return model, PairModelling(STREAM, TOKENIZER, 32, 8, MASKING, 1, device.place)
+    model = placed(make_language_model(config, 0, "eager"), device)
+    if family == "llama":
+        return model, BlockModelling(STREAM, 32, 8, lambda blocks, _: next_tokens(blocks, VOCABULARY), 1, device.place)
+    return model, BlockModelling(
+        STREAM, 32, 8, lambda blocks, draws: mask_blocks(blocks, MASKING, VOCABULARY, draws), 1, device.place
+    )
+
+
+def held(kind: Literal["muon", "adamw"], device: Device) -> int:
+    """Bytes of weights, gradients and moments that this process holds after a step."""
+    model, objective = start("modernbert", False, device)
+    optimisers = make_optimisers(model, OptimiserSettings(kind), 0.002)
+    batch = next(iter(objective.batches(1, device.share)))
+    objective.loss(model, batch)[0].backward()
+    for optimiser in optimisers:
+        optimiser.step()
+    tensors = [t for weight in model.parameters() for t in (weight, weight.grad)]
+    tensors += [t for optimiser in optimisers for state in optimiser.state.values() for t in state.values()]
+    mine = [tensor.to_local() if isinstance(tensor, DTensor) else tensor for tensor in tensors]
+    return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in mine}.values())
+
+
+def goes_there_and_back(device: Device) -> bool:
+    """Whether weights that are put together, cut again or loaded into another model are what they were."""
+    model, other = (start("llama", False, device)[0] for _ in range(2))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(2)
+    load_weights(other, whole_weights(model))
+    pairs = list(zip(model.parameters(), other.parameters(), strict=True))
+    same = all(torch.equal(_local(one), _local(two)) for one, two in pairs)
+    return same and all(torch.equal(_local(part(whole(one), one)), _local(one)) for one, _ in pairs)
+
+
+def _local(tensor: Tensor) -> Tensor:
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def main(path: Path) -> None:
+    device = tiny_device()
+    runs = {case: run(case, device) for case in CASES}
+    sizes = {"muon": _gathered(held("muon", device), device), "adamw": _gathered(held("adamw", device), device)}
+    same = _gathered(goes_there_and_back(device), device)
+    if device.is_main:
+        path.write_text(json.dumps({"runs": runs, "held": sizes, "same": same, "sharded": device.sharded}))
+
+
+def _gathered(value: float, device: Device) -> list[float]:
+    return [device.summed([value if rank == device.rank else 0])[0] for rank in range(device.processes)]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
