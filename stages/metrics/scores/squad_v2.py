@@ -43,7 +43,7 @@ def score(outcome: Answered) -> dict[str, float]:
     """
     if not outcome.answers:
         return {}
-    values = _compared(outcome.golds, outcome.answers)
+    values = compared(outcome.golds, outcome.answers)
     figures: dict[str, float] = {}
     for prefix, among in _kinds(outcome).items():
         figures |= {prefix + name: 100.0 * float(column[among].mean()) for name, column in values.items()}
@@ -53,7 +53,7 @@ def score(outcome: Answered) -> dict[str, float]:
 
 def resampled(outcome: Answered) -> Resampled:
     """The percentages; the best threshold is sought anew in each resample."""
-    values = {name: 100.0 * column for name, column in _compared(outcome.golds, outcome.answers).items()}
+    values = {name: 100.0 * column for name, column in compared(outcome.golds, outcome.answers).items()}
     means = {prefix: mean_among(values, among) for prefix, among in _kinds(outcome).items()}
     best = _resampled_best(outcome)
 
@@ -107,7 +107,7 @@ def _one_answer(golds: tuple[str, ...], answer: str) -> tuple[int, float]:
     return exact_match(right, answer), overlap_f1(right, answer)
 
 
-def _compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[str, np.ndarray]:
+def compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[str, np.ndarray]:
     """Exact match and F1 of each question, (N,), 0 to 1."""
     rows = [_one_answer(right, answer) for right, answer in zip(golds, answers, strict=True)]
     exact, f1 = np.array(rows, dtype=np.float64).reshape(-1, 2).T
@@ -126,7 +126,7 @@ def _gains(outcome: Answered) -> dict[str, np.ndarray]:
     spans = outcome.answers if outcome.spans is None else outcome.spans
     spoils = np.array([-float(span != "") for span in spans])
     return {
-        name: np.where(outcome.answerable, values, spoils) for name, values in _compared(outcome.golds, spans).items()
+        name: np.where(outcome.answerable, values, spoils) for name, values in compared(outcome.golds, spans).items()
     }
 
 
