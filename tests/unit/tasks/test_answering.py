@@ -172,7 +172,7 @@ def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
     assert tuned.losses[-1]["training_loss"] < 0.1 < tuned.losses[1]["training_loss"]
     last = [row for row in tuned.rows if row["epoch"] == 80]
     assert answers_of(last) == BY_HEART
-    assert all((row["score"] > np.log(0.5)) for row in last)
+    assert all(row["score"] > np.log(0.5) for row in last)
     assert [row["id"] for row in last if row["null_score"] > np.log(0.5)] == ["was it full?"]
 
 
