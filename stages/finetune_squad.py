@@ -1,20 +1,27 @@
 """Questions: models/pretrained + data/<source>/squad → {models,predictions}/squad/<method>/<seed>.
 
-Writes the best epoch's weights, and the best span, its score and the null score of every validation
-question before the first and after each epoch; `stages.evaluate` scores them.
+Writes the best epoch's weights, and the best span or the generated answer, its score and the null score of
+every validation question before the first and after each epoch; `stages.evaluate` scores them.
 
     accelerate launch --config_file launch/one.yaml -m stages.finetune_squad --method full --seed 1
 """
+
+from typing import Any
 
 from stages.corpus.source import source_folder
 from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.errors import exit_cleanly
 from stages.harness.precision import Precision
 from stages.harness.settings import build, check_value, profile_key, read_params
+from stages.nets.heads import read_config
+from stages.tasks.answering import Answering, check_family
 from stages.tasks.settings import ReadingSettings
 from stages.tasks.squad import Reading
+from stages.tasks.task import Task
 from stages.training.cell import PRETRAINED, read_cell, run_cell
 from stages.training.settings import FineTuneSettings
+
+TASKS = {"spans": Reading, "generated": Answering}
 
 
 def main() -> None:
@@ -24,7 +31,9 @@ def main() -> None:
     settings = build(FineTuneSettings, params, key)
     source = source_folder(check_value(params, "data", str))
     reading = build(ReadingSettings, params, "squad")
-    task = Reading(source, load_tokenizer(PRETRAINED), settings.max_length, reading)
+    if reading.answers == "generated":
+        check_family(read_config(PRETRAINED).model_type)
+    task: Task[Any] = TASKS[reading.answers](source, load_tokenizer(PRETRAINED), settings.max_length, reading)
     precision = check_value(params, "precision", Precision)
     run_cell(cell, task, settings, precision, inputs=[source], keys=["data", "precision", key, "squad"])
 

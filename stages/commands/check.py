@@ -14,6 +14,7 @@ from stages.metrics.perplexity import PerplexitySettings
 from stages.metrics.settings import ScoreSettings
 from stages.nets.settings import ModelSettings
 from stages.pages.settings import ReportSettings
+from stages.tasks.answering import check_family
 from stages.tasks.settings import ReadingSettings
 from stages.training.settings import FineTuneSettings, PretrainSettings, check_pretraining
 
@@ -55,6 +56,8 @@ def run(arguments: argparse.Namespace) -> None:
     _known(params["finetune"], "finetune.", ["methods", "seeds"])
     check_value(params, "finetune.seeds", list[int])
     _one_of("family", params["family"], plugin_names("stages.nets.families"))
+    if build(ReadingSettings, params, "squad").answers == "generated":
+        check_family(params["family"])
     _plugins(params, "finetune.methods", "stages.tuning")
     for method in params["methods"]:
         _one_of("methods", method, plugin_names("stages.tuning"))

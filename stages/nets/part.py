@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from stages.harness.errors import InputError
 from stages.harness.settings import require
-from stages.nets.heads import in_body
+from stages.nets.heads import Head, in_body
 
 FILE = "trained.safetensors"
 
@@ -31,6 +31,19 @@ def freeze_body(model: PreTrainedModel) -> None:
     """Train the head only."""
     for name, weight in model.named_parameters():
         weight.requires_grad_(not in_body(model, name))
+
+
+def untie_head(model: PreTrainedModel) -> None:
+    """Give a language model's head weights of its own where it shares those of the token embeddings."""
+    head = cast(nn.Linear, model.get_output_embeddings())
+    if head.weight is cast(nn.Embedding, model.get_input_embeddings()).weight:
+        head.weight = nn.Parameter(head.weight.detach().clone())
+        model.config.tie_word_embeddings = False
+
+
+def is_new(model: PreTrainedModel, head: Head, name: str) -> bool:
+    """Whether a weight was not pretrained: one of the head's, but a language model's was with its body."""
+    return head != "language_model" and not in_body(model, name)
 
 
 def is_part(model: nn.Module) -> bool:

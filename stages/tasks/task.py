@@ -43,7 +43,7 @@ class Task(Protocol[Example]):
         ...
 
     def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
-        """The summed loss in nats, and over how many examples."""
+        """The summed loss in nats, and over how many targets: examples, or tokens of them."""
         ...
 
     def rows(self, examples: Sequence[Example], scores: Sequence[np.ndarray]) -> list[Row]:

@@ -85,25 +85,26 @@ class TaskObjective(Generic[Example]):
 def answer(
     task: Task[Example], model: nn.Module, examples: Sequence[Example], batch_size: int, device: Device
 ) -> tuple[list[np.ndarray], float]:
-    """The scores of every example, in order and without padding, and the mean loss in nats."""
+    """The scores of every example, in order and without padding, and the mean loss of a target in nats."""
     order = sorted(range(len(examples)), key=lambda index: task.length(examples[index]))
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     found: list[tuple[int, np.ndarray]] = []
-    losses: list[float] = []
+    losses: list[tuple[float, int]] = []  # summed, and over how many targets
     for indices, counts in device.dealt(batches):
         tensors = _moved(task.collate([examples[index] for index in indices]), device.place)
         with device.autocast():
             scores = task.scores(model, tensors)
         if not counts:
             continue
-        losses.append(task.loss(scores, tensors)[0].item())
+        loss, count = task.loss(scores, tensors)
+        losses.append((loss.item(), count))
         rows = scores.float().cpu().numpy()
         for index, row in zip(indices, rows, strict=True):
             found.append((index, row[: task.length(examples[index])] if row.ndim > 1 else row))
     if device.processes > 1:
         found, losses = gather_object(found), gather_object(losses)
     found.sort(key=lambda item: item[0])
-    return [row for _, row in found], sum(losses) / len(examples)
+    return [row for _, row in found], sum(loss for loss, _ in losses) / sum(count for _, count in losses)
 
 
 class Found(TypedDict):

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from stages.harness.settings import require
 from stages.nets.heads import Head, read_model, sublayer_outputs
-from stages.nets.part import MethodSettings, freeze_body
+from stages.nets.part import MethodSettings, is_new
 
 SPREAD = 1e-2  # standard deviation of the first weights, cut at two of them: section 3.6 of the paper
 
@@ -55,9 +55,13 @@ class Adapted(nn.Module):
 
 
 def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Settings) -> PreTrainedModel:
-    """The pretrained body, frozen, with bottlenecks behind attention and feed-forward; they and the head are new."""
+    """The pretrained body, frozen, with bottlenecks behind attention and feed-forward.
+
+    They are new, and so is the head unless it is a language model's, which is frozen too.
+    """
     model = read_model(head, pretrained, seed, attention)
-    freeze_body(model)
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(is_new(model, head, name))
     torch.manual_seed(seed)
     for name in sublayer_outputs(model):
         above, _, last = name.rpartition(".")

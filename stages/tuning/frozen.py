@@ -5,13 +5,19 @@ from pathlib import Path
 from transformers import PreTrainedModel
 
 from stages.nets.heads import Head, read_model
-from stages.nets.part import MethodSettings, freeze_body
+from stages.nets.part import MethodSettings, freeze_body, untie_head
 
 Settings = MethodSettings
 
 
 def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
-    """The pretrained body, frozen, under a new head drawn from `seed`."""
+    """The pretrained body, frozen, under a new head drawn from `seed`.
+
+    A language model's head is the pretrained one. Where it shares its weights with the token embeddings, it gets
+    a copy of them, so that the body stays as it was.
+    """
     model = read_model(head, pretrained, seed, attention)
+    if head == "language_model":
+        untie_head(model)
     freeze_body(model)
     return model

@@ -9,8 +9,8 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from stages.harness.settings import require
-from stages.nets.heads import Head, attention_matrices, in_body, read_model
-from stages.nets.part import MethodSettings
+from stages.nets.heads import Head, attention_matrices, read_model
+from stages.nets.part import MethodSettings, is_new
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,10 @@ class Settings(MethodSettings):
 
 
 def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Settings) -> PreTrainedModel:
-    """The pretrained body, frozen but for the products, under a new head drawn from `seed`."""
+    """The pretrained body, frozen but for the products, under a new head drawn from `seed`.
+
+    A language model's head is not new and is frozen too, as peft's task type CAUSAL_LM has it.
+    """
     model = read_model(head, pretrained, seed, attention)
     config = LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
@@ -39,7 +42,7 @@ def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Set
     )  # fmt: skip
     inject_adapter_in_model(config, model)
     for name, weight in model.named_parameters():
-        weight.requires_grad_("lora_" in name or not in_body(model, name))
+        weight.requires_grad_("lora_" in name or is_new(model, head, name))
     return model
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from stages.metrics.decisions import answers_of
 from stages.nets.part import FILE
+from stages.tasks.predictions import PREDICTIONS, read_epochs
 from tests.toy import Project, copy_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -161,6 +163,31 @@ def test_a_causal_family_goes_through_all_stages(project: Project) -> None:
     perplexity = json.loads((project.folder / "reports/perplexity.json").read_text())
     assert set(perplexity["valid"]) == {"causal", "unigram", "beats_unigram"}
     assert "causal, sliding windows" in (project.folder / "reports/report.md").read_text()
+
+
+def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> None:
+    project.set("family", "llama")
+    for stage in ("sources.sample", "tokenize", "pretrain"):
+        project.stage(stage)
+    project.set("squad.answers", "generated")
+    folders = {method: project.folder / f"predictions/squad/{method}/1" for method in ("full", "lora")}
+    for method in folders:
+        project.stage("finetune_squad", "--method", method, "--seed", "1")
+    rows = {method: [epoch.rows for epoch in read_epochs(folder)] for method, folder in folders.items()}
+    assert answers_of(rows["full"][0]) == answers_of(rows["lora"][0]), "before training there is nothing new in either"
+    assert rows["full"][1] != rows["lora"][1]
+    assert all(set(row) == {"id", "text", "score", "null_score"} for row in rows["full"][1])
+    assert (project.folder / "models/squad/full/1/model.safetensors").is_file()
+    assert (project.folder / "models/squad/lora/1" / FILE).is_file()
+    written = (folders["full"] / PREDICTIONS).read_bytes()
+    project.stage("finetune_squad", "--method", "full", "--seed", "1")
+    assert (folders["full"] / PREDICTIONS).read_bytes() == written
+    project.set("family", "modernbert")
+    message = "params.yaml: squad.answers: generated is not allowed with family: modernbert; expected one of llama"
+    assert project.run("python", "-m", "stages.cli", "check", code=2).stderr == f"error: {message}\n"
+    project.stage("pretrain")
+    done = project.stage("finetune_squad", "--method", "full", "--seed", "1", code=2)
+    assert done.stderr == f"error: {message}\n"
 
 
 def test_pairs_of_sentences_go_through_all_stages(project: Project) -> None:

@@ -143,6 +143,11 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
         ("hidden_size: 768", "hidden_size: 770", "profiles.bert-base.model.heads: 12 is not allowed; it must divide"),
         ("data: sample #", "data: web #", "params.yaml: data: 'web' is not allowed; expected one of sample, files"),
         ("family: modernbert", "family: gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert"),
+        (
+            "answers: spans",
+            "answers: generated",
+            "params.yaml: squad.answers: generated is not allowed with family: modernbert; expected one of llama",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line(tmp_path, monkeypatch, capsys, old, new, message) -> None:

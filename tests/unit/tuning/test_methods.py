@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 from transformers import PreTrainedModel
 
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
-from stages.nets.heads import Head, attention_matrices
+from stages.nets.heads import Head, attention_matrices, make_model
 from stages.nets.part import is_part, load_trained, save_trained
+from stages.nets.writer import Writer, Written
 from stages.tuning import adapter, full, lora, scratch
-from tests.tiny import FAMILIES, MODEL, tiny_pretrained
+from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
 PARTS = ("frozen", "lora", "adapter")
 HIDDEN, LAYERS = MODEL.hidden_size, MODEL.layers
@@ -104,6 +106,52 @@ def test_lora_starts_as_the_pretrained_model_and_merges(tmp_path: Path, family: 
     tuned = _answer(model)
     lora.merge(model)
     torch.testing.assert_close(_answer(model), tuned, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_language_models_head_is_not_new_and_trained_only_as_all_or_alone(tmp_path: Path, tied: bool) -> None:
+    folder = _causal(tmp_path, tied)
+    trained = {method: set(_trained(_start(method, folder, "language_model"))) for method in ("full", *PARTS)}
+    assert ("lm_head.weight" in trained["full"]) == (not tied)
+    assert trained["frozen"] == {"lm_head.weight"}
+    assert all("lora_" in name for name in trained["lora"])
+    assert all(".adapter." in name for name in trained["adapter"])
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("method", PARTS)
+def test_a_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, tied: bool) -> None:
+    """To the same scores, and so to the same text, while what it reads stays as it was pretrained."""
+    folder = _causal(tmp_path, tied)
+    model, again = (Writer(_start(method, folder, "language_model")) for _ in range(2))
+    embeddings = model.body.get_parameter("model.embed_tokens.weight").clone()
+    before = _written(model)
+    optimiser = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=3.0)
+    for _ in range(5):
+        optimiser.zero_grad()
+        functional.cross_entropy(model(IDS[:, :-1], IDS[:, :-1] > 0), IDS[0, 1:]).backward()
+        optimiser.step()
+    assert torch.equal(model.body.get_parameter("model.embed_tokens.weight"), embeddings)
+    save_trained(model, tmp_path)
+    assert torch.equal(_written(again).score, before.score)
+    load_trained(again, tmp_path)
+    assert not torch.equal(_written(again).score, before.score)
+    assert torch.equal(_written(again).score, _written(model).score)
+    assert torch.equal(_written(again).ids, _written(model).ids)
+
+
+def _causal(folder: Path, tied: bool) -> Path:
+    """A pretrained Llama whose head shares the weights of the embeddings, or has its own."""
+    config = tiny_config("llama", tiny_tokenizer())
+    config.tie_word_embeddings = tied
+    (folder / "pretrained").mkdir()
+    make_model("language_model", config, 0, "eager").save_pretrained(folder / "pretrained")
+    return folder / "pretrained"
+
+
+@torch.no_grad()
+def _written(model: Writer) -> Written:
+    return model.write(IDS, torch.ones_like(IDS), 6, 3)
 
 
 def test_targets_name_the_matrices(tmp_path: Path) -> None:
