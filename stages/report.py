@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.glue import read_sentences
-from stages.corpus.source import questions_path, sentences_path, source_folder
+from stages.corpus.source import TASKS, questions_path, sentences_path, source_folder, task_folder
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
@@ -38,14 +38,14 @@ def main() -> None:
     settings = build(ReportSettings, params, "report")
     source = source_folder(check_value(params, "data", str))
     profile = profile_key(params, "").removesuffix(".")
-    inputs = [source, PREDICTIONS, MODEL, REPORTS / "metrics.json", REPORTS / "perplexity.json"]
+    inputs = [source, TASKS, PREDICTIONS, MODEL, REPORTS / "metrics.json", REPORTS / "perplexity.json"]
     keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "precision", "squad", profile, source.name]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], keys):
         sections = [
             *score_sections(),
             perplexity_section(read_json(REPORTS / "perplexity.json"), read_curve("pretrain")),
             samples(params, source, settings.samples),
-            data_section(read_json(source / "card.json")),
+            data_section(read_json(source / "card.json"), read_task_cards(params)),
             model_section(parameters_by_module(MODEL), read_runs()),
             settings_section(params, section(params, profile)),
         ]
@@ -85,6 +85,12 @@ def read_curve(name: str) -> list[dict[str, str]]:
     path = REPORTS / "curves" / f"{name}.csv"
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def read_task_cards(params: dict[str, Any]) -> dict[str, Any]:
+    """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
+    tasks = [task for task in check_value(params, "finetune.classification", list[str]) if task != "sst2"]
+    return {task: read_json(task_folder(task) / "card.json") for task in tasks}
 
 
 def read_runs() -> dict[str, dict[str, Any]]:

@@ -1,5 +1,6 @@
 """The head alone is trained, on a body that stays as it was pretrained."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel
@@ -10,8 +11,10 @@ from stages.nets.part import MethodSettings, freeze_body
 Settings = MethodSettings
 
 
-def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
+def start(
+    head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings, classes: Sequence[str] = ()
+) -> PreTrainedModel:
     """The pretrained body, frozen, under a new head drawn from `seed`."""
-    model = read_model(head, pretrained, seed, attention)
+    model = read_model(head, pretrained, seed, attention, classes)
     freeze_body(model)
     return model

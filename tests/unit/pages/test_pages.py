@@ -2,6 +2,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 from stages.pages.content import Section, Table, figure_text
+from stages.pages.data_page import data_section
 from stages.pages.figures import line_chart
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
@@ -78,6 +79,20 @@ def test_flags_become_warnings() -> None:
     assert "Warning: full, seed 1, gives every sentence the same class." in section.blocks
     tables = [block for block in section.blocks if isinstance(block, Table)]
     assert list(tables[0].rows) == [("majority", "–", "–", "–", "0.5000"), ("full", "1", "1", "0.7000", "0.5100")]
+
+
+def test_the_data_page_has_the_cards_of_further_tasks() -> None:
+    sst2 = {"train": {"sentences": 1200}, "dev": {"sentences": 2}, "shared_between_splits": 0}
+    card = {"text": {}, "sst2": sst2, "squad": {}, "findings": []}
+    parts = {"dev": {"examples": 1500, "classes": {"sports": 900, "world": 600}}}
+    page = as_markdown("T", [data_section(card, {"news": {"parts": parts, "findings": ["dev is odd"]}})], "figures")
+    assert "Note: news: dev is odd." in page
+    for row in (
+        "| sst2 | train | sentences | 1,200 |",
+        "| news | dev | examples | 1,500 |",
+        "| news | dev | sports | 900 |",
+    ):
+        assert row in page
 
 
 def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
