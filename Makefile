@@ -44,6 +44,7 @@ format: $(BIN)/.dev ## Put the code in its format
 
 clean: ## Remove outputs and the virtual environment; the DVC cache stays
 	rm -rf models predictions data/sample data/files reports/curves reports/live reports/runs reports/figures .retrace $(VENV)
+	find data/classification -mindepth 1 -maxdepth 1 ! -name sst2 -exec rm -rf {} +
 	rm -f reports/report.md reports/report.html
 
 # The stamps are newer than what they stand for, or their recipe runs again.

@@ -117,11 +117,11 @@ def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Task, settings and device of the sentences."""
     from stages.corpus.tokenizer import load_tokenizer
     from stages.harness.device import open_device
-    from stages.tasks.sst2 import Sentiment
+    from stages.tasks.classification import Classification
     from stages.training.cell import PRETRAINED
 
     settings = limited("sst2", arguments.sentences)
-    task = Sentiment(source(), load_tokenizer(PRETRAINED), settings.max_length)
+    task = Classification("sst2", source(), load_tokenizer(PRETRAINED), settings.max_length)
     return task, settings, open_device(arguments.seed)
 
 

@@ -1,4 +1,4 @@
-"""Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/<task>.csv.
+"""Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/tasks/<task>.csv.
 
 Every listed method and seed is scored at the epoch with the lowest validation loss, beside baselines
 that need no language model and the model before training. metrics.json has the figures and the health
@@ -28,7 +28,7 @@ from stages.metrics.settings import ScoreSettings
 from stages.metrics.trials import Epoch, Trial
 from stages.tasks.predictions import read_epochs
 
-PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves")
+PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
 PARTS = ("train", "dev")
 

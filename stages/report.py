@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.examples import read_classes, read_examples
-from stages.corpus.source import questions_path, source_folder
+from stages.corpus.source import TASKS, questions_path, source_folder, task_folder
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
@@ -40,7 +40,7 @@ def main() -> None:
     settings = build(ReportSettings, params, "report")
     source = source_folder(check_value(params, "data", str))
     profile = profile_key(params, "").removesuffix(".")
-    inputs = [source, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
+    inputs = [source, TASKS, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
     keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "precision", "squad", profile, source.name]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], keys):
         metrics, perplexity = (read_json(REPORTS / f"{name}.json") for name in ("metrics", "perplexity"))
@@ -48,7 +48,7 @@ def main() -> None:
             *score_sections(metrics),
             perplexity_section(perplexity, read_curve("pretrain")),
             samples(params, source, settings.samples),
-            data_section(read_json(source / "card.json")),
+            data_section(read_json(source / "card.json"), read_task_cards(params)),
             model_section(parameters_by_module(MODEL), read_runs()),
             settings_section(params, section(params, profile)),
         ]
@@ -67,7 +67,7 @@ def score_sections(metrics: dict[str, Any]) -> list[Section]:
     details = read_json(REPORTS / "scores.json")
     return [
         scores_section(task, TITLES.get(task, task), metrics[task], details[task], metrics["health"].get(task, {}),
-                       read_curve(task))
+                       read_curve(f"tasks/{task}"))
         for task in details
     ]  # fmt: skip
 
@@ -85,9 +85,7 @@ def samples(params: dict[str, Any], source: Path, count: int) -> Section:
     tables = []
     for task in check_value(params, "finetune.classification", list[str]):
         decided = {method: [decided_class(row) for row in rows] for method, rows in best_rows(params, task).items()}
-        tables.append(
-            classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count)
-        )
+        tables.append(classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count))
     answers = {method: answers_of(rows) for method, rows in best_rows(params, "squad").items()}
     tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
     return Section("Sample predictions", tables)
@@ -105,6 +103,12 @@ def read_curve(name: str) -> list[dict[str, str]]:
     path = REPORTS / "curves" / f"{name}.csv"
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def read_task_cards(params: dict[str, Any]) -> dict[str, Any]:
+    """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
+    tasks = [task for task in check_value(params, "finetune.classification", list[str]) if task != "sst2"]
+    return {task: read_json(task_folder(task) / "card.json") for task in tasks}
 
 
 def read_runs() -> dict[str, dict[str, Any]]:

@@ -1,11 +1,14 @@
 """Tiny real models and tokenizers for unit tests."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer
 from transformers import PreTrainedConfig
 
+from stages.corpus.examples import write_task
+from stages.corpus.source import sentences_path
 from stages.corpus.tokenizer import TokenizerSettings, save_tokenizer, train_tokenizer
 from stages.harness.device import Device, open_device
 from stages.nets.heads import make_config, make_model
@@ -43,6 +46,16 @@ def tiny_pretrained(folder: Path, family: str = "modernbert") -> Path:
     make_model("language_model", tiny_config(family, tokenizer), 0, "eager").save_pretrained(folder)
     save_tokenizer(tokenizer, folder, lowercase=True)
     return folder
+
+
+def tiny_sentences(data: Path, lines: Sequence[str]) -> Path:
+    """A data source whose SST-2 has these lines, header first, for training and validation alike."""
+    write_task(data / "classification" / "sst2", ("negative", "positive"), {})
+    for part in ("train", "dev"):
+        path = sentences_path(data / "source", part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines) + "\n")
+    return data / "source"
 
 
 def tiny_device() -> Device:

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any, Literal
 
+from stages.corpus.classification import task_settings
 from stages.corpus.files import FilesSettings
 from stages.corpus.sample.corpus import SampleSettings
 from stages.corpus.tokenizer import TokenizerSettings
@@ -38,6 +39,7 @@ VALUES = {
     "data": Literal["sample", "files"],
     "profile": str,
     "finetune": dict[str, list],
+    "classification": dict[str, dict],
 }
 PROFILE = {
     "tokenizer": TokenizerSettings, "model": ModelSettings, "pretrain": PretrainSettings,
@@ -53,7 +55,13 @@ def run(arguments: argparse.Namespace) -> None:
         check_value(params, key, expected)
     for key, settings in SECTIONS.items():
         build(settings, params, key)
-    _known(params["finetune"], "finetune.", ["methods", "seeds"])
+    tasks = list(params["classification"])
+    for task in tasks:
+        task_settings(params, task)
+    _known(params["finetune"], "finetune.", ["classification", "methods", "seeds"])
+    for task in check_value(params, "finetune.classification", list[str]):
+        _one_of("finetune.classification", task, ["sst2", *tasks])
+        build(FineTuneSettings, params, profile_key(params, task))
     check_value(params, "finetune.seeds", list[int])
     _one_of("family", params["family"], plugin_names("stages.nets.families"))
     if build(ReadingSettings, params, "squad").answers == "generated":
@@ -66,8 +74,9 @@ def run(arguments: argparse.Namespace) -> None:
     for kind in ("classification", "squad", "curves"):
         _plugins(params, f"scores.{kind}", "stages.metrics.scores")
     for profile in section(params, "profiles"):
-        _known(params["profiles"][profile], f"profiles.{profile}.", list(PROFILE))
-        for name, settings in PROFILE.items():
+        sections = PROFILE | {task: FineTuneSettings for task in tasks if task in params["profiles"][profile]}
+        _known(params["profiles"][profile], f"profiles.{profile}.", list(sections))
+        for name, settings in sections.items():
             build(settings, params, f"profiles.{profile}.{name}")
     model, recipe = (profile_key(params, name) for name in ("model", "pretrain"))
     check_pretraining(

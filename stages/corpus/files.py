@@ -1,10 +1,17 @@
-"""The user's own files: where they are, and what they are called once copied."""
+"""The user's own files: where they are, what they are called once copied, and dev split off train where it has none."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from stages.corpus.glue import read_sentences
+from stages.corpus.lines import numbered_lines
 from stages.corpus.source import questions_path, running_text, sentences_path
+from stages.corpus.split import held_out_split
+from stages.corpus.squad import read_json_file, read_questions
 from stages.corpus.text import PARTS, text_path
+from stages.harness.records import write_json, write_text
+from stages.harness.settings import require
 
 
 @dataclass(frozen=True)
@@ -16,10 +23,18 @@ class FilesSettings:
     squad: str
     squad_train: str = "train-v2.0.json"  # file names within squad
     squad_dev: str = "dev-v2.0.json"
+    sst2_split: float | None = None  # share of train.tsv that is trained on; the rest is dev, and dev.tsv not read
+    squad_split: float | None = None  # the same of questions
+    split_seed: int = 1  # draws what is trained on
+
+    def __post_init__(self) -> None:
+        for field in ("sst2_split", "squad_split"):
+            share = getattr(self, field)
+            require(share is None or 0 < share < 1, field, share, "expected between 0 and 1, or null")
 
 
 def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path]]:
-    """The user's files and where each goes."""
+    """The user's files and where each goes; a dev that is split off train is none of them."""
     text, sst2, squad = Path(settings.text), Path(settings.sst2), Path(settings.squad)
     pairs = []
     for part in PARTS:
@@ -27,7 +42,45 @@ def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path
         pairs.append(
             (plain if plain.is_file() and not tokens.is_file() else tokens, text_path(running_text(folder), part))
         )
-    pairs += [(sst2 / f"{part}.tsv", sentences_path(folder, part)) for part in ("train", "dev")]
+    pairs.append((sst2 / "train.tsv", sentences_path(folder, "train")))
+    if settings.sst2_split is None:
+        pairs.append((sst2 / "dev.tsv", sentences_path(folder, "dev")))
     pairs.append((squad / settings.squad_train, questions_path(folder, "train")))
-    pairs.append((squad / settings.squad_dev, questions_path(folder, "dev")))
+    if settings.squad_split is None:
+        pairs.append((squad / settings.squad_dev, questions_path(folder, "dev")))
     return pairs
+
+
+def split_sentences(train: Path, dev: Path, share: float, seed: int) -> None:
+    """Move all but a share of the rows of `train` to `dev`.
+
+    Raises InputError where a row is wrong or there are too few.
+    """
+    read_sentences(train)  # while the lines have the numbers that the user knows
+    header, *rows = [line for _, line in numbered_lines(train) if line.strip()]
+    for path, kept in zip((train, dev), held_out_split(rows, share, seed, str(train)), strict=True):
+        write_text(path, "".join(f"{line}\n" for line in (header, *kept)))
+
+
+def split_questions(train: Path, dev: Path, share: float, seed: int) -> None:
+    """Move all but a share of the questions of `train` to `dev`; a passage may then be in both.
+
+    Raises InputError where a question is wrong or there are too few.
+    """
+    asked = [question.id for question in read_questions(train)]
+    document = read_json_file(train)
+    for path, kept in zip((train, dev), held_out_split(asked, share, seed, str(train)), strict=True):
+        write_json(path, {**document, "data": _with_questions(document["data"], set(kept))})
+
+
+def _with_questions(articles: list[dict[str, Any]], kept: set[str]) -> list[dict[str, Any]]:
+    found = []
+    for article in articles:
+        chosen = [
+            {**paragraph, "qas": [qa for qa in paragraph["qas"] if qa["id"] in kept]}
+            for paragraph in article["paragraphs"]
+        ]
+        paragraphs = [paragraph for paragraph in chosen if paragraph["qas"]]
+        if paragraphs:
+            found.append({**article, "paragraphs": paragraphs})
+    return found

@@ -98,7 +98,9 @@ def _converted(value: Any, expected: Any, key: str) -> Any:
     if origin in (types.UnionType, typing.Union):
         if value is None and type(None) in arguments:
             return None
-        return _converted(value, next(a for a in arguments if a is not type(None)), key)
+        kinds = [a for a in arguments if a is not type(None)]
+        fitting = (a for a in kinds if (typing.get_origin(a) in (list, tuple)) == isinstance(value, list))
+        return _converted(value, next(fitting, kinds[0]), key)
     if origin is Literal and value in arguments:
         return value
     if origin in (list, tuple) and isinstance(value, list):

@@ -5,6 +5,7 @@ transformers, and its scores would look like those of a weak model.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -66,21 +67,26 @@ def read_config(folder: Path) -> PreTrainedConfig:
     return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
-def make_model(head: Head, config: PreTrainedConfig, seed: int, attention: str) -> PreTrainedModel:
-    """A model with random weights, the same for the same seed, in float32."""
+def make_model(
+    head: Head, config: PreTrainedConfig, seed: int, attention: str, classes: Sequence[str] = ()
+) -> PreTrainedModel:
+    """A model with random weights, the same for the same seed, in float32; `classes` are a classifier's, by number."""
+    _name_classes(config, classes)
     torch.manual_seed(seed)
     return _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
 
 
-def read_model(head: Head, folder: Path, seed: int, attention: str) -> PreTrainedModel:
+def read_model(head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = ()) -> PreTrainedModel:
     """The model saved in `folder`, with a head drawn from `seed` where the weights have none.
 
-    Raises InputError where weights of the body are missing.
+    `classes` are the names of a classifier's, by number. Raises InputError where weights of the body are missing.
     """
-    torch.manual_seed(seed)
     config = read_config(folder)
+    _name_classes(config, classes)
+    torch.manual_seed(seed)
     model, report = _class(head, config).from_pretrained(
         folder,
+        config=config,
         key_mapping=getattr(_family(config), "KEY_MAPPING", {}).get(head),
         attn_implementation=attention,
         dtype=torch.float32,
@@ -135,9 +141,15 @@ def sublayer_outputs(model: PreTrainedModel) -> list[str]:
     return _within_layers(model, _family(model.config).OUTPUTS)
 
 
-def takes_segments(model: PreTrainedModel) -> bool:
-    """Whether the model tells the question from the passage by segment ids."""
-    return getattr(model.config, "type_vocab_size", 0) > 1
+def takes_segments(config: PreTrainedConfig) -> bool:
+    """Whether the model tells a first text from a second, as a question from a passage, by segment ids."""
+    return getattr(config, "type_vocab_size", 0) > 1
+
+
+def _name_classes(config: PreTrainedConfig, classes: Sequence[str]) -> None:
+    if classes:
+        config.id2label = dict(enumerate(classes))  # transformers counts the classes here
+        config.label2id = {name: number for number, name in enumerate(classes)}
 
 
 def _within_layers(model: PreTrainedModel, names: tuple[str, ...]) -> list[str]:

@@ -38,7 +38,7 @@ class Reader(nn.Module):
         given: dict[str, Tensor] = {"input_ids": ids}
         if self.match is not None:
             given = {"inputs_embeds": self.body.get_input_embeddings()(ids) + self.match(match)}
-        if takes_segments(self.body):
+        if takes_segments(self.body.config):
             given["token_type_ids"] = segments
         output = self.body(attention_mask=mask, **given)
         return torch.stack([output.start_logits, output.end_logits], dim=-1)

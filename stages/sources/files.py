@@ -1,8 +1,8 @@
 """Your own files: the folders that params.yaml names → data/files, checked, under the names that stages read.
 
 Running text as WikiText's `wiki.{train,valid,test}.tokens` or plain `{train,valid,test}.txt`, sentences
-as GLUE's `train.tsv` and `dev.tsv`, questions as SQuAD json, version 1.1 or 2.0. What was found is in
-data/files/card.json.
+as GLUE's `train.tsv` and `dev.tsv`, questions as SQuAD json, version 1.1 or 2.0. Where there is to be no
+file for validation, a share of the training data is held out. What was found is in data/files/card.json.
 
     python -m stages.sources.files
 """
@@ -11,8 +11,8 @@ import shutil
 from pathlib import Path
 
 from stages.corpus.card import make_card
-from stages.corpus.files import FilesSettings, chosen_files
-from stages.corpus.source import source_folder
+from stages.corpus.files import FilesSettings, chosen_files, split_questions, split_sentences
+from stages.corpus.source import questions_path, sentences_path, source_folder
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.records import write_json, written_folder
@@ -37,8 +37,14 @@ def main() -> None:
 
 
 def checked(settings: FilesSettings, folder: Path) -> dict:
-    """The card of the copies; what is wrong is said of the user's own file."""
+    """The card of the copies, split where they are to be; what is wrong is said of the user's own file."""
     try:
+        for paths, split, share in (
+            (sentences_path, split_sentences, settings.sst2_split),
+            (questions_path, split_questions, settings.squad_split),
+        ):
+            if share is not None:
+                split(paths(folder, "train"), paths(folder, "dev"), share, settings.split_seed)
         return make_card(folder)
     except InputError as error:
         message = str(error)

@@ -61,6 +61,7 @@ class Answering:
 
     name = "squad"
     head: Head = "language_model"
+    classes: tuple[str, ...] = ()
 
     def __init__(self, source: Path, tokenizer: Tokenizer, max_length: int, settings: ReadingSettings) -> None:
         self._tokenizer, self._settings = tokenizer, settings

@@ -39,6 +39,7 @@ class Reading:
 
     name = "squad"
     head: Head = "spans"
+    classes = ()
 
     def __init__(self, source: Path, tokenizer: Tokenizer, max_length: int, settings: ReadingSettings) -> None:
         self._tokenizer, self._max_length, self._settings = tokenizer, max_length, settings

@@ -21,6 +21,7 @@ class Task(Protocol[Example]):
 
     name: str
     head: Head
+    classes: tuple[str, ...]  # of a classifier, by number; empty of another head
 
     def examples(self, part: str) -> list[Example]:
         """The encoded examples of `train` or `dev`."""

@@ -45,12 +45,14 @@ class Cell:
         return Path(self.task) / self.method / str(self.seed)
 
 
-def read_cell(task: str) -> Cell:
-    """The cell that the command line names."""
-    parser = argparse.ArgumentParser(description=f"Fine-tune the pretrained model on {task}.")
+def read_cell(task: str, others: bool = False) -> Cell:
+    """The cell that the command line names; where it may name `others`, `task` is only the default."""
+    parser = argparse.ArgumentParser(description="Fine-tune the pretrained model.")
+    if others:
+        parser.add_argument("--task", default=task, help=f"{task} or an entry under classification in params.yaml")
     parser.add_argument("--method", required=True, help="a file of stages/tuning: how the model is tuned")
     parser.add_argument("--seed", required=True, type=int, help="draws the head, the order and the dropout")
-    return Cell(task, **vars(parser.parse_args()))
+    return Cell(**{"task": task, **vars(parser.parse_args())})
 
 
 def run_cell(
@@ -69,7 +71,7 @@ def run_cell(
     device = open_device(cell.seed, precision)
     name, inputs, keys = "-".join(cell.path.parts), [PRETRAINED, *inputs], [*keys, key]
     with guarded(f"{name}-{device.rank}", inputs, keys):
-        started = method.start(task.head, PRETRAINED, cell.seed, device.attention, chosen)
+        started = method.start(task.head, PRETRAINED, cell.seed, device.attention, chosen, task.classes)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
         model = placed(task.wrap(started), device)

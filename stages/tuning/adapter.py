@@ -1,5 +1,6 @@
 """Adapters (Houlsby et al. 2019): two small bottlenecks a layer are trained, the rest of the body is frozen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +55,14 @@ class Adapted(nn.Module):
         return self.adapter(self.matrix(hidden))
 
 
-def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Settings) -> PreTrainedModel:
+def start(
+    head: Head, pretrained: Path, seed: int, attention: str, settings: Settings, classes: Sequence[str] = ()
+) -> PreTrainedModel:
     """The pretrained body, frozen, with bottlenecks behind attention and feed-forward.
 
     They are new, and so is the head unless it is a language model's, which is frozen too.
     """
-    model = read_model(head, pretrained, seed, attention)
+    model = read_model(head, pretrained, seed, attention, classes)
     for name, weight in model.named_parameters():
         weight.requires_grad_(is_new(model, head, name))
     torch.manual_seed(seed)

@@ -1,5 +1,6 @@
 """The head alone is trained, on a body that stays as it was pretrained."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel
@@ -10,13 +11,15 @@ from stages.nets.part import MethodSettings, freeze_body, untie_head
 Settings = MethodSettings
 
 
-def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
+def start(
+    head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings, classes: Sequence[str] = ()
+) -> PreTrainedModel:
     """The pretrained body, frozen, under a new head drawn from `seed`.
 
     A language model's head is the pretrained one. Where it shares its weights with the token embeddings, it gets
     a copy of them, so that the body stays as it was.
     """
-    model = read_model(head, pretrained, seed, attention)
+    model = read_model(head, pretrained, seed, attention, classes)
     if head == "language_model":
         untie_head(model)
     freeze_body(model)

@@ -1,5 +1,6 @@
 """Full fine-tuning: every weight is trained, starting from the pretrained ones."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel
@@ -10,6 +11,8 @@ from stages.nets.part import MethodSettings
 Settings = MethodSettings
 
 
-def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
+def start(
+    head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings, classes: Sequence[str] = ()
+) -> PreTrainedModel:
     """The pretrained body under a new head drawn from `seed`."""
-    return read_model(head, pretrained, seed, attention)
+    return read_model(head, pretrained, seed, attention, classes)

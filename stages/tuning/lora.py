@@ -1,5 +1,6 @@
 """LoRA (Hu et al. 2021): beside each chosen matrix of the frozen body a product of two thin ones is trained."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,12 +31,14 @@ class Settings(MethodSettings):
         require(self.targets != (), "targets", [], "expected at least one name, or null")
 
 
-def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Settings) -> PreTrainedModel:
+def start(
+    head: Head, pretrained: Path, seed: int, attention: str, settings: Settings, classes: Sequence[str] = ()
+) -> PreTrainedModel:
     """The pretrained body, frozen but for the products, under a new head drawn from `seed`.
 
     A language model's head is not new and is frozen too, as peft's task type CAUSAL_LM has it.
     """
-    model = read_model(head, pretrained, seed, attention)
+    model = read_model(head, pretrained, seed, attention, classes)
     config = LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
         target_modules=list(settings.targets or attention_matrices(model)),

@@ -1,5 +1,6 @@
 """No pretraining: every weight is trained, starting from random ones. What `full` is compared with."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel
@@ -10,6 +11,8 @@ from stages.nets.part import MethodSettings
 Settings = MethodSettings
 
 
-def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
+def start(
+    head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings, classes: Sequence[str] = ()
+) -> PreTrainedModel:
     """A model of the pretrained one's architecture with weights drawn from `seed`."""
-    return make_model(head, read_config(pretrained), seed, attention)
+    return make_model(head, read_config(pretrained), seed, attention, classes)

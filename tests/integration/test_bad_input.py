@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from stages.corpus.squad import read_questions
 from tests.toy import Project
 
 SQUAD = {"data": [{"title": "T", "paragraphs": [{"context": "Ada did.", "qas": [
@@ -59,6 +60,49 @@ def test_plain_text_and_version_1_are_read_too(files: Project) -> None:
     files.stage("sources.files")
     card = json.loads((files.folder / "data/files/card.json").read_text())
     assert card["text"]["train"] == {"documents": 2, "words": 4, "unknown_words": 0}
+
+
+def test_train_is_split_where_there_is_no_dev(files: Project) -> None:
+    own = files.folder / "data/own"
+    rows = [f"sentence {i}\t{i % 2}\n" for i in range(20)]
+    (own / "sst2/train.tsv").write_text("sentence\tlabel\n" + "".join(rows))
+    passages = [
+        {"context": f"Ada {i} did.", "qas": [
+            {"id": f"{i}-{j}", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]} for j in range(5)
+        ]} for i in range(4)
+    ]  # fmt: skip
+    (own / "squad/train-v2.0.json").write_text(json.dumps({"version": "v2.0", "data": [{"paragraphs": passages}]}))
+    for name in ("sst2/dev.tsv", "squad/dev-v2.0.json"):
+        (own / name).unlink()
+    files.set("files.sst2_split", 0.8)
+    files.set("files.squad_split", 0.8)
+    done = files.stage("sources.files")
+    assert "passages of dev are in train too" in done.stdout
+    folder = files.folder / "data/files"
+    parts = [(folder / f"sst2/{part}.tsv").read_text().splitlines(keepends=True) for part in ("train", "dev")]
+    assert [len(part) for part in parts] == [17, 5]
+    assert parts[0][0] == parts[1][0] == "sentence\tlabel\n"
+    assert sorted(parts[0][1:] + parts[1][1:]) == sorted(rows)
+    asked = [[question.id for question in read_questions(folder / f"squad/{part}.json")] for part in ("train", "dev")]
+    assert [len(part) for part in asked] == [16, 4]
+    assert len({*asked[0], *asked[1]}) == 20
+    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
+    files.stage("sources.files")
+    assert before == {path: path.read_bytes() for path in folder.rglob("*.*")}
+    files.set("files.split_seed", 2)
+    files.stage("sources.files")
+    assert before[folder / "sst2/dev.tsv"] != (folder / "sst2/dev.tsv").read_bytes()
+
+
+def test_what_is_wrong_before_a_split_has_the_line_of_the_users_file(files: Project) -> None:
+    files.set("files.sst2_split", 0.5)
+    path = files.folder / "data/own/sst2/train.tsv"
+    path.write_text("sentence\tlabel\na\t1\n\nb\t0\nc\t3\n")
+    message = "data/own/sst2/train.tsv:5: label '3' is not allowed; expected 0 or 1"
+    _assert_one_line(files, "sources.files", message, "data/files")
+    path.write_text("sentence\tlabel\na\t1\n")
+    message = "data/own/sst2/train.tsv: 1 rows are too few for a split at 0.5"
+    _assert_one_line(files, "sources.files", message, "data/files")
 
 
 @pytest.mark.parametrize(
@@ -143,6 +187,28 @@ def test_a_rate_that_the_model_cannot_bear(project: Project) -> None:
     project.set("profile", "bert-base")
     limit = "expected above 0 and at most profiles.bert-base.pretrain.lr_limit (0.0001)"
     _assert_one_line(project, "pretrain", f"params.yaml: lr: 0.001 is not allowed; {limit}", "models/pretrained")
+
+
+def test_an_entry_without_its_files(project: Project) -> None:
+    project.set("classification", {"own": {"folder": "data/own/topics", "train": "t.csv", "split": 0.8}})
+    arguments, output = ("sources.classification", "--task", "own"), project.folder / "data/classification/own"
+    for message in (
+        "params.yaml: classification.own.folder: 'data/own/topics' is not a folder",
+        "data/own/topics/t.csv: no such file",
+        "data/own/topics/t.csv:2: no 'text'; there is: body, label",
+    ):
+        assert project.stage(*arguments, code=2).stderr == f"error: {message}\n"
+        assert not output.exists()
+        folder = project.folder / "data/own/topics"
+        if folder.is_dir():
+            (folder / "t.csv").write_text("body,label\na,b\n")
+        folder.mkdir(parents=True, exist_ok=True)
+    done = project.stage("sources.classification", "--task", "other", code=2)
+    assert done.stderr == "error: params.yaml: classification.other is missing; classification has: own\n"
+    done = project.stage("finetune_sst2", "--task", "other", "--method", "full", "--seed", "1", code=2)
+    assert done.stderr.startswith(
+        "error: params.yaml: profiles.sample.other is missing; profiles.sample has: tokenizer"
+    )
 
 
 def test_an_unknown_method(project: Project) -> None:

@@ -18,7 +18,7 @@ from tests.toy import Project, copy_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-CELLS = {f"finetune-{task}@{method}-1" for task in ("sst2", "squad") for method in ("full", "scratch")}
+CELLS = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("full", "scratch")}
 ALL = {"data/dvc.yaml:sample", "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", "report"}
 
 METHOD = '''"""Full fine-tuning under another name."""
@@ -77,7 +77,15 @@ def test_nothing_reruns_when_nothing_changed(clone: Project) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["tokenize", "pretrain", "perplexity-eval", "finetune-sst2@full-1", "finetune-squad@full-1", "evaluate", "report"],
+    [
+        "tokenize",
+        "pretrain",
+        "perplexity-eval",
+        "finetune-sst2@sst2-full-1",
+        "finetune-squad@full-1",
+        "evaluate",
+        "report",
+    ],
 )
 def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project, name: str) -> None:
     locked = YAML(typ="safe").load(clone.folder / "dvc.lock")["stages"][name]
@@ -123,7 +131,7 @@ def test_adding_and_removing_a_method(clone: Project) -> None:
     (clone.folder / "stages/tuning/again.py").write_text(METHOD)
     clone.set("methods.again", {"lr_times": 1})
     clone.set("finetune.methods", ["full", "scratch", "again", "lora"])
-    cells = {f"finetune-{task}@{method}-1" for task in ("sst2", "squad") for method in ("again", "lora")}
+    cells = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("again", "lora")}
     assert _ran(clone.run("dvc", "repro")) == {*cells, "evaluate", "report"}
     metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
     assert metrics["sst2"]["again"] == metrics["sst2"]["full"], "the same method and seed must score the same"
@@ -132,6 +140,18 @@ def test_adding_and_removing_a_method(clone: Project) -> None:
     assert _ran(clone.run("dvc", "repro")) <= {"evaluate", "report"}
     assert "again" not in json.loads((clone.folder / "reports/metrics.json").read_text())["sst2"]
     assert clone.run("dvc", "metrics", "diff").stdout == ""
+
+
+def test_adding_a_classification_task(clone: Project) -> None:
+    own = clone.folder / "data/own/topics"
+    own.mkdir(parents=True)
+    (own / "all.csv").write_text("text,label\n" + "".join(f"text {i},{i % 3}\n" for i in range(30)))
+    clone.set("classification", {"topics": {"folder": "data/own/topics", "train": "all.csv", "split": 0.8}})
+    clone.set("profiles.sample.topics", {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32})
+    clone.set("finetune.classification", ["sst2", "topics"])
+    cells = {f"finetune-sst2@topics-{method}-1" for method in ("full", "scratch")}
+    assert _ran(clone.run("dvc", "repro")) == {"data/dvc.yaml:classification@topics", *cells, "evaluate", "report"}
+    assert "| topics | dev | examples | 6 |" in (clone.folder / "reports/report.md").read_text()
 
 
 def test_a_rerun_of_the_same_thing_changes_no_metric(clone: Project) -> None:

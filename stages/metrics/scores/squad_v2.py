@@ -66,7 +66,7 @@ def resampled(outcome: Answered) -> Resampled:
 
 def right(outcome: Answered) -> dict[str, np.ndarray]:
     """Which answers are exact matches."""
-    return {"exact": _compared(outcome.golds, outcome.answers)["exact"] > 0}
+    return {"exact": compared(outcome.golds, outcome.answers)["exact"] > 0}
 
 
 def right_answers(golds: Sequence[str]) -> list[str]:

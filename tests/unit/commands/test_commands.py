@@ -138,7 +138,27 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "[full, half]",
             "params.yaml: finetune.methods: 'half' is not allowed; expected one of adapter",
         ),
-        ("[squad_v2]", "[blue]", "params.yaml: scores.squad: 'blue' is not allowed; expected one of accuracy"),
+        (
+            "classification: [sst2]",
+            "classification: [sst2, own]",
+            "params.yaml: finetune.classification: 'own' is not allowed; expected one of sst2\n",
+        ),
+        (
+            "classification: {}",
+            "classification:",
+            "params.yaml: classification: None is not allowed; expected a section",
+        ),
+        (
+            "classification: {}",
+            "classification: {sst2: {}}",
+            "params.yaml: classification.sst2: the name is not allowed",
+        ),
+        (
+            "classification: {}",
+            "classification: {own: {folder: a}}",
+            "params.yaml: classification.own.train is missing",
+        ),
+        ("meteor, bleu, rouge]", "blue]", "params.yaml: scores.squad: 'blue' is not allowed; expected one of accuracy"),
         ("seeds: [1]", "seeds: [one]", "params.yaml: finetune.seeds[0]: 'one' is not allowed; expected a whole number"),
         ("hidden_size: 768", "hidden_size: 770", "profiles.bert-base.model.heads: 12 is not allowed; it must divide"),
         ("data: sample #", "data: web #", "params.yaml: data: 'web' is not allowed; expected one of sample, files"),
@@ -159,6 +179,27 @@ def test_a_wrong_setting_is_one_line(tmp_path, monkeypatch, capsys, old, new, me
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+OWN = "classification: {own: {folder: a, train: t.csv, dev: d.csv, text: [title, body]}}"
+TRAINING = "    own: {lr: 0.001, epochs: 1, batch_size: 8, max_length: 64}\n    squad:"
+
+
+def test_a_task_of_the_users_own_is_an_entry_a_name_and_a_section(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "params.yaml").read_text().replace("classification: {}", OWN)
+    listed = text.replace("classification: [sst2]", "classification: [sst2, own]")
+    trained = listed.replace("    squad:", TRAINING, 1)
+    for params, message in (
+        (text, ""),
+        (listed, "params.yaml: profiles.sample.own is missing; profiles.sample has: tokenizer, model"),
+        (trained, ""),
+        (trained.replace("lr: 0.001, epochs: 1,", "lr: 0.001,"), "params.yaml: profiles.sample.own.epochs is missing"),
+        (trained.replace("{own:", "{other:"), "params.yaml: finetune.classification: 'own' is not allowed"),
+    ):
+        (tmp_path / "params.yaml").write_text(params)
+        assert _retrace(monkeypatch, "check") == (2 if message else 0)
+        assert message in capsys.readouterr().err
 
 
 def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch, capsys) -> None:

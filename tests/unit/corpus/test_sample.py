@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stages.corpus.card import make_card
+from stages.corpus.examples import read_examples
 from stages.corpus.glue import read_sentences
 from stages.corpus.sample.corpus import SampleSettings, write_sample
 from stages.corpus.sample.names import NameMaker
@@ -18,7 +19,8 @@ from stages.corpus.source import questions_path, running_text, sentences_path
 from stages.corpus.squad import read_questions
 from stages.corpus.text import PARTS, read_documents, text_path
 from stages.harness.settings import build, read_params
-from stages.metrics.baselines import no_answer, tfidf, word_overlap
+from stages.metrics.baselines import no_answer, word_overlap
+from stages.metrics.classification import ClassificationTask
 from stages.metrics.outcomes import answered
 from stages.metrics.scores import accuracy, squad_v2
 
@@ -146,8 +148,9 @@ def test_every_kind_of_answer_has_a_form_and_a_likeness() -> None:
 
 
 def test_a_bag_of_words_solves_neither_task(corpus: Path) -> None:
-    train, dev = (read_sentences(sentences_path(corpus, part)) for part in ("train", "dev"))
+    train, dev = (read_examples(corpus, "sst2", part) for part in ("train", "dev"))
+    task = ClassificationTask(("negative", "positive"), train, dev)
     questions = read_questions(questions_path(corpus, "dev"))
-    assert accuracy.score([s.label for s in dev], tfidf(train, dev))["accuracy"] < 0.75
+    assert accuracy.score(task.baselines()["tfidf"])["accuracy"] < 0.75
     assert squad_v2.score(answered(questions, word_overlap(questions)))["f1"] < 40
     assert squad_v2.score(answered(questions, no_answer(questions)))["f1"] < 40

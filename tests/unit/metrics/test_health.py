@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 
 from stages.metrics.health import (
-    answer_flags, class_flags, figure_flags, loss_flags, not_above, overlap_flags,
+    answer_flags,
+    class_flags,
+    figure_flags,
+    loss_flags,
+    not_above,
+    overlap_flags,
 )  # fmt: skip
 from stages.metrics.outcomes import Answered, Classified
 

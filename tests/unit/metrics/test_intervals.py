@@ -5,7 +5,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from stages.metrics.intervals import (
-    mean_over_seeds, percentile_interval, seeds_resampled, share_interval, wilson_interval,
+    mean_over_seeds,
+    percentile_interval,
+    seeds_resampled,
+    share_interval,
+    wilson_interval,
 )  # fmt: skip
 from stages.metrics.resampling import draw, mean_of, resamples
 

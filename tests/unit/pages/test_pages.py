@@ -2,6 +2,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 from stages.pages.content import Section, Table, figure_text
+from stages.pages.data_page import data_section
 from stages.pages.figures import line_chart
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
@@ -112,6 +113,20 @@ def test_flags_become_warnings_with_their_evidence() -> None:
     assert health_lines({"sst2": health, "squad": {}}) == [
         "sst2 full 1: one class only: all 20 examples are called good"
     ]
+
+
+def test_the_data_page_has_the_cards_of_further_tasks() -> None:
+    sst2 = {"train": {"sentences": 1200}, "dev": {"sentences": 2}, "shared_between_splits": 0}
+    card = {"text": {}, "sst2": sst2, "squad": {}, "findings": []}
+    parts = {"dev": {"examples": 1500, "classes": {"sports": 900, "world": 600}}}
+    page = as_markdown("T", [data_section(card, {"news": {"parts": parts, "findings": ["dev is odd"]}})], "figures")
+    assert "Note: news: dev is odd." in page
+    for row in (
+        "| sst2 | train | sentences | 1,200 |",
+        "| news | dev | examples | 1,500 |",
+        "| news | dev | sports | 900 |",
+    ):
+        assert row in page
 
 
 def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:

@@ -6,32 +6,29 @@ import pytest
 import torch
 
 from stages.nets.heads import make_model
+from stages.tasks.classification import Classification
 from stages.tasks.predictions import Epoch, best_epoch, read_epochs
-from stages.tasks.sst2 import Sentiment
 from stages.training.fine_tuning import TaskObjective, answer, fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
-from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
+from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32)
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> Sentiment:
-    (tmp_path / "sst2").mkdir()
+def task(tmp_path: Path) -> Classification:
     rows = ["sentence\tlabel"]
     rows += [f"the {noun} was {word}\t{label}" for noun in ("ale", "hall", "river", "town", "year")
              for word, label in (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))]  # fmt: skip
-    for part in ("train", "dev"):
-        (tmp_path / "sst2" / f"{part}.tsv").write_text("\n".join(rows) + "\n")
-    return Sentiment(tmp_path, TOKENIZER, 32)
+    return Classification("sst2", tiny_sentences(tmp_path, rows), TOKENIZER, 32)
 
 
 def _model() -> torch.nn.Module:
     return make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
 
 
-def test_answers_are_in_order_whatever_the_batches(task: Sentiment) -> None:
+def test_answers_are_in_order_whatever_the_batches(task: Classification) -> None:
     model, examples = _model().eval(), task.examples("dev")
     small, loss = answer(task, model, examples, 3, tiny_device())
     large, same = answer(task, model, examples, 64, tiny_device())
@@ -40,7 +37,7 @@ def test_answers_are_in_order_whatever_the_batches(task: Sentiment) -> None:
     assert loss == pytest.approx(np.log(2), rel=0.2)
 
 
-def test_every_epoch_is_written_and_the_best_weights_kept(task: Sentiment, tmp_path: Path) -> None:
+def test_every_epoch_is_written_and_the_best_weights_kept(task: Classification, tmp_path: Path) -> None:
     model = _model()
     write_predictions(tmp_path / "predictions", fine_tune(task, model, SETTINGS, 1, tiny_device(), "t"))
     epochs = read_epochs(tmp_path / "predictions")
@@ -61,7 +58,7 @@ def test_the_best_epoch_is_never_the_untrained_one() -> None:
     assert best_epoch(epochs).number == 2
 
 
-def test_a_subset_depends_on_the_seed(task: Sentiment) -> None:
+def test_a_subset_depends_on_the_seed(task: Classification) -> None:
     settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=4, max_length=32, examples=8)
     batches = [TaskObjective(task, settings, seed, torch.device("cpu")) for seed in (1, 1, 2)]
     assert [objective.steps for objective in batches] == [2, 2, 2]
@@ -69,7 +66,7 @@ def test_a_subset_depends_on_the_seed(task: Sentiment) -> None:
     assert tokens[0] == tokens[1] != tokens[2]
 
 
-def test_processes_share_a_batch_and_one_without_examples_adds_nothing(task: Sentiment) -> None:
+def test_processes_share_a_batch_and_one_without_examples_adds_nothing(task: Classification) -> None:
     settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=19, max_length=32)  # 20 examples: 19 and 1
     objective = TaskObjective(task, settings, 1, torch.device("cpu"))
     whole, first, second = (

@@ -1,0 +1,106 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from stages.corpus.examples import Example, write_task
+from stages.nets.heads import make_model, read_config, read_model
+from stages.tasks.classification import Classification
+from tests.tiny import FAMILIES, tiny_config, tiny_pretrained, tiny_sentences, tiny_tokenizer
+
+NAMES = ("negative", "neutral", "positive")
+SENTENCE = "although the ale was stale , the songs were charming and the hall was full ."
+
+
+@pytest.fixture
+def sst2(tmp_path: Path) -> Classification:
+    rows = ["sentence\tlabel", "the ale was stale\t0", "the songs were charming and the hall was full .\t1"]
+    return Classification("sst2", tiny_sentences(tmp_path, rows), tiny_tokenizer(), 8)
+
+
+def _pairs(data: Path, max_length: int = 64, segments: bool = True) -> Classification:
+    examples = [Example(SENTENCE, "songs", 2), Example(SENTENCE, "the stale ale", 0), Example(SENTENCE, "hall", 1)]
+    write_task(data / "classification" / "aspects", NAMES, {"train": examples, "dev": examples})
+    return Classification("aspects", data / "source", tiny_tokenizer(), max_length, segments)
+
+
+def test_sentences_are_cut_and_padded(sst2: Classification) -> None:
+    examples = sst2.examples("dev")
+    batch = sst2.collate(examples)
+    assert max(sst2.length(example) for example in examples) == 8
+    assert batch["ids"].shape == (2, 8)
+    assert batch["mask"].sum(1).tolist() == [sst2.length(example) for example in examples]
+    assert batch["labels"].tolist() == [0, 1]
+    assert "segments" not in batch
+    assert not any(example.segments.any() for example in examples)
+
+
+def test_rows_hold_label_and_logits(sst2: Classification, tmp_path: Path) -> None:
+    rows = sst2.rows(sst2.examples("dev"), [np.array([1.0, 2.0]), np.array([3.0, -1.0])])
+    assert rows == [
+        {"id": 0, "label": 0, "logit_0": 1.0, "logit_1": 2.0},
+        {"id": 1, "label": 1, "logit_0": 3.0, "logit_1": -1.0},
+    ]
+    task = _pairs(tmp_path)
+    (row, *_) = task.rows(task.examples("dev"), [np.array([1.0, 2.0, 4.0])] * 3)
+    assert row == {"id": 0, "label": 2, "logit_0": 1.0, "logit_1": 2.0, "logit_2": 4.0}
+
+
+def test_the_loss_is_summed(sst2: Classification) -> None:
+    loss, count = sst2.loss(torch.zeros(2, 2), sst2.collate(sst2.examples("dev")))
+    assert loss.item() == pytest.approx(2 * np.log(2))
+    assert count == 2
+
+
+def test_a_pair_is_two_texts_with_segments(tmp_path: Path) -> None:
+    task, tokenizer = _pairs(tmp_path), tiny_tokenizer()
+    (example, *_) = task.examples("dev")
+    first, second = tokenizer.encode(SENTENCE), tokenizer.encode("songs", add_special_tokens=False)
+    assert example.ids == [*first.ids, *second.ids, first.ids[-1]]
+    assert example.segments.tolist() == [0] * len(first.ids) + [1] * (len(second.ids) + 1)
+    batch = task.collate(task.examples("dev"))
+    assert batch["segments"].shape == batch["ids"].shape
+    assert not batch["segments"][batch["mask"] == 0].any()
+
+
+def test_the_longer_text_of_a_pair_is_cut_first(tmp_path: Path) -> None:
+    whole, cut = (_pairs(tmp_path, length).examples("dev")[1] for length in (64, 14))
+    assert len(cut.ids) == 14
+    assert cut.ids[cut.second :] == whole.ids[whole.second :]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_head_has_the_tasks_classes_by_name(tmp_path: Path, family: str) -> None:
+    task = _pairs(tmp_path, segments=family == "bert")
+    folder = tiny_pretrained(tmp_path / "pretrained", family)
+    model = read_model(task.head, folder, 1, "eager", task.classes).eval()
+    scores = task.scores(model, task.collate(task.examples("dev")))
+    assert scores.shape == (3, 3)
+    model.save_pretrained(tmp_path / "tuned")
+    config = read_config(tmp_path / "tuned")
+    assert config.id2label == dict(enumerate(NAMES))
+    assert config.label2id == {"negative": 0, "neutral": 1, "positive": 2}
+    assert config.num_labels == 3
+    again = read_model(task.head, tmp_path / "tuned", 2, "eager", task.classes).eval()
+    assert torch.equal(task.scores(again, task.collate(task.examples("dev"))), scores)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_names_of_two_classes_change_no_weight(tmp_path: Path, family: str) -> None:
+    folder = tiny_pretrained(tmp_path, family)
+    config = tiny_config(family, tiny_tokenizer())
+    for plain, named in (
+        (read_model("classifier", folder, 1, "eager"), read_model("classifier", folder, 1, "eager", ("no", "yes"))),
+        (make_model("classifier", config, 1, "eager"), make_model("classifier", config, 1, "eager", ("no", "yes"))),
+    ):
+        weights = plain.state_dict()
+        assert weights.keys() == named.state_dict().keys()
+        assert all(torch.equal(weights[name], weight) for name, weight in named.state_dict().items())
+
+
+def test_segments_tell_a_pair_of_bert_apart(tmp_path: Path) -> None:
+    model = read_model("classifier", tiny_pretrained(tmp_path / "pretrained", "bert"), 1, "eager", NAMES).eval()
+    told, untold = (_pairs(tmp_path, segments=segments) for segments in (True, False))
+    with_segments, without = (task.scores(model, task.collate(task.examples("dev"))) for task in (told, untold))
+    assert not torch.allclose(with_segments, without)
