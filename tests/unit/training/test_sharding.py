@@ -45,9 +45,11 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_losses_and_weights_are_those_of_one_process(shared: dict[str, Any], case: str) -> None:
     one, two = run(case, tiny_device()), shared["runs"][case]
     # Muon rounds to bf16 on the way, which makes much of the last bits of a sum.
-    tolerance = 1e-6 if case.endswith("adamw") else 1e-4
-    assert two["journal"] == [pytest.approx(found, rel=tolerance) for found in one["journal"]]
-    assert two["weights"] == {name: pytest.approx(norm, rel=1e-3) for name, norm in one["weights"].items()}
+    losses, norms = (1e-6, 1e-5) if case.endswith("adamw") else (1e-4, 2e-2)
+    assert two["journal"] == [pytest.approx(found, rel=losses) for found in one["journal"]]
+    assert two["weights"].keys() == one["weights"].keys()
+    for name, norm in one["weights"].items():  # softmax takes no notice of the keys' bias: its gradient is noise
+        assert name.endswith(".key.bias") or two["weights"][name] == pytest.approx(norm, rel=norms)
     assert "pairs" in case or two["flops"] == one["flops"]  # padded pairs vary, and only one batch is counted
 
 
