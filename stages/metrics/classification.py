@@ -19,14 +19,14 @@ Row = Mapping[str, Any]
 class ClassificationTask:
     """The examples of a classification task, for scoring."""
 
-    headlines = ("accuracy", "f1_macro")
+    headlines: tuple[str, ...] = ("accuracy", "f1_macro")
 
     def __init__(self, classes: Sequence[str], train: Sequence[Example], dev: Sequence[Example]) -> None:
         self._classes, self._train, self._dev = tuple(classes), train, dev
         self._labels = np.array([example.label for example in dev])
         known = {(example.text, example.pair) for example in train}
         self.shared = np.array([(example.text, example.pair) in known for example in dev])
-        self.groups = length_groups([example.text for example in dev], "words")
+        self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in dev], "words")
 
     def outcome(self, rows: Sequence[Row]) -> Classified:
         """Rows of predictions, one an example, in order: the class with the largest logit, the first of equals."""

@@ -17,13 +17,13 @@ Row = Mapping[str, Any]
 class ReadingTask:
     """The questions of a reading task, for scoring."""
 
-    headlines = ("f1", "exact")
+    headlines: tuple[str, ...] = ("f1", "exact")
 
     def __init__(self, train: Sequence[Question], dev: Sequence[Question]) -> None:
         self._questions = dev
         known = {(question.context, question.text) for question in train}
         self.shared = np.array([(question.context, question.text) in known for question in dev])
-        self.groups = length_groups([question.context for question in dev], "words of passage")
+        self.groups: Mapping[str, np.ndarray] = length_groups([question.context for question in dev], "words of passage")
 
     def outcome(self, rows: Sequence[Row]) -> Answered:
         """Rows of predictions, one a question: the answer, or none where that scores higher."""

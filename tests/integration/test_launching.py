@@ -29,7 +29,9 @@ def _assert_alike(one: Path, two: Path) -> None:
     assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in two.iterdir())
     mine, theirs = _weights(one), _weights(two)
     assert {name: weight.shape for name, weight in mine.items()} == {n: w.shape for n, w in theirs.items()}
-    assert all((theirs[name] - weight).abs().mean() < 1e-3 for name, weight in mine.items())
+    # The bias of span scores moves all of them alike, of which softmax takes no notice: its gradient is noise.
+    far = [n for n, weight in mine.items() if (theirs[n] - weight).abs().mean() > 1e-3 and n != "body.classifier.bias"]
+    assert far == []
     for name in ("config.json", "tokenizer.json"):
         assert not (one / name).exists() or (one / name).read_bytes() == (two / name).read_bytes()
 

@@ -132,7 +132,7 @@ def test_a_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, 
         functional.cross_entropy(model(IDS[:, :-1], IDS[:, :-1] > 0), IDS[0, 1:]).backward()
         optimiser.step()
     assert torch.equal(model.body.get_parameter("model.embed_tokens.weight"), embeddings)
-    save_trained(model, tmp_path)
+    save_trained(model, model.state_dict(), tmp_path)
     assert torch.equal(_written(again).score, before.score)
     load_trained(again, tmp_path)
     assert not torch.equal(_written(again).score, before.score)
