@@ -32,7 +32,7 @@ from stages.tasks.predictions import best_epoch, read_epochs
 REPORTS, PREDICTIONS, MODEL = Path("reports"), Path("predictions"), Path("models/pretrained")
 TITLE = "Retrace report"
 SCORES = ("metrics", "scores", "perplexity")
-TITLES = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
+TITLES: dict[str, str] = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def score_sections(metrics: dict[str, Any]) -> list[Section]:
     """The scores of every task."""
     details = read_json(REPORTS / "scores.json")
     return [
-        scores_section(task, TITLES.get(task, task), metrics[task], details[task], metrics["health"].get(task, {}),
+        scores_section(task, TITLES.get(task) or task, metrics[task], details[task], metrics["health"].get(task, {}),
                        read_curve(f"tasks/{task}"))
         for task in details
     ]  # fmt: skip

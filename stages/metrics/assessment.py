@@ -158,11 +158,14 @@ class _Assessor:
         return {end: at * whole for end, at in ends.items()}
 
     def _comparisons(self) -> list[dict[str, Any]]:
-        candidates = {
-            method: Candidate(*([held[_name(trial)] for trial in trials] for held in
-                                (self._figures, self._drawn, self._right)))
-            for method, trials in self._methods.items()
-        }  # fmt: skip
+        candidates = {}
+        for method, trials in self._methods.items():
+            names = [_name(trial) for trial in trials]
+            candidates[method] = Candidate(
+                [self._figures[name] for name in names],
+                [self._drawn[name] for name in names],
+                [self._right[name] for name in names],
+            )
         return compare(candidates, self._settings.seed)
 
     def _trial_flags(self, trial: Trial[Any]) -> Flags:
@@ -186,9 +189,8 @@ class _Assessor:
 
     def _not_above(self, name: str, other: str, shown: str) -> Flags:
         figure = self._headlines[0]
-        values = [self._figures[key][figure] for key in (name, other)]
         differences = self._drawn[name][figure] - self._drawn[other][figure]
-        return not_above(figure, shown, *values, differences)
+        return not_above(figure, shown, self._figures[name][figure], self._figures[other][figure], differences)
 
 
 def _name(trial: Trial[Any]) -> str:

@@ -26,7 +26,7 @@ def averages(measure: Measure, outcome: Classified) -> dict[str, float]:
         every = precision_recall_fscore_support(
             outcome.labels, outcome.predicted, average=average, pos_label=1, zero_division=0  # pyright: ignore
         )  # fmt: skip
-        found[name] = float(every[PLACES[measure]])
+        found[name] = float(every[PLACES[measure]])  # pyright: ignore[reportArgumentType] - None is of supports alone
     return found
 
 

@@ -23,7 +23,9 @@ class ReadingTask:
         self._questions = dev
         known = {(question.context, question.text) for question in train}
         self.shared = np.array([(question.context, question.text) in known for question in dev])
-        self.groups: Mapping[str, np.ndarray] = length_groups([question.context for question in dev], "words of passage")
+        self.groups: Mapping[str, np.ndarray] = length_groups(
+            [question.context for question in dev], "words of passage"
+        )
 
     def outcome(self, rows: Sequence[Row]) -> Answered:
         """Rows of predictions, one a question: the answer, or none where that scores higher."""

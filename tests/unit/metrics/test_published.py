@@ -18,7 +18,7 @@ TRAIN = [Example("good ale", None, 1), Example("bad ale", None, 0)] * 9 + [Examp
 LOSSES = ((None, 0.7), (0.69, 0.69))
 
 
-def _classified(labels: list[int], predicted: list[int], before: list[int]) -> tuple[dict, dict[str, Flags]]:
+def _classified(labels: list[int], predicted: list[int], before: list[int]) -> tuple[dict[str, float], Flags]:
     dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
     task = ClassificationTask(("negative", "positive"), TRAIN, dev)
     epochs = tuple(
@@ -29,7 +29,7 @@ def _classified(labels: list[int], predicted: list[int], before: list[int]) -> t
     return found.figures["full"]["mean"], found.health["full 1"]
 
 
-def _read(questions: list[Question], answers: list[str]) -> tuple[dict, dict[str, Flags]]:
+def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, float], Flags]:
     task = ReadingTask([], questions)
     rows = [{"id": q.id, "text": a, "score": 0.0, "null_score": 0.0} for q, a in zip(questions, answers, strict=True)]
     empty = [{**row, "text": "nothing of the kind"} for row in rows]

@@ -1,5 +1,7 @@
 """Each score by hand, against scikit-learn on random data, and its resampled form against repeated examples."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -71,9 +73,11 @@ def test_a_weight_is_a_repeated_example(outcome: Classified, seed: int) -> None:
     weights[0] += 1
     assert outcome.probabilities is not None
     repeated = Classified(
-        outcome.classes, *(np.repeat(a, weights, axis=0) for a in (outcome.labels, outcome.predicted)),
+        outcome.classes,
+        np.repeat(outcome.labels, weights),
+        np.repeat(outcome.predicted, weights),
         np.repeat(outcome.probabilities, weights, axis=0),
-    )  # fmt: skip
+    )
     for name in NAMES:
         module = load_plugin("stages.metrics.scores", name, "")
         drawn = module.resampled(outcome)(weights[None].astype(float))
@@ -88,7 +92,7 @@ def test_scikit_learn_agrees(outcome: Classified) -> None:
     for module, function in ((precision, precision_score), (recall, recall_score), (f1, f1_score)):
         name = module.__name__.rsplit(".", 1)[-1]
         for mean in ("macro", "micro", "weighted"):
-            expected = function(labels, predicted, average=mean, zero_division=0)
+            expected: Any = function(labels, predicted, average=mean, zero_division=0)  # pyright: ignore
             assert module.score(outcome)[f"{name}_{mean}"] == pytest.approx(expected, abs=1e-12)
     if len(np.union1d(labels, predicted)) > 1:
         assert matthews.score(outcome)["matthews"] == pytest.approx(matthews_corrcoef(labels, predicted))
