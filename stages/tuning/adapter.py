@@ -57,6 +57,12 @@ class Adapted(nn.Module):
 def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Settings) -> PreTrainedModel:
     """The pretrained body, frozen, with bottlenecks behind attention and feed-forward; they and the head are new."""
     model = read_model(head, pretrained, seed, attention)
+    tune(model, seed, settings)
+    return model
+
+
+def tune(model: PreTrainedModel, seed: int, settings: Settings) -> None:
+    """Freeze the body and put bottlenecks into it."""
     freeze_body(model)
     torch.manual_seed(seed)
     for name in sublayer_outputs(model):
@@ -65,4 +71,3 @@ def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Set
         if not isinstance(matrix, nn.Linear):
             raise TypeError(f"{name} is no matrix")
         setattr(model.get_submodule(above), last, Adapted(matrix, settings.reduction))
-    return model

@@ -13,5 +13,10 @@ Settings = MethodSettings
 def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
     """The pretrained body, frozen, under a new head drawn from `seed`."""
     model = read_model(head, pretrained, seed, attention)
-    freeze_body(model)
+    tune(model, seed, settings)
     return model
+
+
+def tune(model: PreTrainedModel, seed: int, settings: MethodSettings) -> None:
+    """Freeze the body."""
+    freeze_body(model)

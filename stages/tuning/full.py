@@ -13,3 +13,7 @@ Settings = MethodSettings
 def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
     """The pretrained body under a new head drawn from `seed`."""
     return read_model(head, pretrained, seed, attention)
+
+
+def tune(model: PreTrainedModel, seed: int, settings: MethodSettings) -> None:
+    """Nothing: every weight is trained."""

@@ -33,6 +33,12 @@ class Settings(MethodSettings):
 def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Settings) -> PreTrainedModel:
     """The pretrained body, frozen but for the products, under a new head drawn from `seed`."""
     model = read_model(head, pretrained, seed, attention)
+    tune(model, seed, settings)
+    return model
+
+
+def tune(model: PreTrainedModel, seed: int, settings: Settings) -> None:
+    """Freeze the body and put products into it, drawn from where torch's generator stands."""
     config = LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
         target_modules=list(settings.targets or attention_matrices(model)),
@@ -40,7 +46,6 @@ def start(head: Head, pretrained: Path, seed: int, attention: str, settings: Set
     inject_adapter_in_model(config, model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or not in_body(model, name))
-    return model
 
 
 def merge(model: nn.Module) -> None:

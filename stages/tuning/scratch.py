@@ -13,3 +13,7 @@ Settings = MethodSettings
 def start(head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings) -> PreTrainedModel:
     """A model of the pretrained one's architecture with weights drawn from `seed`."""
     return make_model(head, read_config(pretrained), seed, attention)
+
+
+def tune(model: PreTrainedModel, seed: int, settings: MethodSettings) -> None:
+    """Nothing: every weight is trained."""
