@@ -21,7 +21,7 @@ from own import open_pretraining  # noqa: E402
 from stages import pretrain  # noqa: E402
 from stages.harness.device import peak_memory  # noqa: E402
 from stages.training.loop import Budget, Run, train  # noqa: E402
-from stages.training.planning import measure_needs  # noqa: E402
+from stages.training.planning import pretraining_needs  # noqa: E402
 
 UPDATES = 8
 
@@ -39,11 +39,10 @@ def main() -> None:
     run = Run("run", model, objective, device, recipe.optimiser, settings.lr, budget)
     speed = train(run, lambda epoch, meter: None)
     held = peak_memory() - before
-    needs = measure_needs(model.body.config, recipe, device.bf16, device.attention)
-    planned = needs.memory(recipe.batch_size, 1)
+    needs = pretraining_needs(model.body.config, recipe, recipe.batch_size, device.bf16, device.attention)
     figures = {
         "gigaflops_a_token": {"planned": needs.flops / 1e9, "counted": speed.flops / speed.tokens / 1e9},
-        "mebibytes": {"planned": round(planned / 2**20), "held": round(held / 2**20)},
+        "mebibytes": {"planned": round(needs.peak / 2**20), "held": round(held / 2**20)},
     }
     print(json.dumps(figures, indent=2))
 

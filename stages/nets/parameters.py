@@ -21,13 +21,16 @@ def parameters_by_module(folder: Path) -> dict[str, int]:
     counts: dict[str, int] = {}
     with safe_open(path, framework="numpy") as weights:
         for name in weights.keys():  # noqa: SIM118 - not a dict
-            module = _module(name)
+            module = module_of(name)
             counts[module] = counts.get(module, 0) + math.prod(weights.get_slice(name).get_shape())
     return counts
 
 
-def _module(name: str) -> str:
-    """model.layers.0.attn.Wqkv.weight → model.layers.0; model.embeddings.norm.weight → model.embeddings."""
+def module_of(name: str) -> str:
+    """The module in whose row a parameter counts.
+
+    model.layers.0.attn.Wqkv.weight → model.layers.0; model.embeddings.norm.weight → model.embeddings.
+    """
     parts = name.split(".")
     for position, part in enumerate(parts):
         if part.isdigit():

@@ -1,79 +1,160 @@
-"""What a pretraining run takes, known before it: operations, and the memory of a device.
+"""What training takes, known before it: operations, and the memory of a device.
 
-Nothing is estimated by formula: one block and two blocks go through the real model with fake tensors, which
-have shapes but no values, while operations are counted and what autograd keeps is added up. A constant part,
-such as weights in bf16, and the part of each block follow from the difference.
+Nothing is estimated by formula: two updates of the real model run on fake tensors, which have shapes but no values,
+while operations are counted and storages followed from their making to their end. So what the backward pass and
+the optimiser hold for a moment counts too. The first update makes the optimiser's moments; the second, which is as
+all later ones, is what counts.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import PreTrainedConfig
-from transformers.initialization import no_init_weights
+from transformers import PreTrainedConfig, PreTrainedModel
 
-from stages.nets.language_model import LanguageModel, make_language_model
-from stages.training.muon import Muon
+from stages.harness.errors import InputError
+from stages.nets.heads import Head, make_model
+from stages.nets.language_model import LanguageModel
+from stages.nets.reader import Reader
+from stages.training.memory import LiveMemory
 from stages.training.optimisers import make_optimisers
-from stages.training.settings import PretrainSettings
+from stages.training.settings import OptimiserSettings, PretrainSettings
 
 FLOAT = 4  # bytes; weights, gradients and moments are float32 whatever the precision of products
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What training a model takes."""
+    """What training a model takes; memory in bytes, of tensors."""
 
     parameters: int
+    trained: int  # of these
     flops: float  # of matrix products, for one token, forward and backward
-    fixed: int  # bytes: weights, gradients, the optimiser's moments, copies of weights in bf16
-    block: int  # bytes kept of each block from the forward pass for the backward pass
+    moments: int  # the optimiser's
+    peak: int  # the most that is held at once
 
-    def memory(self, blocks: int, processes: int) -> int:
-        """Bytes that one of the processes needs for its `blocks` of a batch; many keep a copy of the gradients."""
-        copy = FLOAT * self.parameters if processes > 1 else 0
-        return self.fixed + copy + blocks * self.block
+    @property
+    def weights(self) -> int:
+        """Bytes of all parameters."""
+        return FLOAT * self.parameters
+
+    @property
+    def gradients(self) -> int:
+        """Bytes of the gradients."""
+        return FLOAT * self.trained
+
+    @property
+    def passing(self) -> int:
+        """What comes on top at the peak: activations, copies in bf16, what is held for a moment."""
+        return self.peak - self.weights - self.gradients - self.moments
+
+    def memory(self, processes: int) -> int:
+        """Bytes that one of the processes needs; many keep a copy of the gradients."""
+        return self.peak + (self.gradients if processes > 1 else 0)
 
     def seconds(self, tokens: float, devices: int, speed: float) -> float:
         """Time to train on so many tokens with devices that each do `speed` operations a second."""
         return tokens * self.flops / (devices * speed)
 
 
-def measure_needs(config: PreTrainedConfig, recipe: PretrainSettings, bf16: bool, attention: str) -> Needs:
-    """The needs of a language model of this config under a recipe; neither memory nor time of the run is spent."""
-    with FakeTensorMode(), no_init_weights():
-        model = make_language_model(config, 0, attention).train()
-        model.body.tie_weights()  # which transformers leaves out where it draws no weights
-        moments = sum(
-            (1 if isinstance(optimiser, Muon) else 2) * weight.numel()
-            for optimiser in make_optimisers(model, recipe.optimiser, 1.0)
-            for group in optimiser.param_groups
-            for weight in group["params"]
-        )
-        (flops, one), (_, two) = (_pass(model, blocks, recipe, bf16) for blocks in (1, 2))
-    parameters = sum(weight.numel() for weight in model.parameters())
-    fixed = FLOAT * (2 * parameters + moments) + one - (two - one)
-    return Needs(parameters, flops / recipe.block, fixed, two - one)
+@dataclass(frozen=True)
+class Load:
+    """What a device trains on at once, and how."""
+
+    batch: int  # examples
+    length: int  # tokens of each
+    asked: int  # tokens whose score is asked of a language model
+    bf16: bool
+    attention: str  # transformers' name; the kernel that it stands for on a processor
 
 
-def _pass(model: LanguageModel, blocks: int, recipe: PretrainSettings, bf16: bool) -> tuple[int, int]:
-    """Operations of a forward and backward pass over so many blocks, and the bytes kept between the two."""
-    weights = {weight.untyped_storage()._cdata for weight in model.parameters()}
-    kept: dict[int, int] = {}
+def pretraining_needs(
+    config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
+) -> Needs:
+    """The needs of a language model of this config under a recipe, of a device that gets so many blocks a step."""
+    head = LanguageModel(_empty("language_model", config, attention))
+    share = recipe.mask_rate if head.objective == "masked" else 1.0
+    load = Load(blocks, recipe.block, blocks * int(recipe.block * share), bf16, attention)
+    return measure_needs(head.body, "language_model", load, recipe.optimiser)
 
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage._cdata not in weights:
-            kept[storage._cdata] = storage.nbytes()
-        return tensor
 
-    ids = torch.zeros(blocks, recipe.block, dtype=torch.long)
-    asked = blocks * (int(recipe.block * recipe.mask_rate) if model.objective == "masked" else recipe.block)
-    with FlopCounterMode(display=False) as counter, torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            scores = model.first(ids, asked)
-        loss = nn.functional.cross_entropy(scores.float(), torch.zeros(asked, dtype=torch.long))
-        loss.backward()
-    return counter.get_total_flops(), sum(kept.values())
+def tuning_needs(
+    head: Head, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object], load: Load,
+    optimiser: OptimiserSettings,
+) -> Needs:  # fmt: skip
+    """The needs of a model with this head that was made ready by the `tune` of a method."""
+    model = _empty(head, config, load.attention)
+    with torch.device("meta"):
+        tune(model, head)
+    return measure_needs(model, head, load, optimiser)
+
+
+def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: OptimiserSettings) -> Needs:
+    """The needs of a model on the meta device; neither memory nor time of the run is spent.
+
+    Raises InputError where the optimiser gets no weights.
+    """
+    with FakeTensorMode(), LiveMemory() as live:
+        _give_fake_weights(model.train())
+        try:
+            optimisers = make_optimisers(model, optimiser, 1.0)
+        except ValueError as error:  # such as a frozen body whose head is a tied one
+            raise InputError(f"nothing here for {optimiser.kind} to train: {error}") from None
+        held = live.now
+        with FlopCounterMode(display=False) as counter:
+            _loss(model, head, load).backward()
+        _step(model, optimisers, optimiser.clip)
+        live.peak = live.now  # the counter holds tensors of its own
+        _loss(model, head, load).backward()
+        _step(model, optimisers, optimiser.clip)
+    weights = list(model.parameters())
+    return Needs(
+        sum(weight.numel() for weight in weights),
+        sum(weight.numel() for weight in weights if weight.requires_grad),
+        counter.get_total_flops() / (load.batch * load.length),
+        live.now - held,
+        live.peak,
+    )
+
+
+def _step(model: nn.Module, optimisers: Sequence[torch.optim.Optimizer], clip: float) -> None:
+    nn.utils.clip_grad_norm_(model.parameters(), clip)
+    for each in optimisers:
+        each.step()
+        each.zero_grad(set_to_none=True)
+
+
+def _empty(head: Head, config: PreTrainedConfig, attention: str) -> PreTrainedModel:
+    with torch.device("meta"):
+        return make_model(head, config, 0, attention)
+
+
+def _give_fake_weights(model: nn.Module) -> None:
+    """Put fake tensors of a processor in the place of those of the meta device; what was tied stays tied."""
+    given: dict[int, Any] = {}
+    for module in model.modules():
+        for name, weight in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
+            if id(weight) not in given:
+                fake = torch.empty(weight.shape, dtype=weight.dtype, device="cpu")
+                is_weight = isinstance(weight, nn.Parameter)
+                given[id(weight)] = nn.Parameter(fake, weight.requires_grad) if is_weight else fake
+            setattr(module, name, given[id(weight)])
+
+
+def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
+    """The loss of one batch, as the stages have it."""
+    ids = torch.zeros(load.batch, load.length, dtype=torch.long)
+    with torch.autocast("cpu", torch.bfloat16, enabled=load.bf16):
+        if head == "language_model":
+            scores = LanguageModel(model).first(ids, load.asked)
+        elif head == "spans":
+            scores = Reader(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
+            scores = scores.transpose(1, 2).flatten(0, 1)
+        else:
+            scores = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+    return functional.cross_entropy(scores.float(), torch.zeros(len(scores), dtype=torch.long))

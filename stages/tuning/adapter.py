@@ -63,6 +63,12 @@ def start(
     They are new, and so is the head unless it is a language model's, which is frozen too.
     """
     model = read_model(head, pretrained, seed, attention, classes)
+    tune(model, head, seed, settings)
+    return model
+
+
+def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
+    """Freeze what is not new and put bottlenecks into the body."""
     for name, weight in model.named_parameters():
         weight.requires_grad_(is_new(model, head, name))
     torch.manual_seed(seed)
@@ -72,4 +78,3 @@ def start(
         if not isinstance(matrix, nn.Linear):
             raise TypeError(f"{name} is no matrix")
         setattr(model.get_submodule(above), last, Adapted(matrix, settings.reduction))
-    return model

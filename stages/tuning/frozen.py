@@ -14,13 +14,18 @@ Settings = MethodSettings
 def start(
     head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings, classes: Sequence[str] = ()
 ) -> PreTrainedModel:
-    """The pretrained body, frozen, under a new head drawn from `seed`.
+    """The pretrained body, frozen, under a new head drawn from `seed`."""
+    model = read_model(head, pretrained, seed, attention, classes)
+    tune(model, head, seed, settings)
+    return model
+
+
+def tune(model: PreTrainedModel, head: Head, seed: int, settings: MethodSettings) -> None:
+    """Freeze the body.
 
     A language model's head is the pretrained one. Where it shares its weights with the token embeddings, it gets
     a copy of them, so that the body stays as it was.
     """
-    model = read_model(head, pretrained, seed, attention, classes)
     if head == "language_model":
         untie_head(model)
     freeze_body(model)
-    return model

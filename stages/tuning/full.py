@@ -16,3 +16,7 @@ def start(
 ) -> PreTrainedModel:
     """The pretrained body under a new head drawn from `seed`."""
     return read_model(head, pretrained, seed, attention, classes)
+
+
+def tune(model: PreTrainedModel, head: Head, seed: int, settings: MethodSettings) -> None:
+    """Nothing: every weight is trained."""

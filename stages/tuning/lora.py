@@ -39,6 +39,12 @@ def start(
     A language model's head is not new and is frozen too, as peft's task type CAUSAL_LM has it.
     """
     model = read_model(head, pretrained, seed, attention, classes)
+    tune(model, head, seed, settings)
+    return model
+
+
+def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
+    """Freeze what is not new and put products into the body, drawn from where torch's generator stands."""
     config = LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
         target_modules=list(settings.targets or attention_matrices(model)),
@@ -46,7 +52,6 @@ def start(
     inject_adapter_in_model(config, model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or is_new(model, head, name))
-    return model
 
 
 def merge(model: nn.Module) -> None:

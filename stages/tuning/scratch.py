@@ -16,3 +16,7 @@ def start(
 ) -> PreTrainedModel:
     """A model of the pretrained one's architecture with weights drawn from `seed`."""
     return make_model(head, read_config(pretrained), seed, attention, classes)
+
+
+def tune(model: PreTrainedModel, head: Head, seed: int, settings: MethodSettings) -> None:
+    """Nothing: every weight is trained."""

@@ -55,7 +55,10 @@ def test_everything_is_there(finished: Project) -> None:
     metrics = json.loads((reports / "metrics.json").read_text())
     assert set(metrics["sst2"]) == {"baselines", "full", "scratch"}
     assert set(metrics["squad"]["baselines"]) == {"no_answer", "word_overlap"}
-    assert {"exact", "f1", "HasAns_f1", "NoAns_f1", "flags", "epoch"} <= set(metrics["squad"]["full"]["1"])
+    assert metrics["squad"]["full"]["interval"]["f1"].keys() == {"low", "high"}
+    assert metrics["health"]["sst2"], "a toy model learns nothing"
+    assert json.loads((reports / "scores.json").read_text()).keys() == {"sst2", "squad"}
+    assert {"exact", "f1", "HasAns_f1", "NoAns_f1", "best_f1", "rougeL", "epoch"} <= set(metrics["squad"]["full"]["1"])
     assert set(json.loads((reports / "perplexity.json").read_text())) == {"valid", "test"}
     page = (reports / "report.html").read_text()
     for heading in ("Sentiment (SST-2)", "Questions (SQuAD)", "Perplexity", "Sample predictions", "Data", "Settings"):

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from transformers import LlamaConfig
 
 from stages import cli
 from tests.toy import ROOT
@@ -219,3 +220,93 @@ def test_a_plan_wants_numbers_above_0(monkeypatch, capsys, option: str) -> None:
     monkeypatch.chdir(ROOT)
     assert _retrace(monkeypatch, "plan", "--tokens", "1", option, "0") == 2
     assert capsys.readouterr().err == f"error: {option}: expected a number above 0\n"
+
+
+def test_parameters_are_counted_as_a_user_asks(monkeypatch, capsys) -> None:
+    assert _retrace(monkeypatch, "parameters", "bert-base", "--format", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["total"], found["trainable"], found["frozen"]) == (109_482_240, 109_482_240, 0)
+    assert found["closed_form"]["total"] == 109_482_240
+    assert found["closed_form"]["differences"] == {}
+    assert sum(row["size"] for row in found["rows"]) == 109_482_240
+    assert [entry["total"] for entry in found["published"]] == [110_000_000, 108_432_384]
+
+
+def test_a_table_of_parameters_has_a_row_for_each_or_for_each_layer(monkeypatch, capsys) -> None:
+    assert _retrace(monkeypatch, "parameters", "roberta-small") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["Parameter", "Size", "Trained"]
+    assert ["encoder.layer.3.output.dense.weight", "262,144", "262,144"] in lines
+    assert ["difference", "of", "the", "model:", "embeddings.token_type_embeddings", "+512"] in lines
+    assert _retrace(monkeypatch, "parameters", "roberta-small", "--by", "layer", "--method", "frozen") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["encoder.layer.3", "1,577,984", "0"] in lines
+    assert ["Frozen", "22,829,568"] in lines
+
+
+def test_torchinfos_summary_is_an_option(monkeypatch, capsys) -> None:
+    assert _retrace(monkeypatch, "parameters", "llama-3.2-1b", "--head", "qa", "--summary", "3") == 0
+    assert "Total params: 1,235,818,498" in capsys.readouterr().out
+
+
+def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method(monkeypatch, capsys) -> None:
+    monkeypatch.chdir(ROOT)
+    options = ("--head", "classification", "--method", "lora", "--format", "json")
+    assert _retrace(monkeypatch, "parameters", *options) == 0
+    found = json.loads(capsys.readouterr().out)
+    head = 128 * 128 + 128 + 128 * 2 + 2  # dense, norm, classes
+    assert found["trainable"] == head + 4 * 16 * ((128 + 384) + (128 + 128))  # rank 16 beside two matrices of 4 layers
+
+
+@pytest.mark.parametrize("command", [("parameters",), ("memory", "--batch", "1", "--length", "8")])
+def test_an_unknown_model_is_one_line(tmp_path, monkeypatch, capsys, command) -> None:
+    name, *options = command
+    assert _retrace(monkeypatch, name, "bert-huge", *options) == 2
+    assert capsys.readouterr().err.startswith("error: bert-huge: neither a folder nor one of the presets bert-base, ")
+    assert _retrace(monkeypatch, name, tmp_path, *options) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path}/config.json: no such file\n"
+
+
+def test_memory_is_estimated_published_and_measured(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "params.yaml").write_text((ROOT / "params.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    options = ("--batch", "4", "--length", "32", "--method", "adapter")
+    assert _retrace(monkeypatch, "memory", *options) == 0
+    shown = capsys.readouterr().out
+    first, second, *_ = shown.splitlines()
+    parameters, trained = (
+        int(count.replace(",", "")) for count in re.findall(r"([\d,]+\d) (?:parameters|trained)", first)
+    )
+    assert "4 × 32 tokens" in second
+    assert "adamw" in second
+    assert "published: 4N + 16N_ad + 2d(4blh + 8bl·h_ad)" in shown
+    assert "no run of this model here" in shown
+    run = tmp_path / "reports/runs/sst2/adapter/1.json"
+    run.parent.mkdir(parents=True)
+    counts = {"parameters": parameters, "trained_parameters": trained}
+    run.write_text(json.dumps({**counts, "peak_memory_mib": 1234, "gpu_memory_mib": None}))
+    assert _retrace(monkeypatch, "memory", *options) == 0
+    assert re.search(r"whole process: reports/runs/sst2/adapter/1.json +1,234 MiB", capsys.readouterr().out)
+
+
+def test_memory_needs_no_padding_token_and_no_params(tmp_path, monkeypatch, capsys) -> None:
+    config = LlamaConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, vocab_size=120
+    )  # fmt: skip
+    config.save_pretrained(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert _retrace(monkeypatch, "memory", ".", "--batch", "2", "--length", "8", "--method", "lora") == 0
+    assert "muon" in capsys.readouterr().out, "the default of the settings"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--batch", "0", "--batch: expected a number above 0"),
+        ("--length", "0", "--length: expected a number above 0"),
+        ("--length", "1000", "--length: 1000 is not allowed; the model reads at most 512 tokens"),
+    ],
+)
+def test_memory_wants_a_batch_that_the_model_reads(monkeypatch, capsys, option, value, message) -> None:
+    assert _retrace(monkeypatch, "memory", "bert-base", "--batch", "1", "--length", "8", option, value) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"

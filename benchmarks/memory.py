@@ -1,0 +1,125 @@
+"""The memory that `retrace memory` says tuning takes, beside what a process really held.
+
+Each cell is a process of its own that makes a model, tunes it for a few updates by the project's own loop and says how
+much more it held at its peak than before. Held twice: with memory handed back to the system when it is freed, which
+is what tensors take, and kept as Retrace keeps it for speed, gaps included. Before anything is counted, a tiny model is
+tuned, so that the libraries are in memory. The sizes are such that tensors outweigh everything else.
+
+    python benchmarks/memory.py                  # about five minutes; prints json
+"""
+
+import argparse
+import ctypes
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import torch  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+from stages.harness.device import Device, open_device  # noqa: E402
+from stages.harness.plugins import load_plugin  # noqa: E402
+from stages.nets.heads import make_config, make_model  # noqa: E402
+from stages.nets.settings import ModelSettings  # noqa: E402
+from stages.nets.vocabulary import Vocabulary  # noqa: E402
+from stages.training.loop import Budget, Run, train  # noqa: E402
+from stages.training.planning import Load, tuning_needs  # noqa: E402
+from stages.training.settings import OptimiserSettings  # noqa: E402
+
+FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
+MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_length=256, dropout=0.1)
+VOCABULARY = Vocabulary(30522, *range(5))
+LOAD = Load(batch=16, length=192, asked=0, bf16=False, attention="eager")
+OPTIMISER = OptimiserSettings(kind="adamw")
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, of malloc.h
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The same examples over and over."""
+
+    load: Load
+    steps: int = UPDATES
+
+    def batches(self, epoch: int, share: slice) -> Iterator[Tensor]:
+        """Token ids (B, T)."""
+        for _ in range(self.steps):
+            yield torch.ones(self.load.batch, self.load.length, dtype=torch.long)
+
+    def loss(self, model: nn.Module, batch: Tensor) -> tuple[Tensor, int]:
+        """Cross-entropy, summed."""
+        scores = model(input_ids=batch, attention_mask=torch.ones_like(batch)).logits
+        return nn.functional.cross_entropy(scores, torch.zeros(len(batch), dtype=torch.long), reduction="sum"), len(
+            batch
+        )
+
+    def tokens(self, batch: Tensor) -> int:
+        """All of them."""
+        return batch.numel()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args()
+    cells = [(family, method) for family in FAMILIES for method in METHODS]
+    with get_context("fork").Pool(1, maxtasksperchild=1) as pool:  # before this process starts threads
+        measured = {cell: [pool.apply(held, (*cell, returned)) for returned in (True, False)] for cell in cells}
+    found = {" ".join(cell): compare(*cell, *measured[cell]) for cell in cells}
+    print(json.dumps({"model": vars(MODEL), "batch": LOAD.batch, "length": LOAD.length, "mebibytes": found}, indent=2))
+
+
+def compare(family: str, method: str, tensors: float, process: float) -> dict[str, float]:
+    """MiB planned beside those held, and how far the plan is off."""
+    config = make_config(family, MODEL, VOCABULARY)
+    planned = tuning_needs("classifier", config, tune_of(method), LOAD, OPTIMISER).peak / 2**20
+    return {
+        "planned": round(planned),
+        "held": round(tensors),
+        "planned_over_held_percent": round(100 * (planned / tensors - 1), 1),
+        "held_with_freed_memory_kept": round(process),
+    }
+
+
+def tune_of(method: str) -> Any:
+    """What a method with its default settings does to a model."""
+    module = load_plugin("stages.tuning", method, "finetune.methods")
+    return lambda model, head: module.tune(model, head, 0, module.Settings())
+
+
+def held(family: str, method: str, returned: bool) -> float:
+    """MiB that this process holds more at its peak than before its model was made."""
+    device = open_device(0, "fp32")
+    if returned:
+        libc = ctypes.CDLL(None)
+        libc.mallopt(MMAP_THRESHOLD, 2**16)
+        libc.mallopt(TRIM_THRESHOLD, 2**16)
+    tiny = ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=64, max_length=64)
+    tune(family, method, tiny, replace(LOAD, batch=1, length=16), device)
+    before = _status("VmRSS")
+    tune(family, method, MODEL, LOAD, device)
+    return (_status("VmHWM") - before) / 2**10
+
+
+def tune(family: str, method: str, size: ModelSettings, load: Load, device: Device) -> None:
+    """A few updates by the project's loop."""
+    model = make_model("classifier", make_config(family, size, VOCABULARY), 0, load.attention)
+    tune_of(method)(model, "classifier")
+    run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, Budget(1))
+    train(run, lambda epoch, meter: None)
+
+
+def _status(name: str) -> int:
+    """KiB of this process, as Linux counts them."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+if __name__ == "__main__":
+    main()
