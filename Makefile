@@ -25,6 +25,7 @@ bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT name
 	python benchmarks/interruptions.py
 	python benchmarks/growth.py
 	python benchmarks/noop.py
+	python benchmarks/memory.py
 	python benchmarks/tokenising.py --project $(PROJECT)
 	python benchmarks/planning.py --project $(PROJECT)
 	python benchmarks/saving.py --project $(PROJECT)

@@ -13,6 +13,7 @@ import ctypes
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -112,7 +113,8 @@ def tune(family: str, method: str, size: ModelSettings, load: Load, device: Devi
     model = make_model("classifier", make_config(family, size, VOCABULARY), 0, load.attention)
     tune_of(method)(model, "classifier")
     run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, Budget(1))
-    train(run, lambda epoch, meter: None)
+    with redirect_stdout(sys.stderr):  # its progress is no part of the result
+        train(run, lambda epoch, meter: None)
 
 
 def _status(name: str) -> int:

@@ -1,19 +1,30 @@
-"""`retrace score`: score anyone's predictions as the official scripts do."""
+"""`retrace score`: score anyone's predictions, as the official scripts do where there are such.
+
+Figures go to standard output as json; what looks wrong about them is said beside it.
+"""
 
 import argparse
 import json
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from stages.corpus.labels import labels_of, probabilities_of, read_rows
 from stages.corpus.squad import Question, read_json_file, read_questions
 from stages.harness.errors import InputError
-from stages.harness.plugins import load_plugin
-from stages.metrics.outcomes import answered
+from stages.metrics.health import Flags, answer_flags, class_flags, figure_flags
+from stages.metrics.intervals import percentile_interval
+from stages.metrics.outcomes import Answered, Classified, answered
+from stages.metrics.resampling import draw
+from stages.metrics.scoring import Scoring
 
 HELP = "score a file of predictions"
-SCORES = "stages.metrics.scores"
+CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
+RESAMPLES = 10_000
 OTHERS = ("meteor", "bleu", "rouge")
 
 
@@ -36,6 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--na-prob-thresh", type=float, default=1.0, metavar="X", help="above it there is no answer; default 1.0"
     )
     squad.add_argument("--all", action="store_true", help="METEOR, BLEU and ROUGE too")
+    classes = tasks.add_parser("classification", help="classes, by scikit-learn")
+    classes.set_defaults(print_scores=_classification)
+    classes.add_argument("gold", type=Path, metavar="GOLD", help="tsv, csv, jsonl or parquet with the right classes")
+    classes.add_argument(
+        "predictions", type=Path, metavar="PREDICTIONS",
+        help="the same with predicted ones, row by row; columns called as the classes hold probabilities",
+    )  # fmt: skip
+    classes.add_argument("--label", default="label", metavar="COLUMN", help="of GOLD; default label")
+    classes.add_argument("--prediction", default="label", metavar="COLUMN", help="of PREDICTIONS; default label")
+    for task in (squad, classes):
+        task.add_argument("--intervals", action="store_true", help="also 95%% intervals, from 10,000 resamples")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -56,12 +78,33 @@ def _squad(arguments: argparse.Namespace) -> None:
     outcome = answered(questions, answers, no_answer, arguments.na_prob_thresh)
     if not outcome.answers:
         raise InputError(f"{arguments.predictions}: no prediction for any question of {arguments.dataset}")
-    figures: dict[str, Any] = {}
-    for name in ("squad_v2", *(OTHERS if arguments.all else ())):
-        score = load_plugin(SCORES, name, "scores.squad")  # not at the top: every command would wait for it
-        figures |= score.score(outcome)
-        figures |= score.notes(outcome) if hasattr(score, "notes") else {}
-    print(json.dumps(figures, indent=2))
+    _print(["squad_v2", *(OTHERS if arguments.all else ())], outcome, answer_flags(outcome), arguments.intervals)
+
+
+def _classification(arguments: argparse.Namespace) -> None:
+    gold, given = read_rows(arguments.gold), read_rows(arguments.predictions)
+    if len(gold) != len(given):
+        raise InputError(f"{arguments.predictions}: {len(given)} rows, but {arguments.gold} has {len(gold)}")
+    labels, predicted = labels_of(gold, arguments.label), labels_of(given, arguments.prediction)
+    classes = tuple(sorted({*labels, *predicted}))
+    numbers = {name: number for number, name in enumerate(classes)}
+    right, decided = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
+    outcome = Classified(classes, right, decided, probabilities_of(given, classes))
+    _print(CLASSIFICATION, outcome, class_flags(outcome), arguments.intervals)
+
+
+def _print(names: Sequence[str], outcome: Any, flags: Flags, intervals: bool) -> None:
+    # The scores are not imported at the top: every command would wait for them.
+    scoring = Scoring(names, "scores")
+    figures = scoring.score(outcome)
+    found: dict[str, Any] = figures | scoring.notes(outcome)
+    if intervals:
+        size = len(outcome.answers if isinstance(outcome, Answered) else outcome.labels)
+        drawn = draw({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
+        found["intervals"] = {name: percentile_interval(values) for name, values in drawn.items()}
+    print(json.dumps(found, indent=2))
+    for name, evidence in (flags | figure_flags(figures, scoring.scales)).items():
+        print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)
 
 
 def _by_id(path: Path, allowed: Callable[[Any], bool], called: str) -> dict[str, Any]:

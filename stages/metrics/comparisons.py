@@ -90,6 +90,7 @@ def _compare(figure: str, first: str, second: str, candidates: Mapping[str, Cand
     left, right = (seeds_resampled([seed[figure] for seed in candidate.drawn], generator) for candidate in pair)
     means = [np.mean([figures[figure] for figures in candidate.figures]) for candidate in pair]
     differences = left - right
+    differences = differences[np.isfinite(differences)]  # a figure may not be defined in some resample
     # Answers of several seeds to one question are not independent, as McNemar's test has them.
     exact = all(len(candidate.right) == 1 and figure in candidate.right[0] for candidate in pair)
     p = mcnemar(*(candidate.right[0][figure] for candidate in pair)) if exact else bootstrap_p(differences)

@@ -17,8 +17,11 @@ Interval = dict[str, float]  # low and high
 
 
 def percentile_interval(drawn: np.ndarray) -> Interval:
-    """The bootstrap's percentile interval (Efron and Tibshirani 1993, chapter 13) of resampled figures (R,)."""
-    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    """The bootstrap's percentile interval (Efron and Tibshirani 1993, chapter 13) of resampled figures (R,).
+
+    Resamples in which the figure is not defined, such as those without a question of its kind, are left out.
+    """
+    low, high = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return {"low": float(low), "high": float(high)}
 
 

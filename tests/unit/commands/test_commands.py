@@ -75,6 +75,47 @@ def test_ties_are_broken_by_the_order_of_the_file(tmp_path, monkeypatch, capsys,
     assert json.loads(capsys.readouterr().out)["best_exact"] == best
 
 
+def _classes(folder: Path, gold: str, given: str) -> list[str]:
+    paths = [folder / "gold.tsv", folder / "given.csv"]
+    for path, text in zip(paths, (gold, given), strict=True):
+        path.write_text(text)
+    return [str(path) for path in paths]
+
+
+def test_scores_anyones_classes_with_their_probabilities(tmp_path, monkeypatch, capsys) -> None:
+    files = _classes(tmp_path, "text\tlabel\na\tgood\nb\tbad\nc\tgood\nd\tbad\n",
+                     "said,good,bad\ngood,0.9,0.1\nbad,0.2,0.8\nbad,0.4,0.6\nbad,0.3,0.7\n")  # fmt: skip
+    assert _retrace(monkeypatch, "score", "classification", *files, "--prediction", "said", "--intervals") == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert (scores["accuracy"], scores["roc_auc"]) == (0.75, 1.0)
+    assert scores["recall_macro"] == 0.75
+    assert scores["intervals"]["accuracy"] == {"low": 0.25, "high": 1.0}
+
+
+def test_one_class_for_all_is_said_to_be(tmp_path, monkeypatch, capsys) -> None:
+    files = _classes(tmp_path, "label\n1\n0\n", "label\n1\n1\n")
+    assert _retrace(monkeypatch, "score", "classification", *files) == 0
+    found = capsys.readouterr()
+    assert json.loads(found.out)["recall"] == 1.0
+    assert "warning: one class only: all 2 examples are called 1\n" in found.err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("label\n1\n", "given.csv: 1 rows, but "),
+        ('label\n1\n""\n', "given.csv:3: no 'label'"),
+        ("class\n1\n0\n", "given.csv:2: no 'label'; there is: class"),
+        ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected a number in each of 0, 1"),
+        ("label,0,1\n1,0.5,0.5\n0,-1,2\n", "given.csv:3: expected probabilities in 0, 1"),
+        ("label\n", "given.csv: no row in it"),
+    ],
+)
+def test_wrong_classes_are_one_line(tmp_path, monkeypatch, capsys, given: str, said: str) -> None:
+    assert _retrace(monkeypatch, "score", "classification", *_classes(tmp_path, "label\n1\n0\n", given)) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_all_scores_of_answers(tmp_path, monkeypatch, capsys) -> None:
     assert _retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada Lund", "b": "x"}), "--all") == 0
     scores = json.loads(capsys.readouterr().out)

@@ -1,0 +1,52 @@
+"""Right or predicted classes in anyone's file: one a row, in a column of tsv, csv, jsonl or parquet."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.harness.errors import InputError
+from stages.harness.plugins import load_plugin
+
+FORMATS = "stages.corpus.formats"
+
+
+def read_rows(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    """Each row's place and cells; the format is that of the file's ending.
+
+    Raises InputError where the file cannot be read or has no row.
+    """
+    rows = list(load_plugin(FORMATS, path.suffix.removeprefix("."), f"the ending of {path}").read_records(path))
+    if not rows:
+        raise InputError(f"{path}: no row in it")
+    return rows
+
+
+def labels_of(rows: Sequence[tuple[str, Mapping[str, Any]]], column: str) -> list[str]:
+    """The classes in a column, as text.
+
+    Raises InputError naming the row that has none.
+    """
+    for where, cells in rows:
+        if str(cells.get(column, "")).strip() == "":
+            raise InputError(f"{where}: no {column!r}; there is: {', '.join(cells)}")
+    return [str(cells[column]).strip() for _, cells in rows]
+
+
+def probabilities_of(rows: Sequence[tuple[str, Mapping[str, Any]]], classes: Sequence[str]) -> np.ndarray | None:
+    """What stands in columns that are called as the classes, (N, C), each row divided by its sum; None without them.
+
+    Raises InputError naming the row in which one is no number of 0 or more.
+    """
+    if not all(name in rows[0][1] for name in classes):
+        return None
+    found = np.empty((len(rows), len(classes)))
+    for number, (where, cells) in enumerate(rows):
+        try:
+            found[number] = [float(cells[name]) for name in classes]
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{where}: expected a number in each of {', '.join(classes)}") from None
+        if not (found[number] >= 0).all() or not 0 < found[number].sum() < np.inf:
+            raise InputError(f"{where}: expected probabilities in {', '.join(classes)}")
+    return found / found.sum(axis=1, keepdims=True)
