@@ -22,6 +22,7 @@ from stages.harness.settings import build, check_value, read_params
 from stages.metrics.assessment import Assessment, assess
 from stages.metrics.classification import ClassificationTask
 from stages.metrics.curves import as_csv
+from stages.metrics.outcomes import Answered, Classified
 from stages.metrics.reading import ReadingTask
 from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
@@ -40,6 +41,8 @@ def main() -> None:
     tasks = check_value(params, "finetune.classification", list[str])
     methods = check_value(params, "finetune.methods", list[str])
     seeds = check_value(params, "finetune.seeds", list[int])
+    classes = scorings(settings, settings.classification, "scores.classification", Classified)
+    answers = scorings(settings, settings.squad, "scores.squad", Answered)
     prune([*tasks, "squad"], methods, seeds)
     with guarded("evaluate", [source, TASKS, PREDICTIONS], ["data", "scores", "finetune"]):
         assessed = {}
@@ -47,10 +50,10 @@ def main() -> None:
             examples = [read_examples(source, name, part) for part in PARTS]
             task = ClassificationTask(read_classes(source, name), *examples)
             trials = read_trials(name, methods, seeds, task.outcome)
-            assessed[name] = score(name, task, trials, settings.classification, "scores.classification", settings)
+            assessed[name] = score(name, task, trials, classes, settings)
         reading = ReadingTask(*(read_questions(questions_path(source, part)) for part in PARTS))
         trials = read_trials("squad", methods, seeds, reading.outcome)
-        assessed["squad"] = score("squad", reading, trials, settings.squad, "scores.squad", settings)
+        assessed["squad"] = score("squad", reading, trials, answers, settings)
         health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
         write_json(METRICS, {name: a.figures for name, a in assessed.items()} | {"health": health})
         write_json(DETAILS, {name: assessment.details for name, assessment in assessed.items()})
@@ -80,13 +83,18 @@ def read_trials(
     ]  # fmt: skip
 
 
+def scorings(settings: ScoreSettings, names: Sequence[str], key: str, kind: Any) -> tuple[Scoring, Scoring]:
+    """All scores of a kind of task, and those of its learning curves."""
+    return Scoring(names, key, kind), Scoring([name for name in names if name in settings.curves], key, kind)
+
+
 def score(
-    name: str, task: Any, trials: Sequence[Trial[Any]], scores: Sequence[str], key: str, settings: ScoreSettings
+    name: str, task: Any, trials: Sequence[Trial[Any]], scorings: tuple[Scoring, Scoring], settings: ScoreSettings
 ) -> Assessment:
     """Score a task, write its learning curves and say how each method did."""
-    drawn = Scoring([score for score in scores if score in settings.curves], key)
+    every, drawn = scorings
     write_text(CURVES / f"{name}.csv", as_csv([row for trial in trials for row in curve(trial, drawn)]))
-    assessment = assess(task, Scoring(scores, key), trials, settings)
+    assessment = assess(task, every, trials, settings)
     headlines = assessment.details["headlines"]
     for method in dict.fromkeys(trial.method for trial in trials):
         figures, intervals = assessment.figures[method]["mean"], assessment.details["methods"][method]["intervals"]

@@ -11,7 +11,9 @@ from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin, plugin_names
 from stages.harness.precision import Precision
 from stages.harness.settings import build, check_value, profile_key, read_params, section
+from stages.metrics.outcomes import Answered, Classified
 from stages.metrics.perplexity import PerplexitySettings
+from stages.metrics.scoring import SCORES, Scoring
 from stages.metrics.settings import ScoreSettings
 from stages.nets.settings import ModelSettings
 from stages.pages.settings import ReportSettings
@@ -71,8 +73,9 @@ def run(arguments: argparse.Namespace) -> None:
         _one_of("methods", method, plugin_names("stages.tuning"))
     for method in params["finetune"]["methods"]:
         build(load_plugin("stages.tuning", method, "finetune.methods").Settings, params, f"methods.{method}")
-    for kind in ("classification", "squad", "curves"):
-        _plugins(params, f"scores.{kind}", "stages.metrics.scores")
+    _plugins(params, "scores.curves", SCORES)
+    for task, kind in (("classification", Classified), ("squad", Answered)):
+        Scoring(params["scores"][task], f"scores.{task}", kind)
     for profile in section(params, "profiles"):
         sections = PROFILE | {task: FineTuneSettings for task in tasks if task in params["profiles"][profile]}
         _known(params["profiles"][profile], f"profiles.{profile}.", list(sections))

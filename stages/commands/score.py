@@ -7,7 +7,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,8 @@ def _squad(arguments: argparse.Namespace) -> None:
     outcome = answered(questions, answers, no_answer, arguments.na_prob_thresh)
     if not outcome.answers:
         raise InputError(f"{arguments.predictions}: no prediction for any question of {arguments.dataset}")
-    _print(["squad_v2", *(OTHERS if arguments.all else ())], outcome, answer_flags(outcome), arguments.intervals)
+    scoring = Scoring(["squad_v2", *(OTHERS if arguments.all else ())], "scores.squad", Answered)
+    _print(scoring, outcome, answer_flags(outcome), arguments.intervals)
 
 
 def _classification(arguments: argparse.Namespace) -> None:
@@ -90,12 +91,11 @@ def _classification(arguments: argparse.Namespace) -> None:
     numbers = {name: number for number, name in enumerate(classes)}
     right, decided = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
     outcome = Classified(classes, right, decided, probabilities_of(given, classes))
-    _print(CLASSIFICATION, outcome, class_flags(outcome), arguments.intervals)
+    scoring = Scoring(CLASSIFICATION, "scores.classification", Classified)
+    _print(scoring, outcome, class_flags(outcome), arguments.intervals)
 
 
-def _print(names: Sequence[str], outcome: Any, flags: Flags, intervals: bool) -> None:
-    # The scores are not imported at the top: every command would wait for them.
-    scoring = Scoring(names, "scores")
+def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> None:
     figures = scoring.score(outcome)
     found: dict[str, Any] = figures | scoring.notes(outcome)
     if intervals:

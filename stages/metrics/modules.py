@@ -9,8 +9,7 @@ seconds, so nothing else imports this file.
 """
 
 import inspect
-from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any
 
 import evaluate
 import numpy as np
@@ -19,8 +18,7 @@ from datasets import Features, List, Value
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin, plugin_names
 from stages.metrics.outcomes import Answered, Classified
-
-SCORES = "stages.metrics.scores"
+from stages.metrics.scoring import SCORES, outcome_of
 
 _TEXTS = Features({"predictions": Value("string"), "references": List(Value("string"))})
 _SQUAD = Features(
@@ -63,7 +61,7 @@ class RetraceMetric(evaluate.Metric):
         self.info.module_name = config_name
 
     def _info(self) -> evaluate.MetricInfo:
-        kind = _outcome_of(self._score)
+        kind = outcome_of(self._score)
         return evaluate.MetricInfo(
             description=inspect.getdoc(self._score) or "",
             citation=getattr(self._score, "CITATION", ""),
@@ -72,13 +70,8 @@ class RetraceMetric(evaluate.Metric):
         )
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
-        outcome = _answered if _outcome_of(self._score) is Answered else _classified
+        outcome = _answered if outcome_of(self._score) is Answered else _classified
         return self._score.score(outcome(predictions, references, **options))
-
-
-def _outcome_of(score: ModuleType) -> type:
-    """What the score is a function of."""
-    return get_type_hints(score.score)["outcome"]
 
 
 def _answered(predictions: list[Any], references: list[Any], no_answer_threshold: float = 1.0) -> Answered:

@@ -1,22 +1,34 @@
 """The scores that params.yaml lists for a task, taken together; each is a file of stages/metrics/scores."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from types import ModuleType
+from typing import Any, get_type_hints
 
 import numpy as np
 
+from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
+from stages.metrics.outcomes import Answered, Classified
 from stages.metrics.resampling import Resampled, together
 
 SCORES = "stages.metrics.scores"
+CALLED = {Classified: "classes", Answered: "answers"}
+
+
+def outcome_of(score: ModuleType) -> type:
+    """What a score is a function of: `Classified` or `Answered`."""
+    return get_type_hints(score.score)["outcome"]
 
 
 class Scoring:
     """Figures of an outcome by every listed score."""
 
-    def __init__(self, names: Sequence[str], key: str) -> None:
-        """`key` of params.yaml lists the names. Raises InputError where there is no such score."""
+    def __init__(self, names: Sequence[str], key: str, kind: type[Classified] | type[Answered]) -> None:
+        """`key` of params.yaml lists the names. Raises InputError where there is no such score of that kind."""
         self._scores = [load_plugin(SCORES, name, key) for name in names]
+        for name, score in zip(names, self._scores, strict=True):
+            if outcome_of(score) is not kind:
+                raise InputError(f"params.yaml: {key}: {name!r} is not allowed; it is no score of {CALLED[kind]}")
 
     @property
     def scales(self) -> dict[str, str]:

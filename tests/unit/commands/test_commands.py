@@ -200,6 +200,11 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "classification: {own: {folder: a}}",
             "params.yaml: classification.own.train is missing",
         ),
+        (
+            "[squad_v2, meteor,",
+            "[squad_v2, matthews,",
+            "params.yaml: scores.squad: 'matthews' is not allowed; it is no",
+        ),
         ("meteor, bleu, rouge]", "blue]", "params.yaml: scores.squad: 'blue' is not allowed; expected one of accuracy"),
         ("seeds: [1]", "seeds: [one]", "params.yaml: finetune.seeds[0]: 'one' is not allowed; expected a whole number"),
         ("hidden_size: 768", "hidden_size: 770", "profiles.bert-base.model.heads: 12 is not allowed; it must divide"),

@@ -5,6 +5,7 @@ from stages.corpus.examples import Example
 from stages.corpus.squad import Answer, Question
 from stages.metrics.assessment import Assessment, assess
 from stages.metrics.classification import ClassificationTask
+from stages.metrics.outcomes import Answered, Classified
 from stages.metrics.reading import ReadingTask
 from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
@@ -28,7 +29,7 @@ def _trial(method: str, seed: int, wrong: tuple[int, int, int], losses: tuple = 
 
 
 def _assess(*trials: Trial) -> Assessment:
-    return assess(TASK, Scoring(SETTINGS.classification, "scores.classification"), trials, SETTINGS)
+    return assess(TASK, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
 
 
 def test_the_epoch_with_the_lowest_validation_loss_is_scored() -> None:
@@ -74,7 +75,7 @@ def test_examples_of_the_training_data_are_counted_and_scores_given_without_them
         {"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in DEV[6:]
     ]
     epochs = tuple(Epoch(n, t, v, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",), ""), [Trial("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(("accuracy",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
     assert found.health["data"] == {"test_in_training": "6 of 60 examples are in the training data too"}
     groups = found.details["methods"]["full"]["seeds"]["1"]["groups"]
     assert groups["not in the training data"] == {"accuracy": 1.0, "examples": 54}
@@ -102,6 +103,6 @@ def test_questions_by_span_and_null_score() -> None:
     assert outcome.answers == ("Ada", "")
     assert task.shared.tolist() == [True, False]
     assert task.breakdown(outcome) == {"answered": 1, "answerable": 1, "questions": 2}
-    figures = Scoring(("squad_v2",), "").score(outcome)
+    figures = Scoring(("squad_v2",), "", Answered).score(outcome)
     assert figures["f1"] == figures["best_f1"] == 100.0
     assert set(task.baselines()) == {"no_answer", "word_overlap"}

@@ -7,6 +7,7 @@ from stages.corpus.squad import Answer, Question
 from stages.metrics.assessment import assess
 from stages.metrics.classification import ClassificationTask
 from stages.metrics.health import Flags, figure_flags
+from stages.metrics.outcomes import Answered, Classified
 from stages.metrics.reading import ReadingTask
 from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
@@ -25,7 +26,7 @@ def _classified(labels: list[int], predicted: list[int], before: list[int]) -> t
         Epoch(n, *losses, task.outcome([{"logit_0": 1.0 - p, "logit_1": float(p)} for p in decided]))
         for n, (losses, decided) in enumerate(zip(LOSSES, (before, predicted), strict=True))
     )
-    found = assess(task, Scoring(SETTINGS.classification, ""), [Trial("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(SETTINGS.classification, "", Classified), [Trial("full", 1, epochs)], SETTINGS)
     return found.figures["full"]["mean"], found.health["full 1"]
 
 
@@ -36,7 +37,7 @@ def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, floa
     epochs = tuple(
         Epoch(n, *losses, task.outcome(r)) for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
     )
-    found = assess(task, Scoring(SETTINGS.squad, ""), [Trial("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(SETTINGS.squad, "", Answered), [Trial("full", 1, epochs)], SETTINGS)
     return found.figures["full"]["mean"], found.health["full 1"]
 
 
@@ -46,12 +47,12 @@ def test_bert_wikitext2_calls_every_sentence_positive_and_its_rouge_is_754() -> 
     printed = {"accuracy": 0.5092, "precision": 0.5092, "recall": 1.0, "f1": 0.6748}
     assert {name: round(figures[name], 4) for name in printed} == printed
     assert flags.keys() >= {"one_class_only", "not_above_majority", "recall_without_accuracy"}
-    rouge = Scoring(("rouge",), "").scales
+    rouge = Scoring(("rouge",), "", Answered).scales
     assert figure_flags({"rougeL": 754.0}, rouge) == {"off_scale": "rougeL 754 is no fraction"}
 
 
 def test_llama_frozen_has_f1_75_without_an_exact_match_and_an_f1_below_exact_match() -> None:
-    scales = Scoring(("squad_v2",), "").scales
+    scales = Scoring(("squad_v2",), "", Answered).scales
     assert figure_flags({"f1": 75.0, "exact": 0.0}, scales).keys() == {"f1_without_exact"}
     assert figure_flags({"f1": 2.748, "exact": 7.2}, scales).keys() == {"f1_below_exact"}
     whole = "Ada Lund founded the mill"  # answers that hold all of the passage
@@ -95,7 +96,7 @@ def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_o
                  for n, y in enumerate(labels)] for e, share in enumerate(shares)]  # fmt: skip
         epochs = tuple(Epoch(n, *LOSSES[n], task.outcome(r)) for n, r in enumerate(rows))
         trials.append(Trial(method, 1, epochs))
-    found = assess(task, Scoring(SETTINGS.classification, ""), trials, SETTINGS)
+    found = assess(task, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
     assert "full" not in found.health
     assert "full 1" not in found.health
     assert found.health["scratch 1"].keys() == {"not_above_before_training"}
@@ -107,7 +108,7 @@ def test_plm_peft_scores_texts_that_were_trained_on() -> None:
     task = ClassificationTask(("background", "uses"), train, test)
     rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
     epochs = tuple(Epoch(n, *losses, task.outcome(rows)) for n, losses in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",), ""), [Trial("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(("accuracy",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
     assert found.health["data"] == {"test_in_training": "52 of 139 examples are in the training data too"}
     without = found.details["methods"]["full"]["seeds"]["1"]["groups"]["not in the training data"]
     assert without["examples"] == 87
