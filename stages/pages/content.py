@@ -1,7 +1,10 @@
 """What a report is made of, before it is Markdown or HTML."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+_FIGURES = re.compile(r"[-–\d.,±() ]*")
 
 
 @dataclass(frozen=True)
@@ -12,9 +15,8 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def is_numeric(self, column: int) -> bool:
-        """Whether a column holds figures only."""
-        cells = [row[column] for row in self.rows]
-        return all(cell in ("", "–") or cell.replace(",", "").replace(".", "").lstrip("-").isdigit() for cell in cells)
+        """Whether a column holds figures only, such as 1,234.5 or -0.5 ± 0.1 (0.3 – 0.7)."""
+        return all(_FIGURES.fullmatch(row[column]) for row in self.rows)
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,29 @@ def scores_section(
     notes = [f"{name}: {note}" for name, note in details["notes"].items()]
     return Section(
         title,
-        [SCALES, *warnings, _scores(figures, details, methods), *notes, *_comparisons(details),
-         *_breakdowns(details, methods), *_charts(task, title, figures, details, curve), _curve_table(curve, details)],
+        [SCALES, *warnings, _summary(figures, details, methods), *_charts(task, title, figures, details, curve),
+         *_comparisons(details), *_breakdowns(details, methods), _scores(figures, details, methods), *notes,
+         _curve_table(curve, details)],
     )  # fmt: skip
+
+
+def _summary(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Sequence[str]) -> Table:
+    """A row a baseline and a method: the figures that methods are judged by."""
+    headlines, scales = details["headlines"], details["scales"]
+    rows = [
+        (name.replace("_", " "), "–", "–",
+         *(_with_interval(values, {}, details["baselines"][name], score, scales) for score in headlines))
+        for name, values in figures["baselines"].items()
+    ]  # fmt: skip
+    for method in methods:
+        cells, found = figures[method], details["methods"][method]
+        epochs = " ".join(str(cells[seed]["epoch"]) for seed in found["seeds"])
+        rows.append(
+            (method, " ".join(found["seeds"]), epochs,
+             *(_with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
+               for score in headlines))
+        )  # fmt: skip
+    return Table(("model", "seeds", "best epoch", *headlines), rows)
 
 
 def _scores(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Sequence[str]) -> Table:
@@ -60,14 +80,7 @@ def _scores(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Seq
         columns.append([_cell(score, _mean(before, score), scales) for score in names])
         columns.append([_with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
                         for score in names])  # fmt: skip
-    seeds = [" ".join(details["methods"][method]["seeds"]) for method in methods]
-    epochs = [" ".join(str(figures[method][seed]["epoch"]) for seed in details["methods"][method]["seeds"])
-              for method in methods]  # fmt: skip
-    rows = [[name, *(column[place] for column in columns)] for place, name in enumerate(names)]
-    blank = [""] * len(figures["baselines"])
-    rows += [[what, *blank, *(cell for value in values for cell in ("", value))]
-             for what, values in (("seeds", seeds), ("best epoch", epochs))]  # fmt: skip
-    return Table(header, rows)
+    return Table(header, [[name, *(column[place] for column in columns)] for place, name in enumerate(names)])
 
 
 def _comparisons(details: Mapping[str, Any]) -> list[Block]:

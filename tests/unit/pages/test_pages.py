@@ -47,9 +47,9 @@ def test_the_x_axis_is_marked_at_whole_epochs() -> None:
 
 
 def test_columns_of_figures_are_aligned() -> None:
-    table = Table(("name", "n"), [("a", "1,234.50"), ("b", "–")])
-    assert [table.is_numeric(column) for column in (0, 1)] == [False, True]
-    assert "| --- | ---: |" in as_markdown("T", [Section("S", [table])], "f")
+    table = Table(("name", "n", "i"), [("a", "1,234.50", "0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", "")])
+    assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
+    assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])], "f")
 
 
 def test_figures_have_fixed_digits() -> None:
@@ -89,6 +89,7 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     for line in (
         "| score | majority | full, before | full |",
         "| accuracy | 0.5000 (0.4900 – 0.5300) | 0.2500 | 0.5100 (0.4900 – 0.5300) |",
+        "| full | 1 | 1 | 0.5100 (0.4900 – 0.5300) |",
         "| accuracy | full – scratch | 0.0200 | -0.0100 to 0.0500 | exact McNemar | 0.2000 | tie | 0.0400 |",
         "| 1–4 words | 20 | full | 0.5000 |",
         "| bad | 10 | full | 0.5000 | 0.2500 | 0.7500 |",
