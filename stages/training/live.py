@@ -30,6 +30,9 @@ class LiveCurves:
             return
         if self._live is None:
             self._live = _open(self._folder, self._goes_on)
+        if self._live is None:
+            self._wanted = False
+            return
         self._live.step = step
         for name, value in figures.items():
             self._live.log_metric(name, value)
@@ -47,7 +50,14 @@ class LiveCurves:
 
 
 def _open(folder: Path, goes_on: bool) -> Any:
-    """DVCLive, which is to leave dvc.yaml and experiments alone: both are the pipeline's."""
-    from dvclive.live import Live
+    """DVCLive, which is to leave dvc.yaml and experiments alone: both are the pipeline's.
 
-    return Live(dir=str(folder), resume=goes_on, dvcyaml=None, save_dvc_exp=False)
+    None in a git repository without a commit, which it does not take: no reason to end a run.
+    """
+    from dvclive.live import Live
+    from scmrepo.exceptions import SCMError
+
+    try:
+        return Live(dir=str(folder), resume=goes_on, dvcyaml=None, save_dvc_exp=False)
+    except SCMError:
+        return None

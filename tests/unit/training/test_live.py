@@ -1,5 +1,6 @@
 """Curves of a run while it lasts."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,9 @@ def test_a_new_run_removes_what_an_earlier_one_left(monkeypatch: pytest.MonkeyPa
 def test_only_the_first_process_writes() -> None:
     _log(range(1, 3), wanted=False)
     assert not Path("reports").exists()
+
+
+def test_a_repository_without_a_commit_has_no_curves_and_ends_no_run() -> None:
+    subprocess.run(["git", "init", "-q"], check=True)
+    _log(range(1, 3))
+    assert not Path("reports/live/sst2/full/1/plots").exists()
