@@ -13,7 +13,7 @@ from stages.nets.heads import make_model
 from stages.tasks.answering import UNASKED, Answering, check_family
 from stages.tasks.settings import ReadingSettings
 from stages.training.fine_tuning import TaskObjective, answer, fine_tune
-from stages.training.settings import FineTuneSettings
+from stages.training.settings import FineTuneSettings, OptimiserSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -167,7 +167,9 @@ def test_answers_do_not_depend_on_the_batch(tmp_path: Path) -> None:
 
 
 def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
-    task, settings = _task(tmp_path, BY_HEART), FineTuneSettings(lr=0.01, epochs=80, batch_size=5, max_length=64)
+    optimiser = OptimiserSettings(kind="adamw")
+    settings = FineTuneSettings(lr=0.01, epochs=80, batch_size=5, max_length=64, optimiser=optimiser)
+    task = _task(tmp_path, BY_HEART)
     tuned = fine_tune(task, _model(task), settings, 1, tiny_device(), "t")
     assert tuned.losses[-1]["training_loss"] < 0.1 < tuned.losses[1]["training_loss"]
     last = [row for row in tuned.rows if row["epoch"] == 80]
