@@ -89,10 +89,10 @@ def scorings(settings: ScoreSettings, names: Sequence[str], key: str, kind: Any)
 
 
 def score(
-    name: str, task: Any, trials: Sequence[Trial[Any]], scorings: tuple[Scoring, Scoring], settings: ScoreSettings
+    name: str, task: Any, trials: Sequence[Trial[Any]], chosen: tuple[Scoring, Scoring], settings: ScoreSettings
 ) -> Assessment:
     """Score a task, write its learning curves and say how each method did."""
-    every, drawn = scorings
+    every, drawn = chosen
     write_text(CURVES / f"{name}.csv", as_csv([row for trial in trials for row in curve(trial, drawn)]))
     assessment = assess(task, every, trials, settings)
     headlines = assessment.details["headlines"]

@@ -17,6 +17,7 @@ from stages.harness.guard import guarded
 from stages.harness.records import read_json, write_text, written_folder
 from stages.harness.settings import build, check_value, profile_key, read_params, section
 from stages.metrics.decisions import answers_of, decided_class
+from stages.metrics.trials import best_epoch
 from stages.nets.parameters import parameters_by_module
 from stages.pages.content import Figure, Section
 from stages.pages.data_page import data_section
@@ -27,7 +28,7 @@ from stages.pages.samples_page import answered_table, classified_table
 from stages.pages.scores_page import health_lines, scores_section
 from stages.pages.settings import ReportSettings
 from stages.pages.settings_page import model_section, settings_section
-from stages.tasks.predictions import best_epoch, read_epochs
+from stages.tasks.predictions import read_epochs
 
 REPORTS, PREDICTIONS, MODEL = Path("reports"), Path("predictions"), Path("models/pretrained")
 TITLE = "Retrace report"

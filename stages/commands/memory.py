@@ -21,15 +21,14 @@ from stages.harness.plugins import plugin_names
 from stages.harness.precision import Precision
 from stages.harness.settings import PARAMS, build, check_value, profile_key, read_params
 from stages.harness.table import print_table, size
-from stages.nets.heads import Head, longest_input, objective_of
-from stages.nets.presets import find_model
+from stages.nets.heads import longest_input, objective_of
+from stages.nets.presets import HEADS, find_model
 from stages.training import published
 from stages.training.methods import METHODS, Method, read_method
 from stages.training.planning import Load, Needs, tuning_needs
 from stages.training.settings import FineTuneSettings, OptimiserSettings, PretrainSettings
 
 HELP = "memory of an update, estimated, published and measured"
-HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "classification": ("sst2", FineTuneSettings),
     "qa": ("squad", FineTuneSettings),

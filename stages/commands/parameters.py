@@ -18,11 +18,10 @@ from stages.nets.closed_form import ClosedForm, closed_form
 from stages.nets.counts import Count, count_parameters, total
 from stages.nets.heads import Head
 from stages.nets.parameters import module_of
-from stages.nets.presets import Published, find_model
+from stages.nets.presets import HEADS, Published, find_model
 from stages.training.methods import METHODS, read_method
 
 HELP = "count the parameters of a model, by name"
-HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

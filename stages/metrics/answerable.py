@@ -9,8 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stages.metrics.outcomes import Answered
-from stages.metrics.resampling import Resampled
-from stages.metrics.subsets import mean_among
+from stages.metrics.resampling import Resampled, mean_of
 
 # An answer and the right ones → its figures. Answers recur over epochs, methods and seeds: cache it.
 OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
@@ -24,7 +23,7 @@ def means(outcome: Answered, of: OneAnswer) -> dict[str, float]:
 def resampled_means(outcome: Answered, of: OneAnswer) -> Resampled:
     """The same for weights of questions."""
     values = _values(outcome, of)
-    return mean_among(values, outcome.answerable) if values else lambda weights: {}
+    return mean_of(values, outcome.answerable) if values else lambda weights: {}
 
 
 def _values(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:

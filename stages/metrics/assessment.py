@@ -68,14 +68,16 @@ class _Assessor:
         outcomes = self._baselines | {_name(trial): trial.best.outcome for trial in trials}
         outcomes |= {_before(trial): trial.before.outcome for trial in trials}
         self._figures = {name: scoring.score(outcome) for name, outcome in outcomes.items()}
-        self._resampled = {name: scoring.resampled(outcome) for name, outcome in outcomes.items()}
         # Of the models before training only what the trained ones are held against.
-        self._resampled |= {
-            _before(trial): scoring.resampled(trial.before.outcome, set(task.headlines)) for trial in trials
+        untrained = {_before(trial) for trial in trials}
+        self._resampled = {
+            name: scoring.resampled(outcome, set(task.headlines) if name in untrained else ())
+            for name, outcome in outcomes.items()
         }
         self._drawn = draw(self._resampled, len(task.shared), settings.resamples, settings.seed)
         self._right = {name: scoring.right(outcome) for name, outcome in outcomes.items()}
         self._headlines = [name for name in task.headlines if name in self._drawn[_name(trials[0])]]
+        self._by_method = {method: self._mean_intervals(of) for method, of in self._methods.items()}
 
     def assessment(self) -> Assessment:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
@@ -83,19 +85,20 @@ class _Assessor:
         health["data"] = overlap_flags(self._task.shared)
         return Assessment(
             figures={"baselines": {name: self._figures[name] for name in self._baselines}}
-            | {method: self._method_figures(trials) for method, trials in self._methods.items()},
+            | {method: self._method_figures(method) for method in self._methods},
             health={name: flags for name, flags in health.items() if flags},
             details={
                 "headlines": self._headlines,
                 "scales": self._scoring.scales,
                 "notes": self._scoring.notes(self._trials[0].best.outcome),
                 "baselines": {name: self._intervals(name) for name in self._baselines},
-                "methods": {method: self._method_details(trials) for method, trials in self._methods.items()},
+                "methods": {method: self._method_details(method) for method in self._methods},
                 "comparisons": self._comparisons(),
             },
         )
 
-    def _method_figures(self, trials: Sequence[Trial[Any]]) -> dict[str, Any]:
+    def _method_figures(self, method: str) -> dict[str, Any]:
+        trials = self._methods[method]
         cells = {
             str(trial.seed): {"epoch": trial.best.number, "loss": trial.best.validation_loss}
             | self._figures[_name(trial)]
@@ -106,13 +109,12 @@ class _Assessor:
         result: dict[str, Any] = cells | {"mean": {name: float(np.mean(of)) for name, of in values.items()}}
         if len(trials) > 1:
             result["sd"] = {name: float(np.std(of, ddof=1)) for name, of in values.items()}
-        intervals = self._mean_intervals(trials)
-        return result | {"interval": {name: intervals[name] for name in self._headlines}}
+        return result | {"interval": {name: self._by_method[method][name] for name in self._headlines}}
 
-    def _method_details(self, trials: Sequence[Trial[Any]]) -> dict[str, Any]:
+    def _method_details(self, method: str) -> dict[str, Any]:
         return {
-            "intervals": self._mean_intervals(trials),
-            "seeds": {str(trial.seed): self._trial_details(trial) for trial in trials},
+            "intervals": self._by_method[method],
+            "seeds": {str(trial.seed): self._trial_details(trial) for trial in self._methods[method]},
         }
 
     def _trial_details(self, trial: Trial[Any]) -> dict[str, Any]:

@@ -43,12 +43,18 @@ def together(every: Iterable[Resampled]) -> Resampled:
     return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
 
 
-def mean_of(values: Mapping[str, np.ndarray]) -> Resampled:
-    """The weighted means of what each example scores: name → (N,)."""
-    columns = np.stack(list(values.values()), axis=1).astype(np.float64)
+def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -> Resampled:
+    """The weighted means of what each example scores, name → (N,), over those in `among`, (N,), or all.
+
+    Not a number in a resample that holds none of them.
+    """
+    size = len(next(iter(values.values())))
+    counted = np.ones(size) if among is None else among.astype(np.float64)
+    columns = np.stack([*values.values(), np.ones(size)], axis=1) * counted[:, None]  # (N, F + 1)
 
     def figures(weights: np.ndarray) -> Figures:
-        sums = weights @ columns / weights.sum(axis=1, keepdims=True)
-        return dict(zip(values, sums.T, strict=True))
+        *sums, total = (weights @ columns).T
+        with np.errstate(invalid="ignore"):
+            return {name: of / total for name, of in zip(values, sums, strict=True)}
 
     return figures

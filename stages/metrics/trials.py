@@ -1,7 +1,8 @@
 """What a method said from one seed, epoch by epoch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from stages.metrics.outcomes import Answered, Classified
 
@@ -33,5 +34,22 @@ class Trial(Generic[Outcome]):
 
     @property
     def best(self) -> Epoch[Outcome]:
-        """The trained epoch with the lowest validation loss, the first of equals."""
-        return min(self.epochs[1:], key=lambda epoch: epoch.validation_loss)
+        """The epoch that is scored."""
+        return best_epoch(self.epochs)
+
+
+class Validated(Protocol):
+    """An epoch of which a loss is known."""
+
+    @property
+    def validation_loss(self) -> float:
+        """In nats."""
+        ...
+
+
+Known = TypeVar("Known", bound=Validated)
+
+
+def best_epoch(epochs: Sequence[Known]) -> Known:
+    """The trained epoch with the lowest validation loss, the first of equals."""
+    return min(epochs[1:], key=lambda epoch: epoch.validation_loss)

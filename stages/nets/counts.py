@@ -27,7 +27,7 @@ class Count:
         return math.prod(self.shape)
 
 
-def empty_model(head: Head | None, config: PreTrainedConfig) -> PreTrainedModel:
+def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "eager") -> PreTrainedModel:
     """A model whose weights have shapes and no values (torch's meta device).
 
     Without a head it is the one with the family's pretraining head: `body_of` is then what was pretrained. BERT's
@@ -37,7 +37,7 @@ def empty_model(head: Head | None, config: PreTrainedConfig) -> PreTrainedModel:
         pairs = hasattr(load_plugin(FAMILIES, config.model_type, "family"), "relation_head")
         head = "pairs" if pairs else "language_model"
     with torch.device("meta"):
-        return make_model(head, config, 0, "eager")
+        return make_model(head, config, 0, attention)
 
 
 def body_of(model: PreTrainedModel) -> PreTrainedModel:

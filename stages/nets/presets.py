@@ -12,11 +12,12 @@ from stages.corpus.tokenizer import TokenizerSettings
 from stages.harness.errors import InputError
 from stages.harness.plugins import plugin_names
 from stages.harness.settings import build, check_value, profile_key, read_params
-from stages.nets.heads import FAMILIES, make_config, read_config
+from stages.nets.heads import FAMILIES, Head, make_config, read_config
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 
 FOLDER = Path(__file__).with_suffix("")
+HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # as commands say it
 
 
 @dataclass(frozen=True)

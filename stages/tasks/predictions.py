@@ -37,8 +37,3 @@ def read_epochs(folder: Path) -> list[Epoch]:
         Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], by_epoch[loss["epoch"]])
         for loss in read_json(folder / LOSSES)
     ]
-
-
-def best_epoch(epochs: list[Epoch]) -> Epoch:
-    """The trained epoch with the lowest validation loss, the first of equals."""
-    return min(epochs[1:], key=lambda epoch: epoch.validation_loss)

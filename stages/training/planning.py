@@ -18,7 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from stages.harness.errors import InputError
-from stages.nets.heads import Head, make_model
+from stages.nets.counts import empty_model
+from stages.nets.heads import Head
 from stages.nets.language_model import LanguageModel
 from stages.nets.reader import Reader
 from stages.training.memory import LiveMemory
@@ -77,7 +78,7 @@ def pretraining_needs(
     config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
 ) -> Needs:
     """The needs of a language model of this config under a recipe, of a device that gets so many blocks a step."""
-    head = LanguageModel(_empty("language_model", config, attention))
+    head = LanguageModel(empty_model("language_model", config, attention))
     share = recipe.mask_rate if head.objective == "masked" else 1.0
     load = Load(blocks, recipe.block, blocks * int(recipe.block * share), bf16, attention)
     return measure_needs(head.body, "language_model", load, recipe.optimiser)
@@ -88,7 +89,7 @@ def tuning_needs(
     optimiser: OptimiserSettings,
 ) -> Needs:  # fmt: skip
     """The needs of a model with this head that was made ready by the `tune` of a method."""
-    model = _empty(head, config, load.attention)
+    model = empty_model(head, config, load.attention)
     with torch.device("meta"):
         tune(model, head)
     return measure_needs(model, head, load, optimiser)
@@ -127,11 +128,6 @@ def _step(model: nn.Module, optimisers: Sequence[torch.optim.Optimizer], clip: f
     for each in optimisers:
         each.step()
         each.zero_grad(set_to_none=True)
-
-
-def _empty(head: Head, config: PreTrainedConfig, attention: str) -> PreTrainedModel:
-    with torch.device("meta"):
-        return make_model(head, config, 0, attention)
 
 
 def _give_fake_weights(model: nn.Module) -> None:

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from stages.metrics.trials import best_epoch
 from stages.nets.heads import read_config
-from stages.tasks.predictions import best_epoch, read_epochs
+from stages.tasks.predictions import read_epochs
 from tests.tiny import tiny_pretrained
 from tests.toy import Project
 

@@ -15,8 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from stages.metrics.outcomes import Answered
-from stages.metrics.resampling import Figures, Resampled
-from stages.metrics.subsets import mean_among
+from stages.metrics.resampling import Figures, Resampled, mean_of
 from stages.metrics.thresholds import best_threshold, resampled_best
 
 CITATION = "Rajpurkar, Jia and Liang 2018: Know What You Don't Know: Unanswerable Questions for SQuAD. ACL."
@@ -54,7 +53,7 @@ def score(outcome: Answered) -> dict[str, float]:
 def resampled(outcome: Answered) -> Resampled:
     """The percentages; the best threshold is sought anew in each resample."""
     values = {name: 100.0 * column for name, column in compared(outcome.golds, outcome.answers).items()}
-    means = {prefix: mean_among(values, among) for prefix, among in _kinds(outcome).items()}
+    means = {prefix: mean_of(values, among) for prefix, among in _kinds(outcome).items()}
     best = _resampled_best(outcome)
 
     def figures(weights: np.ndarray) -> Figures:

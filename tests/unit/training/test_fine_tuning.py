@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import torch
 
+from stages.metrics.trials import best_epoch
 from stages.nets.heads import make_model
 from stages.tasks.classification import Classification
-from stages.tasks.predictions import Epoch, best_epoch, read_epochs
+from stages.tasks.predictions import Epoch, read_epochs
 from stages.training.fine_tuning import TaskObjective, answer, fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
 from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
