@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from stages.corpus.classification import task_settings
 from stages.corpus.files import FilesSettings
+from stages.corpus.hub_source import HubSettings
+from stages.corpus.hub_task import hub_task_settings
 from stages.corpus.sample.corpus import SampleSettings
 from stages.corpus.tokenizer import TokenizerSettings
 from stages.harness.errors import InputError
@@ -29,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 SECTIONS = {
-    "sample": SampleSettings, "files": FilesSettings, "squad": ReadingSettings, "scores": ScoreSettings,
-    "report": ReportSettings,
+    "sample": SampleSettings, "files": FilesSettings, "hub": HubSettings, "squad": ReadingSettings,
+    "scores": ScoreSettings, "report": ReportSettings,
 }  # fmt: skip
 VALUES = {
     "lr": float,
@@ -38,7 +40,7 @@ VALUES = {
     "family": str,
     "precision": Precision,
     "methods": dict[str, dict],
-    "data": Literal["sample", "files"],
+    "data": Literal["sample", "files", "hub"],
     "profile": str,
     "finetune": dict[str, list],
     "classification": dict[str, dict],
@@ -57,9 +59,12 @@ def run(arguments: argparse.Namespace) -> None:
         check_value(params, key, expected)
     for key, settings in SECTIONS.items():
         build(settings, params, key)
-    tasks = list(params["classification"])
-    for task in tasks:
+    of_files, of_hub = params["classification"], params["hub"]["classification"]
+    for task in of_files:
         task_settings(params, task)
+    for task in of_hub:
+        hub_task_settings(params, task)
+    tasks = [*of_files, *of_hub]
     _known(params["finetune"], "finetune.", ["classification", "methods", "seeds"])
     for task in check_value(params, "finetune.classification", list[str]):
         _one_of("finetune.classification", task, ["sst2", *tasks])

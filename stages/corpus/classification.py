@@ -1,10 +1,10 @@
-"""Classification tasks of the user's own: files of any format, and what to make of them.
+"""Further classification tasks: what their rows are, wherever they come from, and the user's own files of any format.
 
 A format is a file of stages/corpus/formats, called as the files of that format end.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,17 @@ TAKEN = ("sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretraine
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
-@dataclass(frozen=True)
-class ClassificationSettings:
-    """Where a task's files are, and which of their columns hold what."""
+Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: their place and their cells by column
 
-    folder: str  # relative to the project
-    train: str  # file names within folder
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings:
+    """Which columns of a task's parts hold what."""
+
     dev: str | None = None
     test: str | None = None
     split: float | None = None  # share of train that is trained on where there is no dev; the rest is dev
     split_seed: int = 1  # draws it
-    format: str | None = None  # a file of stages/corpus/formats; as the files end where absent
     text: str | tuple[str, ...] = "text"  # the column, or several that are joined
     pair: str | None = None  # the column of the second text, of a task on pairs
     label: str = "label"
@@ -54,11 +54,28 @@ class ClassificationSettings:
         require(not both, "drop", list(self.drop), f"{min(both, default='')!r} is one of classes")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClassificationSettings(TaskSettings):
+    """A task in files; train, dev and test are their names."""
+
+    folder: str  # relative to the project
+    train: str
+    format: str | None = None  # a file of stages/corpus/formats; as the files end where absent
+
+
+@dataclass(frozen=True)
+class Table:
+    """A part of a task as it was found."""
+
+    name: str  # for messages
+    records: Records
+
+
 @dataclass(frozen=True)
 class Labelled:
-    """A row of a file, its label as it is there."""
+    """A row, its label as it is there."""
 
-    where: str  # file and line
+    where: str  # file and line, or data set and row
     text: str
     pair: str | None
     label: str
@@ -78,45 +95,60 @@ def task_settings(params: Mapping[str, Any], task: str) -> ClassificationSetting
 
     Raises InputError where they or its name are wrong.
     """
-    if not _NAME.fullmatch(task) or task in TAKEN:
-        raise InputError(
-            f"params.yaml: {SECTION}.{task}: the name is not allowed; "
-            f"expected a-z, 0-9, _ and -, and none of {', '.join(TAKEN)}"
-        )
+    check_name(task, f"{SECTION}.{task}")
     return build(ClassificationSettings, params, f"{SECTION}.{task}")
 
 
-def read_task(settings: ClassificationSettings, key: str) -> TaskData:
+def check_name(task: str, key: str) -> None:
+    """Raise InputError unless a task may be called so; `key` is its entry in params.yaml."""
+    if not _NAME.fullmatch(task) or task in TAKEN:
+        raise InputError(
+            f"params.yaml: {key}: the name is not allowed; expected a-z, 0-9, _ and -, and none of {', '.join(TAKEN)}"
+        )
+
+
+def read_files(settings: ClassificationSettings, key: str) -> TaskData:
     """Read all files of a task; `key` is its entry in params.yaml.
 
     Raises InputError naming the file and row where something is wrong.
     """
     names = {"train": settings.train, "dev": settings.dev, "test": settings.test}
     paths = {part: Path(settings.folder) / name for part, name in names.items() if name is not None}
-    rows = {part: list(_read_rows(path, settings, key)) for part, path in paths.items()}
+    return read_task(settings, key, {part: _table(path, settings, key) for part, path in paths.items()})
+
+
+def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:
+    """Make examples of a task's tables, by part; `key` is its entry in params.yaml.
+
+    Raises InputError naming the table and row where something is wrong.
+    """
+    rows = {part: list(_read_rows(table.records, settings)) for part, table in tables.items()}
     labels = {row.label for part in rows.values() for row in part}
     for label in settings.drop:
         if label not in labels:
             raise InputError(f"params.yaml: {key}.drop: no row has the label {label!r}")
     kept = {part: [row for row in found if row.label not in settings.drop] for part, found in rows.items()}
-    for part, path in paths.items():
+    for part, table in tables.items():
         if not kept[part]:
-            raise InputError(f"{path}: no example in it")
+            raise InputError(f"{table.name}: no example in it")
+    train = tables["train"].name
     classes = settings.classes or _sorted_labels(kept["train"])
     if len(classes) < 2:
-        raise InputError(f"{paths['train']}: every label is {', '.join(classes)}; expected two classes or more")
+        raise InputError(f"{train}: every label is {', '.join(classes)}; expected two classes or more")
     if settings.split is not None:
-        kept["train"], kept["dev"] = held_out_split(
-            kept["train"], settings.split, settings.split_seed, str(paths["train"])
-        )
+        kept["train"], kept["dev"] = held_out_split(kept["train"], settings.split, settings.split_seed, train)
     parts = {part: [_example(row, classes) for row in found] for part, found in kept.items()}
     return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())))
 
 
-def _read_rows(path: Path, settings: ClassificationSettings, key: str) -> Iterator[Labelled]:
+def _table(path: Path, settings: ClassificationSettings, key: str) -> Table:
     name = settings.format or path.suffix.removeprefix(".")
+    return Table(str(path), load_plugin(FORMATS, name, f"{key}.format").read_records(path))
+
+
+def _read_rows(records: Records, settings: TaskSettings) -> Iterator[Labelled]:
     columns = (settings.text,) if isinstance(settings.text, str) else settings.text
-    for where, record in load_plugin(FORMATS, name, f"{key}.format").read_records(path):
+    for where, record in records:
         text = " ".join(filter(None, (_text(where, record, column) for column in columns)))
         pair = None if settings.pair is None else _text(where, record, settings.pair)
         label = _cell(where, record, settings.label)

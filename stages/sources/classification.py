@@ -9,13 +9,10 @@ classes.json, and what was found in card.json.
 import argparse
 from pathlib import Path
 
-from stages.corpus.classification import SECTION, read_task, task_settings
-from stages.corpus.examples import write_task
-from stages.corpus.source import task_folder
-from stages.corpus.task_card import make_task_card
+from stages.corpus.classification import SECTION, read_files, task_settings
+from stages.corpus.task_source import write_task_source
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
-from stages.harness.records import write_json, written_folder
 from stages.harness.settings import read_params
 
 
@@ -27,12 +24,7 @@ def main() -> None:
     if not Path(settings.folder).is_dir():
         raise InputError(f"params.yaml: {key}.folder: {settings.folder!r} is not a folder")
     with guarded(f"{SECTION}-{task}", [Path(settings.folder)], [key]):
-        data = read_task(settings, key)
-        card = make_task_card(data)
-        with written_folder(task_folder(task)) as folder:
-            write_task(folder, data.classes, data.parts)
-            write_json(folder / "card.json", card)
-        print(*(f"{task}: {finding}" for finding in card["findings"]), sep="\n")
+        write_task_source(task, read_files(settings, key))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.corpus.classification import ClassificationSettings, read_task, task_settings
+from stages.corpus.classification import ClassificationSettings, read_files, task_settings
 from stages.corpus.examples import Example, read_classes, read_examples, write_task
 from stages.corpus.split import held_out_split
 from stages.corpus.task_card import make_task_card
@@ -56,7 +56,7 @@ def _read(folder: Path, name: str, content: str | bytes | None = None, **setting
     if content is not None:
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
     settings = {"dev": name} | settings
-    return read_task(ClassificationSettings(str(folder), name, **settings), "classification.own")
+    return read_files(ClassificationSettings(folder=str(folder), train=name, **settings), "classification.own")
 
 
 @pytest.mark.parametrize("write", [_tsv, _csv, _jsonl, _parquet])
@@ -283,7 +283,7 @@ def test_the_card_counts_classes_and_shared_texts(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_published_tasks_are_entries(folder: str, settings: dict[str, Any], counts, findings) -> None:
-    data = read_task(ClassificationSettings(folder=str(DATA / folder), **settings), "classification.own")
+    data = read_files(ClassificationSettings(folder=str(DATA / folder), **settings), "classification.own")
     card = make_task_card(data)
     assert {part: len(examples) for part, examples in data.parts.items()} == counts
     assert len(data.classes) == {"acl-arc": 6, "ag-news": 4}.get(folder, 3)

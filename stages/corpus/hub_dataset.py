@@ -1,0 +1,111 @@
+"""A data set of the Hugging Face Hub, pinned to a commit, as rows.
+
+Its files are fetched once and read by `datasets` from where they are kept, so that the commit in params.yaml is what is
+read, with the network and without; `datasets` itself, where it cannot reach the hub, takes the latest it has.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import datasets
+from datasets.exceptions import DatasetsError
+from huggingface_hub import DatasetCard
+
+from stages.harness.errors import InputError
+from stages.harness.hub import PINNED, Pin, fetch, is_pin
+from stages.harness.hub_session import hub_session, hub_token
+from stages.harness.settings import require
+
+CARD = "README.md"
+# What is fetched of a repository that does not say which files a config has.
+DATA_FILES = tuple(f"*.{kind}{packed}" for kind in ("parquet", "jsonl", "json", "csv", "tsv") for packed in ("", ".gz"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubDataset:
+    """Which data set; a split is one of its own or, unless streamed, an expression such as train[:90%]."""
+
+    repository: str  # org/name@commit
+    config: str = "default"
+    train: str = "train"
+    stream: int | None = None  # read so many rows of each split and fetch no more; all of them where absent
+
+    def __post_init__(self) -> None:
+        require(is_pin(self.repository), "repository", self.repository, PINNED)
+        require(self.stream is None or self.stream > 0, "stream", self.stream, "expected a whole number above 0")
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split's rows, and the names of the classes in those columns that hold classes by number."""
+
+    name: str  # for messages
+    rows: Any  # a Dataset or an IterableDataset
+    classes: dict[str, tuple[str, ...]]
+
+    def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield each row's place and cells by column."""
+        with hub_session(self.name):
+            for number, row in enumerate(self.rows, start=1):
+                yield f"{self.name}: row {number}", row
+
+
+def open_split(source: HubDataset, split: str, key: str) -> Split:
+    """A split of the data set that `key` in params.yaml describes.
+
+    Raises InputError where it cannot be had.
+    """
+    pin = Pin.parse(source.repository, f"{key}.repository")
+    try:
+        with hub_session(f"params.yaml: {key}.repository: {pin}"):
+            rows = _streamed(pin, source, split, source.stream) if source.stream else _fetched(pin, source, split)
+    except (ValueError, FileNotFoundError, DatasetsError) as error:  # no such config or split
+        raise InputError(f"params.yaml: {key}: {pin}: {str(error).splitlines()[0]}") from error
+    columns = (rows.features or {}).items()
+    classes = {name: tuple(of.names) for name, of in columns if isinstance(of, datasets.ClassLabel)}
+    return Split(f"{pin} {source.config} {split}", rows, classes)
+
+
+def licence(source: HubDataset, key: str) -> str | None:
+    """What the data set's card gives as its licence."""
+    folder = fetch(Pin.parse(source.repository, f"{key}.repository"), "dataset", [CARD])
+    found = _card(folder).get("license")
+    return ", ".join(found) if isinstance(found, list) else found
+
+
+def _fetched(pin: Pin, source: HubDataset, split: str) -> datasets.Dataset:
+    card = _card(fetch(pin, "dataset", [CARD]))
+    folder = fetch(pin, "dataset", [CARD, *(_files(card, source.config) or DATA_FILES)])
+    return datasets.load_dataset(str(folder), source.config, split=split)
+
+
+def _streamed(pin: Pin, source: HubDataset, split: str, count: int) -> datasets.IterableDataset:
+    rows = datasets.load_dataset(
+        pin.repository, source.config, revision=pin.commit, split=split, streaming=True, token=hub_token()
+    )
+    return rows.take(count)
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    path = folder / CARD
+    return DatasetCard.load(path).data.to_dict() if path.is_file() else {}
+
+
+def _files(card: dict[str, Any], config: str) -> list[str]:
+    """The patterns of a config's files; none where the card has no such config, or does not say."""
+    for one in card.get("configs") or []:
+        if one.get("config_name", "default") == config:
+            found = _texts(one.get("data_files"))
+            return [f"{one['data_dir']}/*"] if not found and "data_dir" in one else found
+    return []
+
+
+def _texts(files: Any) -> list[str]:
+    """The paths in a card's `data_files`: one, a list of them, or entries with a split and one or more."""
+    if isinstance(files, str):
+        return [files]
+    if isinstance(files, dict):
+        return _texts(files.get("path", list(files.values())))
+    return [path for each in files or [] for path in _texts(each)]

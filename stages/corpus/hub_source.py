@@ -1,0 +1,166 @@
+"""What `data: hub` reads: running text, labelled sentences and questions, each of a data set of the hub.
+
+They are written in the official formats, so that whatever reads a source reads this one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from stages.corpus.files import split_questions, split_sentences
+from stages.corpus.hub_dataset import HubDataset, Split, licence, open_split
+from stages.corpus.source import questions_path, running_text, sentences_path
+from stages.corpus.text import text_path
+from stages.harness.errors import InputError
+from stages.harness.records import write_json, write_text
+from stages.harness.settings import require
+
+Records = Iterable[tuple[str, Mapping[str, Any]]]
+Kind = TypeVar("Kind", str, dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubText(HubDataset):
+    """Running text."""
+
+    valid: str = "validation"
+    test: str = "test"
+    text: str = "text"  # the column
+    rows: Literal["lines", "documents"] = "documents"  # what a row is; lines are WikiText's
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithDev(HubDataset):
+    """A data set with a validation split, or one that is drawn from its training split."""
+
+    dev: str | None = "validation"
+    split: float | None = None  # share of train that is trained on where dev is null; the rest is dev
+    split_seed: int = 1  # draws it
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require((self.dev is None) != (self.split is None), "split", self.split, "expected either dev or split")
+        require(self.split is None or 0 < self.split < 1, "split", self.split, "expected between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubSentences(WithDev):
+    """Sentences of two classes, by number."""
+
+    text: str = "sentence"
+    label: str = "label"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubQuestions(WithDev):
+    """Questions on passages, with SQuAD's columns."""
+
+    id: str = "id"
+    title: str | None = "title"
+    context: str = "context"
+    question: str = "question"
+    answers: str = "answers"  # text and answer_start, a list each
+
+
+@dataclass(frozen=True)
+class HubSettings:
+    """The data sets of the three parts of a source; `classification` holds further tasks."""
+
+    text: HubText
+    sst2: HubSentences
+    squad: HubQuestions
+    classification: dict[str, dict]
+
+
+def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
+    """Write every part; returns what was read of each and its licence.
+
+    Raises InputError where a data set cannot be had or a row is not what it should be.
+    """
+    text = settings.text
+    for part, split in (("train", text.train), ("valid", text.valid), ("test", text.test)):
+        records = open_split(text, split, "hub.text").records()
+        lines = _lines if text.rows == "lines" else _documents
+        write_text(text_path(running_text(folder), part), lines(_cell(*row, text.text, str) for row in records))
+    _write_parts(folder, settings.sst2, "hub.sst2", sentences_path, write_sentences, split_sentences)
+    _write_parts(folder, settings.squad, "hub.squad", questions_path, write_questions, split_questions)
+    named: dict[str, HubDataset] = {"text": text, "sst2": settings.sst2, "squad": settings.squad}
+    return {
+        name: {"repository": of.repository, "config": of.config, "licence": licence(of, f"hub.{name}")}
+        for name, of in named.items()
+    }
+
+
+def write_sentences(path: Path, split: Split, settings: HubSentences) -> None:
+    """Write GLUE's table, in which a text is one line without tabs."""
+    rows = ["sentence\tlabel"]
+    for where, record in split.records():
+        label = record.get(settings.label)
+        if label not in (0, 1):
+            raise InputError(f"{where}: {settings.label} {label!r} is not allowed; expected 0 or 1")
+        rows.append(f"{' '.join(_cell(where, record, settings.text, str).split())}\t{int(label)}")
+    write_text(path, "\n".join(rows) + "\n")
+
+
+def write_questions(path: Path, split: Split, settings: HubQuestions) -> None:
+    """Write SQuAD's json; questions that follow one another share title and passage."""
+    asked = [_question(where, record, settings) for where, record in split.records()]
+    articles = [
+        {
+            "title": title,
+            "paragraphs": [
+                {"context": context, "qas": [qa for _, _, qa in of_context]}
+                for context, of_context in groupby(of_title, key=lambda each: each[1])
+            ],
+        }
+        for title, of_title in groupby(asked, key=lambda each: each[0])
+    ]
+    write_json(path, {"version": "v2.0", "data": articles})
+
+
+Settings = TypeVar("Settings", bound=WithDev)
+
+
+def _write_parts(
+    folder: Path, settings: Settings, key: str, path: Callable[[Path, str], Path],
+    write: Callable[[Path, Split, Settings], None], split: Callable[[Path, Path, float, int], None],
+) -> None:  # fmt: skip
+    train, dev = (path(folder, part) for part in ("train", "dev"))
+    write(train, open_split(settings, settings.train, key), settings)
+    if settings.dev is not None:
+        write(dev, open_split(settings, settings.dev, key), settings)
+    elif settings.split is not None:
+        split(train, dev, settings.split, settings.split_seed)
+
+
+def _question(where: str, record: Mapping[str, Any], settings: HubQuestions) -> tuple[str, str, dict[str, Any]]:
+    answers = _cell(where, record, settings.answers, dict)
+    texts, starts = answers.get("text"), answers.get("answer_start")
+    if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
+        raise InputError(f"{where}: {settings.answers}: expected as many of text as of answer_start")
+    qa = {
+        "id": _cell(where, record, settings.id, str),
+        "question": _cell(where, record, settings.question, str),
+        "answers": [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)],
+        "is_impossible": not texts,
+    }
+    title = "" if settings.title is None else _cell(where, record, settings.title, str)
+    return title, _cell(where, record, settings.context, str), qa
+
+
+def _cell(where: str, record: Mapping[str, Any], column: str, kind: type[Kind]) -> Kind:
+    value = record.get(column)
+    if not isinstance(value, kind):
+        raise InputError(f"{where}: no {column!r} of type {kind.__name__}; there is: {', '.join(record)}")
+    return value
+
+
+def _lines(rows: Iterator[str]) -> str:
+    return "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
+
+
+def _documents(rows: Iterator[str]) -> str:
+    """Each with an empty line after it and none within."""
+    return "".join("\n".join(line for line in row.splitlines() if line.strip()) + "\n\n" for row in rows)

@@ -1,0 +1,75 @@
+"""Repositories of the Hugging Face Hub, pinned to a commit: fetched once, compared with the hub's checksums, kept."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import LocalEntryNotFoundError
+
+from stages.harness.errors import InputError
+from stages.harness.hub_session import hub_session, hub_token
+
+PINNED = "expected org/name@commit, the commit as 40 hex digits"
+_PIN = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([0-9a-f]{40})")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A repository at a commit; a branch or tag may move and is none."""
+
+    repository: str
+    commit: str
+
+    @classmethod
+    def parse(cls, text: str, key: str) -> "Pin":
+        """The pin that `key` in params.yaml holds.
+
+        Raises InputError where it is none.
+        """
+        found = _PIN.fullmatch(text)
+        if not found:
+            raise InputError(f"params.yaml: {key}: {text!r} is not allowed; {PINNED}")
+        return cls(found[1], found[2])
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.commit}"
+
+
+def is_pin(text: str) -> bool:
+    """Whether a text names a repository at a commit."""
+    return _PIN.fullmatch(text) is not None
+
+
+def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) -> Path:
+    """The folder that holds the repository's files of these names; nothing is requested where they are all there.
+
+    Raises InputError where they cannot be had, or are not what the hub says they are.
+    """
+    with hub_session(str(pin)):
+        try:
+            return _snapshot(pin, kind, patterns, local=True)
+        except LocalEntryNotFoundError:
+            folder = _snapshot(pin, kind, patterns, local=False)
+        checked = HfApi(token=hub_token()).verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit)
+    for wrong in checked.mismatches:
+        (folder / wrong["path"]).resolve().unlink()
+        (folder / wrong["path"]).unlink(missing_ok=True)
+    if checked.mismatches:
+        wrong = checked.mismatches[0]
+        raise InputError(
+            f"{pin}: {wrong['path']} came with the {wrong['algorithm']} {wrong['actual']}, "
+            f"expected {wrong['expected']}; it was removed, run again to fetch it anew"
+        )
+    return folder
+
+
+def _snapshot(pin: Pin, kind: str, patterns: Sequence[str], local: bool) -> Path:
+    return Path(
+        snapshot_download(
+            pin.repository, repo_type=kind, revision=pin.commit, allow_patterns=list(patterns),
+            token=hub_token(), local_files_only=local,
+        )
+    )  # fmt: skip

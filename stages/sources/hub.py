@@ -1,0 +1,29 @@
+"""Data sets of the Hugging Face Hub: the repositories that params.yaml names, each at a commit → data/hub.
+
+Running text, labelled sentences and questions, in the official formats and under the names that stages read, checked;
+what was found, and the licences, are in data/hub/card.json. What was fetched before is read without the network.
+
+    python -m stages.sources.hub
+"""
+
+from stages.corpus.card import make_card
+from stages.corpus.hub_source import HubSettings, write_source
+from stages.corpus.source import source_folder
+from stages.harness.errors import exit_cleanly
+from stages.harness.guard import guarded
+from stages.harness.records import write_json, written_folder
+from stages.harness.settings import build, read_params
+
+
+def main() -> None:
+    settings = build(HubSettings, read_params(), "hub")
+    keys = ["hub.text", "hub.sst2", "hub.squad"]
+    with guarded("hub", [], keys), written_folder(source_folder("hub")) as folder:
+        origin = write_source(folder, settings)
+        card = make_card(folder)
+        write_json(folder / "card.json", card | {"origin": origin})
+        print(*card["findings"], sep="\n")
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)
