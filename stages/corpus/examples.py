@@ -35,7 +35,10 @@ def read_classes(source: Path, task: str) -> tuple[str, ...]:
     """
     path = task_folder(task, source.parent) / CLASSES
     if not path.is_file():
-        raise InputError(f"{path}: no such file; is {task} under 'classification' in params.yaml, and was it read?")
+        raise InputError(
+            f"{path}: no such file; is {task} under 'classification' or 'hub.classification' in params.yaml, "
+            "and was it read?"
+        )
     return tuple(read_json(path))
 
 

@@ -4,10 +4,11 @@ Its files are fetched once and read by `datasets` from where they are kept, so t
 read, with the network and without; `datasets` itself, where it cannot reach the hub, takes the latest it has.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import datasets
 from datasets.exceptions import DatasetsError
@@ -60,7 +61,10 @@ def open_split(source: HubDataset, split: str, key: str) -> Split:
     pin = Pin.parse(source.repository, f"{key}.repository")
     try:
         with hub_session(f"params.yaml: {key}.repository: {pin}"):
-            rows = _streamed(pin, source, split, source.stream) if source.stream else _fetched(pin, source, split)
+            if source.stream:
+                rows = _streamed(pin, source.config, split).take(source.stream)
+            else:
+                rows = cast(datasets.Dataset, _prepared(pin, source.config).as_dataset(split))
     except (ValueError, FileNotFoundError, DatasetsError) as error:  # no such config or split
         raise InputError(f"params.yaml: {key}: {pin}: {str(error).splitlines()[0]}") from error
     columns = (rows.features or {}).items()
@@ -70,26 +74,29 @@ def open_split(source: HubDataset, split: str, key: str) -> Split:
 
 def licence(source: HubDataset, key: str) -> str | None:
     """What the data set's card gives as its licence."""
-    folder = fetch(Pin.parse(source.repository, f"{key}.repository"), "dataset", [CARD])
-    found = _card(folder).get("license")
+    found = _card(Pin.parse(source.repository, f"{key}.repository")).get("license")
     return ", ".join(found) if isinstance(found, list) else found
 
 
-def _fetched(pin: Pin, source: HubDataset, split: str) -> datasets.Dataset:
-    card = _card(fetch(pin, "dataset", [CARD]))
-    folder = fetch(pin, "dataset", [CARD, *(_files(card, source.config) or DATA_FILES)])
-    return datasets.load_dataset(str(folder), source.config, split=split)
+@cache
+def _prepared(pin: Pin, config: str) -> datasets.DatasetBuilder:
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    folder = fetch(pin, "dataset", [CARD, *(_files(_card(pin), config) or DATA_FILES)])
+    builder = datasets.load_dataset_builder(str(folder), config)
+    builder.download_and_prepare()
+    return builder
 
 
-def _streamed(pin: Pin, source: HubDataset, split: str, count: int) -> datasets.IterableDataset:
-    rows = datasets.load_dataset(
-        pin.repository, source.config, revision=pin.commit, split=split, streaming=True, token=hub_token()
+def _streamed(pin: Pin, config: str, split: str) -> datasets.IterableDataset:
+    return datasets.load_dataset(
+        pin.repository, config, revision=pin.commit, split=split, streaming=True, token=hub_token()
     )
-    return rows.take(count)
 
 
-def _card(folder: Path) -> dict[str, Any]:
-    path = folder / CARD
+@cache
+def _card(pin: Pin) -> dict[str, Any]:
+    path = fetch(pin, "dataset", [CARD]) / CARD
     return DatasetCard.load(path).data.to_dict() if path.is_file() else {}
 
 

@@ -5,9 +5,11 @@ requested. A token that was stored elsewhere on the machine is not sent.
 """
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Literal
 
 from huggingface_hub import constants, get_session, set_client_factory
@@ -58,10 +60,7 @@ def hub_session(about: str) -> Iterator[None]:
 
     Raises InputError, which begins with what it was `about`, where the hub or the way to it has a fault.
     """
-    hooks = get_session().event_hooks  # those that keep the client quiet when it is to be offline
-    set_client_factory(lambda: RetryingClient(event_hooks=hooks, follow_redirects=True))
-    disable_progress_bars()
-    logging.set_verbosity_error()
+    _set_client()
     try:
         yield
     except InputError:
@@ -71,13 +70,20 @@ def hub_session(about: str) -> Iterator[None]:
         if fault is None:
             raise
         raise InputError(f"{about}: {fault}") from error
-    finally:
-        set_client_factory(lambda: httpx.Client(event_hooks=hooks, follow_redirects=True, timeout=None))
 
 
 def hub_token() -> str | Literal[False]:
     """The token of the environment; False is the hub's word for none."""
     return os.environ.get("HF_TOKEN", "").strip() or False
+
+
+@cache
+def _set_client() -> None:
+    hooks = get_session().event_hooks  # those that keep the client quiet when it is to be offline
+    set_client_factory(lambda: RetryingClient(event_hooks=hooks, follow_redirects=True))
+    logging.set_verbosity_error()  # a request that is tried again is no news
+    if not sys.stderr.isatty():
+        disable_progress_bars()
 
 
 def _fault(error: BaseException) -> str | None:
