@@ -1,0 +1,28 @@
+"""A hub of our own for tests: enough of the Hugging Face Hub's protocol for the real clients.
+
+messages and routes    what goes over the wire, and which function answers it
+repository             files, commits, branches, tags
+access                 tokens and rights
+reading and writing    the endpoints
+faults                 what can go wrong on the way
+server                 LocalHub, which tests use
+content                tiny data sets and models under published names
+loopback               a folder that keeps a process from the network
+"""
+
+from tests.hub.access import READ_TOKEN, STRANGER_TOKEN, WRITE_TOKEN
+from tests.hub.faults import Cut, Silence, Status, WrongBytes
+from tests.hub.server import LOOPBACK, LocalHub, Seen
+
+__all__ = [
+    "LOOPBACK",
+    "READ_TOKEN",
+    "STRANGER_TOKEN",
+    "WRITE_TOKEN",
+    "Cut",
+    "LocalHub",
+    "Seen",
+    "Silence",
+    "Status",
+    "WrongBytes",
+]

@@ -1,0 +1,45 @@
+"""A local hub by hand: `python -m tests.hub FOLDER [--seconds N]` prints how to reach it and serves until then.
+
+FOLDER/models/ORGANISATION/NAME and FOLDER/datasets/ORGANISATION/NAME are its repositories at the start; with
+--content, also tiny data sets and models under published names. What is published to it ends with it.
+"""
+
+import argparse
+import contextlib
+from pathlib import Path
+
+from datasets import disable_progress_bars
+
+from tests.hub import WRITE_TOKEN, LocalHub
+from tests.hub.content import add_datasets, add_models
+from tests.hub.repository import Kind
+
+KINDS: tuple[Kind, ...] = ("model", "dataset")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.hub", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seconds", type=float, default=600, help="stop after so long (default 600)")
+    parser.add_argument("--content", action="store_true", help="tiny data sets and models under published names")
+    chosen = parser.parse_args()
+    disable_progress_bars()
+    with LocalHub(chosen.folder) as hub:
+        for kind in KINDS:
+            for folder in sorted((chosen.folder / f"{kind}s").glob("*/*")):
+                print(_pinned(hub, kind, folder))
+        if chosen.content:
+            for name, commit in {**add_datasets(hub), **add_models(hub)}.items():
+                print(f"{name}@{commit}")
+        print(f"export HF_ENDPOINT={hub.endpoint} HF_HUB_DISABLE_XET=1 HF_TOKEN={WRITE_TOKEN}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            hub.stopping.wait(chosen.seconds)
+
+
+def _pinned(hub: LocalHub, kind: Kind, folder: Path) -> str:
+    name = f"{folder.parent.name}/{folder.name}"
+    return f"{name}@{hub.add(kind, name, folder)}"
+
+
+if __name__ == "__main__":
+    main()

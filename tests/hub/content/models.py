@@ -1,0 +1,76 @@
+"""A model of each family with random weights, in the files that its publisher uploaded."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load, save
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForPreTraining,
+    PreTrainedModel,
+)
+
+from tests.hub.content import tokenizers
+from tests.hub.content.tokenizers import LENGTH, Published
+from tests.tiny import MODEL
+
+BERT, ROBERTA = "google-bert/bert-base-uncased", "FacebookAI/roberta-base"
+MODERNBERT, LLAMA = "answerdotai/ModernBERT-base", "meta-llama/Llama-3.2-1B"
+
+
+@cache
+def published_models() -> dict[str, dict[str, bytes]]:
+    """The files of each model, by name."""
+    return {BERT: _bert(), ROBERTA: _roberta(), MODERNBERT: _modernbert(), LLAMA: _llama()}
+
+
+def _bert() -> dict[str, bytes]:
+    """Weights of both of BERT's objectives, with the names that TensorFlow gave to those of the norms.
+
+    The published config names the masked language model; there is no special_tokens_map.json, and vocab.txt.
+    """
+    tokenizer = tokenizers.bert()
+    files = _upload(AutoModelForPreTraining, "bert", tokenizer, type_vocab_size=2)
+    weights = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): weight
+        for name, weight in load(files["model.safetensors"]).items()
+    }
+    files["model.safetensors"] = save(weights, metadata={"format": "pt"})
+    files["config.json"] = files["config.json"].replace(b"BertForPreTraining", b"BertForMaskedLM")
+    del files["special_tokens_map.json"]
+    by_id = sorted((number, token) for token, number in tokenizer.tokenizer.get_vocab().items())
+    return {**files, "vocab.txt": "".join(f"{token}\n" for _, token in by_id).encode()}
+
+
+def _roberta() -> dict[str, bytes]:
+    """Two positions more than tokens: they are numbered from after the padding id, which is 1."""
+    positions = {"max_position_embeddings": LENGTH + 2, "type_vocab_size": 1}
+    return _upload(AutoModelForMaskedLM, "roberta", tokenizers.roberta(), **positions)
+
+
+def _modernbert() -> dict[str, bytes]:
+    return _upload(AutoModelForMaskedLM, "modernbert", tokenizers.modernbert())
+
+
+def _llama() -> dict[str, bytes]:
+    """In bfloat16, with fewer heads of keys than of queries, and no padding id."""
+    grouped = {"num_key_value_heads": 1, "tie_word_embeddings": True, "dtype": torch.bfloat16}
+    return _upload(AutoModelForCausalLM, "llama", tokenizers.llama(), **grouped)
+
+
+def _upload(head: Any, family: str, tokenizer: Published, **settings: Any) -> dict[str, bytes]:
+    """config.json, model.safetensors and the tokenizer's files."""
+    ids = {f"{name}_token_id": tokenizer.id(f"{name}_token") for name in ("pad", "bos", "eos", "cls", "sep")}
+    size = {"vocab_size": tokenizer.tokenizer.get_vocab_size(), "max_position_embeddings": LENGTH}
+    config = AutoConfig.for_model(family, **{**MODEL.shape, **ids, **size, **settings})
+    torch.manual_seed(0)
+    model: PreTrainedModel = head.from_config(config)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        saved = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    return {**saved, **tokenizer.files()}

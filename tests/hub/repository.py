@@ -1,0 +1,131 @@
+"""Repositories as git has them: files by hash, commits that name their parent, branches and tags.
+
+Nothing is forgotten: every commit keeps its files, so an old revision resolves as it did.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Literal
+
+Kind = Literal["model", "dataset"]
+
+LARGE = 10 * 2**20  # bytes from which a file of any name goes to the large-file storage
+LARGE_SUFFIXES = (".arrow", ".bin", ".gz", ".npy", ".npz", ".onnx", ".parquet", ".pt", ".pth", ".safetensors", ".zip")
+FIRST_DATE = datetime(2026, 1, 1, tzinfo=UTC)  # commits are a second apart, so that the same calls give the same hub
+ATTRIBUTES = "".join(f"*{suffix} filter=lfs diff=lfs merge=lfs -text\n" for suffix in LARGE_SUFFIXES).encode()
+
+
+def is_large(path: str, size: int) -> bool:
+    """Whether the hub keeps a file outside git, by Git LFS: decided by its name, or by its size."""
+    return size > 0 and (path.endswith(LARGE_SUFFIXES) or size >= LARGE)
+
+
+@dataclass(frozen=True)
+class File:
+    """The content of one file of one commit."""
+
+    content: bytes
+    large: bool  # kept by Git LFS
+
+    @cached_property
+    def sha256(self) -> str:
+        """The name of a large file's content: its id in LFS and the entity tag of its download."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @cached_property
+    def pointer(self) -> bytes:
+        """What git itself keeps of a large file (the Git LFS specification)."""
+        text = f"version https://git-lfs.github.com/spec/v1\noid sha256:{self.sha256}\nsize {len(self.content)}\n"
+        return text.encode()
+
+    @cached_property
+    def blob(self) -> str:
+        """Git's hash of the content, or of the pointer that stands for it."""
+        return _git_hash("blob", self.pointer if self.large else self.content)
+
+    @property
+    def uploaded_as(self) -> str:
+        """The hash by which a client finds that a file has not changed, and so does not send it."""
+        return self.sha256 if self.large else self.blob
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A state of the repository; `oid` is the hash of everything else."""
+
+    oid: str
+    parent: str | None
+    title: str
+    message: str
+    date: datetime
+    files: Mapping[str, File]
+
+    @property
+    def folders(self) -> set[str]:
+        """Every folder that a file lies in, at any depth."""
+        return {path[:at] for path in self.files for at, character in enumerate(path) if character == "/"}
+
+    def tree(self, folder: str) -> str:
+        """Git's hash of a folder, less exact: of the listing of its files at any depth."""
+        inside = {path: file.blob for path, file in self.files.items() if path.startswith(f"{folder}/") or not folder}
+        return _git_hash("tree", repr(sorted(inside.items())).encode())
+
+    @property
+    def timestamp(self) -> str:
+        """The date in the one form that clients read."""
+        return self.date.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+@dataclass
+class Repository:
+    """A model or data set repository with its history."""
+
+    kind: Kind
+    name: str  # organisation/name
+    private: bool = False
+    gated: bool = False
+    commits: dict[str, Commit] = field(default_factory=dict)
+    branches: dict[str, str] = field(default_factory=dict)  # name → commit
+    tags: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """The hub begins every repository with a commit that says which files are large."""
+        self.commit("main", "initial commit", "", {".gitattributes": File(ATTRIBUTES, large=False)})
+
+    @property
+    def prefix(self) -> str:
+        """The start of its web addresses."""
+        return f"datasets/{self.name}" if self.kind == "dataset" else self.name
+
+    def at(self, revision: str) -> Commit:
+        """The commit that a branch, a tag or a full hash names.
+
+        Raises KeyError where there is no such revision.
+        """
+        short = revision.removeprefix("refs/heads/").removeprefix("refs/tags/")
+        oid = self.branches.get(short) or self.tags.get(short) or revision
+        return self.commits[oid]
+
+    def history(self, revision: str) -> Iterable[Commit]:
+        """The commits that led to a revision, the last first."""
+        oid: str | None = self.at(revision).oid
+        while oid:
+            yield self.commits[oid]
+            oid = self.commits[oid].parent
+
+    def commit(self, branch: str, title: str, message: str, files: Mapping[str, File]) -> Commit:
+        """Add a commit with exactly these files to a branch; the same files again make a commit too."""
+        parent = self.branches.get(branch)
+        date = FIRST_DATE + timedelta(seconds=len(self.commits))
+        content = repr((parent, title, message, date, sorted((path, file.blob) for path, file in files.items())))
+        made = Commit(_git_hash("commit", content.encode()), parent, title, message, date, dict(files))
+        self.commits[made.oid] = made
+        self.branches[branch] = made.oid
+        return made
+
+
+def _git_hash(kind: str, content: bytes) -> str:
+    return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,252 @@
+"""The local hub: two HTTP servers on loopback, one for the hub and one for its storage of large files.
+
+They are two as the real ones are: a client must find the way from one to the other, and leave its token behind.
+"""
+
+import os
+import socket
+import threading
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote
+
+from tests.hub import reading, writing  # noqa: F401  (their endpoints are registered so)
+from tests.hub.access import WRITE_TOKEN, Store, account_of
+from tests.hub.faults import Cut, Fault, FaultPlan, Silence, Status, WrongBytes
+from tests.hub.messages import HubError, Request, Response, json_response
+from tests.hub.repository import File, Kind, Repository, is_large
+from tests.hub.routes import Call, find_endpoint
+
+LOOPBACK = Path(__file__).parent / "loopback"  # a folder for PYTHONPATH, see sitecustomize.py in it
+PATIENCE = 10.0  # seconds for handlers to end when the hub stops
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request as it is recorded."""
+
+    method: str
+    path: str  # unquoted, without the query
+    status: int | None  # none where the connection was closed without an answer
+    range: str | None
+    token: bool  # whether one came with it
+    user_agent: str
+    served: bool  # false: the hub has no such endpoint, or failed
+
+
+class LocalHub:
+    """A hub for tests. Use it as a context manager; `folder` holds what it notes for itself."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = Store({}, {})
+        self.faults = FaultPlan()
+        self.requests: list[Seen] = []
+        self._log = folder / "outside.log"
+        self._lock = threading.Lock()
+        self.stopping = threading.Event()
+
+    def __enter__(self) -> "LocalHub":
+        self._servers = [_Server(self), _Server(self)]
+        self.endpoint, self.storage = (f"http://127.0.0.1:{server.server_port}" for server in self._servers)
+        for server in self._servers:
+            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        for server in self._servers:
+            server.stop()
+
+    def add(
+        self,
+        kind: Kind,
+        name: str,
+        content: Mapping[str, bytes] | Path,
+        private: bool = False,
+        gated: bool = False,
+        message: str = "Upload",
+    ) -> str:
+        """Put files, or those of a folder, into a repository, new or not; the commit that has them."""
+        if isinstance(content, Path):
+            paths = sorted(path for path in content.rglob("*") if path.is_file())
+            content = {path.relative_to(content).as_posix(): path.read_bytes() for path in paths}
+        with self._lock:
+            repository = self.store.repositories.setdefault((kind, name), Repository(kind, name))
+            repository.private, repository.gated = private, gated
+            added = {path: File(data, is_large(path, len(data))) for path, data in content.items()}
+            self.store.objects |= {file.sha256: file.content for file in added.values() if file.large}
+            return repository.commit("main", message, "", {**repository.at("main").files, **added}).oid
+
+    def files(self, kind: Kind, name: str, revision: str = "main") -> dict[str, bytes]:
+        """What a repository holds at a revision. Raises KeyError where there is none."""
+        files = self.store.repositories[kind, name].at(revision).files
+        return {path: file.content for path, file in files.items()}
+
+    def commits(self, kind: Kind, name: str, revision: str = "main") -> list[str]:
+        """The commits that led to a revision, the last first."""
+        return [commit.oid for commit in self.store.repositories[kind, name].history(revision)]
+
+    def fail(self, pattern: str, times: int, fault: Fault, method: str | None = None) -> None:
+        """Let the next requests fail whose path `pattern` is found in; see faults.py."""
+        self.faults.add(pattern, times, fault, method)
+
+    @property
+    def unserved(self) -> list[Seen]:
+        """The requests that the hub could not serve; a test asserts that there are none."""
+        return [seen for seen in self.requests if not seen.served]
+
+    @property
+    def outside(self) -> list[str]:
+        """The hosts beyond loopback that processes with `environment` tried to reach."""
+        return self._log.read_text().splitlines() if self._log.is_file() else []
+
+    def environment(self, home: Path, token: str | None = None) -> dict[str, str]:
+        """The environment of a process that knows no hub but this one and has its caches in `home`."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("HF_", "HUGGING")) and not name.lower().endswith("_proxy")
+        }
+        path = os.pathsep.join(filter(None, [str(LOOPBACK), os.environ.get("PYTHONPATH", "")]))
+        return {
+            **kept,
+            "HF_ENDPOINT": self.endpoint,
+            "HF_HOME": str(home),
+            "HF_HUB_DISABLE_XET": "1",  # transfers by plain HTTP
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_UPDATE_DOWNLOAD_COUNTS": "0",
+            "OUTSIDE_LOG": str(self._log),
+            "PYTHONPATH": path,
+            **({"HF_TOKEN": token} if token else {}),
+        }
+
+    def answer(self, request: Request) -> tuple[Response, bool]:
+        """Serve a request; also whether there is an endpoint for it."""
+        found = find_endpoint(request)
+        if found is None:
+            return json_response({"error": "the local hub has no such endpoint"}, 501), False
+        endpoint, parts = found
+        try:
+            with self._lock:
+                stored = request.path.startswith("/storage/")
+                account = None if stored else account_of(request.token)
+                return endpoint(Call(request, account, self.store, self.endpoint, self.storage), **parts), True
+        except HubError as error:
+            return error.response, error.response.status != 501
+        except Exception:  # a defect of this hub; the client is told, and the test sees it as unserved
+            return json_response({"error": traceback.format_exc()}, 500), False
+
+    def record(self, request: Request, status: int | None, served: bool) -> None:
+        """Note a request."""
+        headers = request.headers
+        agent = headers.get("User-Agent", "")
+        token = request.token is not None
+        self.requests.append(
+            Seen(request.method, unquote(request.path), status, headers.get("Range"), token, agent, served)
+        )
+
+
+class _Server(ThreadingHTTPServer):
+    """Keeps the connections that are open, so as to close them all and wait for their threads at the end."""
+
+    daemon_threads = True
+
+    def __init__(self, hub: LocalHub) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.hub = hub
+        self._open: set[socket.socket] = set()
+        self._changed = threading.Condition()
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        with self._changed:
+            self._open.add(request)
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._changed:
+                self._open.discard(request)
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+        with self._changed:
+            for connection in self._open:
+                connection.shutdown(socket.SHUT_RDWR)
+            self._changed.wait_for(lambda: not self._open, PATIENCE)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Reads a request, lets the hub answer it, and does on the way what the fault asks for."""
+
+    protocol_version = "HTTP/1.1"  # connections are kept open
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body in one packet where they fit
+
+    def _serve(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        body = self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
+        path, _, query = self.path.partition("?")
+        request = Request(self.command, path, query, self.headers, body)
+        hub = cast(_Server, self.server).hub
+        response, served = None, True
+        fault = hub.faults.take(request, unquote(path), None)
+        if fault is None:
+            response, served = hub.answer(request)
+            fault = hub.faults.take(request, unquote(path), response)
+        elif isinstance(fault, Status):
+            response, fault = fault.response(), None
+        silent = isinstance(fault, Silence) or fault in (Cut("request"), Cut("answer"))
+        hub.record(request, None if silent or response is None else response.status, served)
+        if isinstance(fault, Silence):
+            hub.stopping.wait(fault.seconds)
+        if silent or response is None:
+            self.close_connection = True
+        else:
+            self._send(response, fault)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815
+
+    def _send(self, response: Response, fault: Fault | None) -> None:
+        body = response.body
+        self.send_response(response.status)
+        for name, value in {**response.headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if fault == WrongBytes():
+            body = bytes(byte ^ 0xFF for byte in body)
+        if fault == Cut("body"):
+            body, self.close_connection = body[: len(body) // 2], True
+        if self.command != "HEAD":
+            self.wfile.write(body)
+        self.wfile.flush()
+
+    def _chunks(self) -> bytes:
+        """The body of a request whose length was not known beforehand."""
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except ConnectionError:  # the client has gone
+            self.close_connection = True
+
+    def finish(self) -> None:
+        with suppress(ConnectionError):
+            super().finish()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Say nothing; the hub keeps a record."""
+
+
+__all__ = ["LOOPBACK", "WRITE_TOKEN", "LocalHub", "Seen"]
