@@ -18,7 +18,7 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is 
 	dvc repro
 
 test: $(BIN)/.dev ## Run the tests
-	pytest
+	pytest -n 2 --dist loadfile
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/processes.py

@@ -4,7 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,12 @@ class Project:
     """A copy of the project in a folder of its own."""
 
     folder: Path
+    variables: Mapping[str, str] = field(default_factory=dict)  # of the environment, in place of this process's
 
     def run(self, *command: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a command there; its exit code must be `code`, any where None."""
-        environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**(self.variables or os.environ), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PYTHONPATH"] = os.pathsep.join([str(self.folder), self.variables.get("PYTHONPATH", "")])
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -52,12 +55,17 @@ class Project:
 
     def set(self, key: str, value: Any) -> None:
         """Write one value, by dotted key, into params.yaml."""
+        self.set_all({key: value})
+
+    def set_all(self, values: Mapping[str, Any]) -> None:
+        """Write values, by dotted key, into params.yaml."""
         params = self.params()
-        *above, last = key.split(".")
-        place = params
-        for name in above:
-            place = place[name]
-        place[last] = value
+        for key, value in values.items():
+            *above, last = key.split(".")
+            place = params
+            for name in above:
+                place = place[name]
+            place[last] = value
         _yaml().dump(params, self.folder / "params.yaml")
 
     def commit(self, message: str) -> None:
@@ -77,10 +85,8 @@ def copy_project(folder: Path, git: bool = False) -> Project:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     project = Project(folder)
-    project.set("sample", SAMPLE)
-    for name, values in TOY.items():
-        for key, value in values.items():
-            project.set(f"profiles.sample.{name}.{key}", value)
+    toy = {f"profiles.sample.{name}.{key}": value for name, values in TOY.items() for key, value in values.items()}
+    project.set_all({"sample": SAMPLE, **toy})
     if git:
         project.run("git", "init", "-q", "-b", "main")
         project.commit("toy")

@@ -44,7 +44,9 @@ def is_pin(text: str) -> bool:
 
 
 def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) -> Path:
-    """The folder that holds the repository's files of these names; nothing is requested where they are all there.
+    """The folder that holds the repository's files of these names, by glob; there is none where it has no such file.
+
+    Nothing is requested where they are all there already.
 
     Raises InputError where they cannot be had, or are not what the hub says they are.
     """
@@ -53,6 +55,8 @@ def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) 
             return _snapshot(pin, kind, patterns, local=True)
         except LocalEntryNotFoundError:
             folder = _snapshot(pin, kind, patterns, local=False)
+        if not folder.is_dir():  # the repository has no such files, nor had it others that were asked for before
+            return folder
         checked = HfApi(token=hub_token()).verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit)
     for wrong in checked.mismatches:
         (folder / wrong["path"]).resolve().unlink()

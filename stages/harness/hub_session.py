@@ -27,6 +27,7 @@ from huggingface_hub.utils import disable_progress_bars, httpx, logging
 from stages.harness.errors import InputError
 
 PASSING = (408, 429, 500, 502, 503, 504)  # answers after which the same request may succeed
+BROKEN = (httpx.TimeoutException, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 TRIES = 4  # of one request; the client's own functions try some requests again
 FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds; each wait is twice the one before, or what the hub asks for
 
@@ -43,7 +44,7 @@ class RetryingClient(httpx.Client):
             wait = FIRST_WAIT * 2 ** (attempt - 1)
             try:
                 response = super().send(request, **options)
-            except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError):
+            except BROKEN:
                 time.sleep(wait)
                 continue
             if response.status_code not in PASSING:
@@ -113,7 +114,8 @@ def _words(error: BaseException) -> str | None:
         case EntryNotFoundError():
             return f"the repository has no such file: {_first_line(str(error).split('url:')[-1])}"
         case HfHubHTTPError():
-            return f"{hub} answered {error.response.status_code} to {error.request.method} {error.request.url.path}"
+            answer = error.response
+            return f"{hub} answered {answer.status_code} to {answer.request.method} {answer.url.path}"
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
     return None

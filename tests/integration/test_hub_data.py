@@ -1,0 +1,222 @@
+"""Data from the hub: the real clients in processes of their own, against a hub on loopback."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stages.corpus.examples import read_classes, read_examples
+from stages.corpus.glue import read_sentences
+from stages.corpus.source import questions_path, sentences_path
+from stages.corpus.squad import read_questions
+from tests.hub import READ_TOKEN, STRANGER_TOKEN, Cut, LocalHub, Silence, Status, WrongBytes
+from tests.hub.content import add_datasets
+from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT
+from tests.hub.server import Fault
+from tests.toy import Project
+
+pytestmark = pytest.mark.slow
+
+DATA = r"\.parquet"
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[LocalHub]:
+    with LocalHub(tmp_path) as hub:
+        yield hub
+        assert hub.outside == []
+        assert hub.unserved == []
+
+
+@pytest.fixture
+def user(project: Project, hub: LocalHub, tmp_path: Path) -> Project:
+    """The project of someone who knows the local hub alone, with its data sets in params.yaml."""
+    pins = {name: f"{name}@{commit}" for name, commit in add_datasets(hub).items()}
+    parts = {"text": WIKITEXT, "sst2": GLUE, "squad": SQUAD}
+    reviews = {"repository": pins[GLUE], "config": "sst2", "dev": "validation", "text": "sentence"}
+    project.set_all(
+        {f"hub.{part}.repository": pins[name] for part, name in parts.items()}
+        | {"hub.classification": {"reviews": reviews}}
+    )
+    return replace(project, variables=hub.environment(tmp_path / "home"))
+
+
+def _with(user: Project, **variables: str) -> Project:
+    return replace(user, variables={**user.variables, **variables})
+
+
+def _fetch(user: Project, code: int = 0) -> str:
+    """Fetch one small data set; what was said where it failed."""
+    return user.stage("sources.hub_classification", "--task", "reviews", code=code).stderr
+
+
+def test_the_source_is_what_the_sample_is_and_is_fetched_once(user: Project, hub: LocalHub) -> None:
+    user.stage("sources.sample")
+    user.stage("sources.hub")
+    sample, source = (user.folder / "data" / name for name in ("sample", "hub"))
+    for part in ("train", "dev"):
+        assert read_sentences(sentences_path(source, part)) == read_sentences(sentences_path(sample, part))
+        assert read_questions(questions_path(source, part)) == read_questions(questions_path(sample, part))
+    cards = [json.loads((folder / "card.json").read_text()) for folder in (sample, source)]
+    assert cards[1].pop("origin")["text"]["repository"] == user.params()["hub"]["text"]["repository"]
+    assert cards[0] == cards[1]
+
+    before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
+    asked = len(hub.requests)
+    _with(user, HF_HUB_OFFLINE="1").stage("sources.hub")
+    user.stage("sources.hub")
+    assert {path: path.read_bytes() for path in source.rglob("*") if path.is_file()} == before
+    assert len(hub.requests) == asked
+
+
+def test_dvc_fetches_what_params_name_and_no_more(user: Project, hub: LocalHub) -> None:
+    user.set("data", "hub")
+    user.run("git", "init", "-q")
+    user.run("dvc", "repro", "-q", "data/dvc.yaml:hub", "data/dvc.yaml:hub-classification@reviews")
+    asked = len(hub.requests)
+    assert "up to date" in user.run("dvc", "repro", "data/dvc.yaml:hub").stdout
+    assert len(hub.requests) == asked
+    assert not [seen for seen in hub.requests if "wikitext-2-v1/" in seen.path]  # another config's
+
+
+def test_a_task_has_the_data_sets_classes(user: Project) -> None:
+    _fetch(user)
+    source = user.folder / "data/hub"
+    assert read_classes(source, "reviews") == ("negative", "positive")
+    assert len(read_examples(source, "reviews", "train")) == 60
+    user.set("hub.classification.reviews.classes", ["bad", "good"])
+    _fetch(user)
+    assert read_classes(source, "reviews") == ("bad", "good")
+
+
+def test_streaming_reads_the_first_rows_without_keeping_files(user: Project, tmp_path: Path) -> None:
+    user.set("hub.classification.reviews.stream", 7)
+    _fetch(user)
+    assert len(read_examples(user.folder / "data/hub", "reviews", "train")) == 7
+    assert not list((tmp_path / "home").rglob("*.parquet"))
+
+
+def test_a_part_of_a_split_and_a_drawn_dev(user: Project) -> None:
+    key = "hub.classification.reviews"
+    user.set_all({f"{key}.train": "train[:30]", f"{key}.dev": None, f"{key}.split": 0.8})
+    _fetch(user)
+    source = user.folder / "data/hub"
+    assert [len(read_examples(source, "reviews", part)) for part in ("train", "dev")] == [24, 6]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "times", "fault"),
+    [
+        ("tree", 1, Status(408)),
+        (DATA, 1, Status(429, retry_after=1)),
+        ("tree", 1, Status(429)),
+        ("tree", 2, Status(500)),
+        (DATA, 2, Status(503)),
+        ("tree", 1, Silence(3)),
+        (DATA, 1, Silence(3)),
+        ("tree", 1, Cut("request")),
+        (DATA, 2, Cut("body")),
+    ],
+    ids=str,
+)
+def test_what_passes_is_tried_again(user: Project, hub: LocalHub, pattern: str, times: int, fault: Fault) -> None:
+    hub.fail(pattern, times, fault)
+    _fetch(_with(user, HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1"))
+    assert hub.faults.left == 0
+
+
+def test_a_transfer_that_was_cut_goes_on_where_it_was(user: Project, hub: LocalHub) -> None:
+    rows = "".join(
+        f"{number} {'word ' * 200},{number % 2}\n" for number in range(24_000)
+    )  # the client keeps 10 MB pieces
+    commit = hub.add("dataset", "own/large", {"train.csv": f"sentence,label\n{rows}".encode()})
+    large = {"repository": f"own/large@{commit}", "dev": None, "split": 0.5, "text": "sentence"}
+    user.set("hub.classification.reviews", large)
+    hub.fail(r"train\.csv|/storage/", 1, Cut("body"))
+    _fetch(user)
+    assert hub.faults.left == 0
+    assert any(seen.range and not seen.range.startswith("bytes=0-") for seen in hub.requests)
+
+
+def test_wrong_bytes_are_noticed_and_fetched_anew(user: Project, hub: LocalHub) -> None:
+    hub.fail(DATA, 1, WrongBytes())
+    said = _fetch(user, code=2)
+    assert said.count("\n") == 1
+    assert "came with the sha256" in said
+    assert "it was removed, run again to fetch it anew" in said
+    _fetch(user)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fault", "said"),
+    [
+        (".", Status(503), "answered 503 to"),
+        (".", Status(403), "refused HF_TOKEN (403"),
+        (".", Cut("request"), "cannot be reached"),
+    ],
+    ids=str,
+)
+def test_what_does_not_pass_is_one_line(user: Project, hub: LocalHub, pattern: str, fault: Any, said: str) -> None:
+    hub.fail(pattern, 1000, fault)
+    user = _with(user, HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1")
+    line = _fetch(user, code=2)
+    assert line.count("\n") == 1
+    assert said in line
+    assert line.startswith(f"error: {user.params()['hub']['sst2']['repository']}: ")
+
+
+def test_other_refusals_are_not_tried_again(user: Project, hub: LocalHub) -> None:
+    hub.fail(".", 1000, Status(404, code="RepoNotFound"))
+    assert "no such repository at" in _fetch(user, code=2)
+    paths = [(seen.method, seen.path) for seen in hub.requests]
+    assert len(paths) == len(set(paths))
+
+
+def test_missing_private_and_gated_repositories(user: Project, hub: LocalHub) -> None:
+    nowhere = f"nyu-mll/none@{'0' * 40}"
+    pin = user.params()["hub"]["sst2"]["repository"]
+    user.set("hub.classification.reviews.repository", nowhere)
+    assert f"{nowhere}: no such repository at" in _fetch(user, code=2)
+    user.set("hub.classification.reviews.repository", f"{GLUE}@{'0' * 40}")
+    assert "the repository has no such commit" in _fetch(user, code=2)
+    user.set("hub.classification.reviews.repository", pin)
+    files = hub.files("dataset", GLUE)
+    hub.add("dataset", GLUE, files, gated=True)
+    assert "the repository is gated; accept its terms at" in _fetch(user, code=2)
+    said = _fetch(_with(user, HF_TOKEN=STRANGER_TOKEN), code=2)
+    assert "gated" in said
+    assert STRANGER_TOKEN not in said
+    _fetch(_with(user, HF_TOKEN=READ_TOKEN))
+
+
+def test_a_token_of_the_machine_is_not_sent(user: Project, hub: LocalHub, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "token").write_text(READ_TOKEN)
+    _fetch(user)
+    assert not any(seen.token for seen in hub.requests)
+
+
+def test_without_network_the_line_says_so(user: Project) -> None:
+    assert "HF_HUB_OFFLINE forbids" in _fetch(_with(user, HF_HUB_OFFLINE="1"), code=2)
+    assert "cannot be reached (ConnectError)" in _fetch(_with(user, HF_ENDPOINT="http://127.0.0.1:9"), code=2)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("repository", "nyu-mll/glue@main", "'nyu-mll/glue@main' is not allowed; expected org/name@commit"),
+        ("config", "cola", "BuilderConfig 'cola' not found"),
+        ("train", "training", 'Unknown split "training"'),
+        ("text", "review", "row 1: no 'review'; there is: sentence, label, idx"),
+        ("test", "test", "label '-1' is not allowed; expected one of negative, positive"),
+    ],
+)
+def test_what_params_say_wrongly_is_one_line(user: Project, key: str, value: str, said: str) -> None:
+    user.set(f"hub.classification.reviews.{key}", value)
+    line = _fetch(user, code=2)
+    assert line.count("\n") == 1
+    assert said in line
