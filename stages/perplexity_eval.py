@@ -2,67 +2,89 @@
 
 Of a masked model the perplexity over fixed masks and the pseudo-perplexity over a sample of passages, of
 a causal one the perplexity with sliding windows, beside the unigram baseline; each a token, a word and a
-byte of the original text.
+byte of the original text, with an interval for the choice of documents.
 
     accelerate launch --config_file launch/one.yaml -m stages.perplexity_eval
 """
 
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
 
 from stages.corpus.blocks import open_stream
 from stages.corpus.source import running_text, source_folder
 from stages.corpus.text import read_documents, text_path
-from stages.corpus.tokenizer import load_tokenizer
+from stages.corpus.tokenizer import load_tokenizer, without_marks
 from stages.harness.device import open_device
-from stages.harness.errors import exit_cleanly
+from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.precision import Precision
-from stages.harness.records import read_json, write_json
+from stages.harness.records import write_json
 from stages.harness.settings import build, check_value, profile_key, read_params
-from stages.metrics.perplexity import PerplexitySettings, Text, perplexities, unigram_loss
+from stages.metrics.perplexity import PerplexitySettings, Sizes, unigram_losses, with_intervals
+from stages.metrics.settings import ScoreSettings
 from stages.nets.heads import objective_of
 from stages.nets.language_model import read_language_model
 from stages.nets.vocabulary import Vocabulary
 from stages.training.causal import sliding_batches
-from stages.training.language import mean_loss
+from stages.training.held_out import document_losses
 from stages.training.masking import masked_batches
-from stages.training.pseudo import pseudo_loss, sample_passages
+from stages.training.pseudo import pseudo_losses, sample_passages
 
 TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
+PARTS = ("valid", "test")
 
 
 def main() -> None:
     params = read_params()
     keys = [profile_key(params, name) for name in ("perplexity", "pretrain.block")]
-    settings = build(PerplexitySettings, params, keys[0])
+    settings, scores = build(PerplexitySettings, params, keys[0]), build(ScoreSettings, params, "scores")
     block = check_value(params, keys[1], int)
     source = source_folder(check_value(params, "data", str))
     device = open_device(settings.seed, check_value(params, "precision", Precision))
-    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], ["data", "precision", *keys]):
+    keys += ["data", "precision", "scores.resamples", "scores.seed"]
+    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], keys):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
         model = device.placed(read_language_model(MODEL, settings.seed, device.attention)).eval()
-        counts, train = read_json(TOKENS / "counts.json"), open_stream(TOKENS / "train.npy")
+        train = open_stream(TOKENS / "train.npy")
         report = {}
-        for part in ("valid", "test"):
-            stream = open_stream(TOKENS / f"{part}.npy")
-            text = Text(counts[part]["tokens"], counts[part]["words"], counts[part]["bytes"])
+        for part in PARTS:
+            text = text_path(running_text(source), part)
+            stream, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
             if objective_of(model.body.config) == "causal":
                 batches = sliding_batches(stream, block, min(settings.stride, block), vocabulary)
-                loss, _ = mean_loss(model, batches, device)
-                found = {"causal": perplexities(loss, text)}
+                measured = {"causal": (document_losses(model, batches, sizes.tokens, device), sizes)}
             else:
-                loss, _ = mean_loss(model, masked_batches(stream, block, settings.mask_rate, vocabulary), device)
-                documents = read_documents(text_path(running_text(source), part))
-                passages = sample_passages(documents, tokenizer, settings.passages, block, settings.seed)
-                found = {"masked": perplexities(loss, text)}
-                found["pseudo"] = perplexities(*pseudo_loss(model, passages, vocabulary, device))
-            unigram = unigram_loss(train, stream, vocabulary.size, vocabulary.special)
-            found["unigram"] = perplexities(unigram, text)
-            report[part] = {**found, "beats_unigram": loss < unigram}
-            print(f"{part}: " + "  ".join(f"{name} {figures['per_token']:.2f}" for name, figures in found.items()))
+                batches = masked_batches(stream, block, settings.mask_rate, vocabulary)
+                measured = {"masked": (document_losses(model, batches, sizes.tokens, device), sizes)}
+                passages = sample_passages(read_documents(text), tokenizer, settings.passages, block, settings.seed)
+                measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
+            unigram = unigram_losses(train, stream, sizes.tokens, vocabulary.size, vocabulary.special)
+            report[part] = with_intervals(measured, (unigram, sizes), scores.resamples, scores.seed)
+            print(f"{part}: " + "  ".join(said(name, report[part][name]) for name in [*measured, "unigram"]))
         if device.is_main:
             write_json(OUT, report)
+
+
+def held_out(tokens: Path, text: Path, tokenizer: Tokenizer) -> tuple[np.ndarray, Sizes]:
+    """A stream and the sizes of its documents, which the text has.
+
+    Raises InputError where the stream is not that of the text.
+    """
+    stream, sizes = open_stream(tokens), Sizes.of(map(without_marks, read_documents(text)), tokenizer)
+    if sizes.tokens.sum() != len(stream):
+        raise InputError(f"{tokens}: these are not the tokens of {text}; run tokenize again")
+    return stream, sizes
+
+
+def said(name: str, figures: dict[str, Any]) -> str:
+    """A perplexity a token in a few words."""
+    ends = figures.get("interval")
+    interval = f" ({ends['per_token']['low']:.2f}–{ends['per_token']['high']:.2f})" if ends else ""
+    return f"{name} {figures['per_token']:.2f}{interval}"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from stages.pages.content import Figure, Section
 from stages.pages.data_page import data_section
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
-from stages.pages.perplexity_page import perplexity_section
+from stages.pages.perplexity_page import perplexity_lines, perplexity_section
 from stages.pages.samples_page import answered_table, classified_table
 from stages.pages.scores_page import health_lines, scores_section
 from stages.pages.settings import ReportSettings
@@ -75,9 +75,7 @@ def score_sections(metrics: dict[str, Any]) -> list[Section]:
 
 def health_line(metrics: dict[str, Any], perplexity: dict[str, Any]) -> str:
     """What is wrong with the models, in one line."""
-    weak = [f"{part}: the language model is no better than word frequencies"
-            for part, figures in perplexity.items() if not figures["beats_unigram"]]  # fmt: skip
-    lines = [*weak, *health_lines(metrics["health"])]
+    lines = [*perplexity_lines(perplexity), *health_lines(metrics["health"])]
     return f"health: {len(lines)} flags: " + "; ".join(lines) if lines else "health: no flags"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stages.harness.errors import InputError
-from stages.harness.plugins import load_plugin
+from stages.harness.plugins import load_plugin, plugin_names
 
 FORMATS = "stages.corpus.formats"
 
@@ -15,9 +15,12 @@ FORMATS = "stages.corpus.formats"
 def read_rows(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     """Each row's place and cells; the format is that of the file's ending.
 
-    Raises InputError where the file cannot be read or has no row.
+    Raises InputError where the ending is not known, the file cannot be read or it has no row.
     """
-    rows = list(load_plugin(FORMATS, path.suffix.removeprefix("."), f"the ending of {path}").read_records(path))
+    endings = [f".{name}" for name in plugin_names(FORMATS)]
+    if path.suffix not in endings:
+        raise InputError(f"{path}: the file's name is to end in one of {', '.join(endings)}")
+    rows = list(load_plugin(FORMATS, path.suffix.removeprefix("."), "format").read_records(path))
     if not rows:
         raise InputError(f"{path}: no row in it")
     return rows

@@ -1,7 +1,7 @@
 """What a report is made of, before it is Markdown or HTML."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _FIGURES = re.compile(r"[-–\d.,±() ]*")
@@ -39,3 +39,8 @@ class Section:
 def figure_text(value: float | None, digits: int = 2) -> str:
     """A figure with a fixed number of digits, a dash where there is none."""
     return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def interval_text(interval: Mapping[str, float], digits: int = 2) -> str:
+    """A figure's interval as it stands behind the figure, in brackets."""
+    return " ({} – {})".format(*(figure_text(interval[end], digits) for end in ("low", "high")))

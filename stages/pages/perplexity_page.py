@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stages.pages.content import Section, Table, figure_text
+from stages.pages.content import Section, Table, figure_text, interval_text
 from stages.pages.figures import line_chart
+from stages.pages.scores_page import health_lines
 
 MEASURES = {
     "masked": "masked, fixed masks",
@@ -19,13 +20,17 @@ CURVE = {  # heading and digits of each column
     "next_sentence_accuracy": ("next-sentence accuracy", 3),
     "seconds": ("seconds of training", 0),
 }
+UNITS = ("per_token", "per_word", "bits_per_byte")
+INTERVALS = (
+    "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
+)
 TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
 
 
 def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, str]]) -> Section:
     """The figures of both held-out splits, and the validation perplexity by epoch."""
     rows = [
-        (part, shown, *(figure_text(figures[name][unit]) for unit in ("per_token", "per_word", "bits_per_byte")))
+        (part, shown, *(_with_interval(figures[name], unit) for unit in UNITS))
         for part, figures in report.items()
         for name, shown in MEASURES.items()
         if name in figures
@@ -51,13 +56,21 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
         points,
         ("epoch", "loss"),
     )
-    blocks: list[Any] = [table, by_epoch, figure]
-    weak = [part for part, figures in report.items() if not figures["beats_unigram"]]
-    if weak:
-        blocks.insert(0, f"Warning: on {' and '.join(weak)} the model predicts no better than word frequencies do.")
+    warnings = [f"Warning: {line}." for line in perplexity_lines(report)]
+    blocks: list[Any] = [*warnings, INTERVALS, table, by_epoch, figure]
     if float(curve[-1].get("next_sentence_accuracy", 1)) < TOLD_APART:
         blocks.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
     return Section("Perplexity", blocks)
+
+
+def perplexity_lines(report: Mapping[str, Any]) -> list[str]:
+    """One line a flag of the language model: the split, the flag and its evidence."""
+    return health_lines({part: {"language model": figures["health"]} for part, figures in report.items()})
+
+
+def _with_interval(figures: Mapping[str, Any], unit: str) -> str:
+    text = figure_text(figures[unit])
+    return text + interval_text(figures["interval"][unit]) if "interval" in figures else text
 
 
 def _number(text: str) -> float | None:

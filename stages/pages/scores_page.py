@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stages.pages.content import Figure, Section, Table, figure_text
+from stages.pages.content import Figure, Section, Table, figure_text, interval_text
 from stages.pages.figures import line_chart
 
 Block = str | Table | Figure
@@ -171,12 +171,16 @@ def _with_interval(
     if score in spread and scales.get(score) != "count":
         text += f" ± {_cell(score, spread[score], scales)}"
     if score in intervals:
-        text += " ({} – {})".format(*(_cell(score, intervals[score][end], scales) for end in ("low", "high")))
+        text += interval_text(intervals[score], _digits(score, scales))
     return text
 
 
 def _cell(name: str, value: float | None, scales: Mapping[str, str]) -> str:
-    return figure_text(value, DIGITS[scales[name]] if name in scales else LOSS_DIGITS)
+    return figure_text(value, _digits(name, scales))
+
+
+def _digits(name: str, scales: Mapping[str, str]) -> int:
+    return DIGITS[scales[name]] if name in scales else LOSS_DIGITS
 
 
 def _mean(cells: Sequence[Mapping[str, float]], score: str) -> float | None:

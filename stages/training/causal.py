@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from stages.nets.vocabulary import Vocabulary
-from stages.training.language import IGNORED, Labelled
+from stages.training.language import IGNORED, HeldOut, Labelled
 
 
 def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> Labelled:
@@ -23,7 +23,7 @@ def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> Labelled:
 
 def sliding_batches(
     stream: np.ndarray, block: int, stride: int, vocabulary: Vocabulary, batch_size: int = 32
-) -> Iterator[Labelled]:
+) -> Iterator[HeldOut]:
     """Windows of `block` tokens, each `stride` after the one before, in which only what is new is asked.
 
     So every token but the first few has at least `block - stride` tokens before it, and each is asked once;
@@ -39,4 +39,5 @@ def sliding_batches(
             if start:
                 known = starts[first + row - 1] + block - start  # tokens of the window that were asked before
                 labelled.labels[row, : max(0, known - 1)] = IGNORED
-        yield labelled
+        places = torch.tensor(rows)[:, None] + torch.arange(1, blocks.shape[1] + 1)
+        yield HeldOut(labelled.ids, labelled.labels, places)

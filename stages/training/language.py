@@ -30,6 +30,13 @@ class Labelled:
         return Labelled(self.ids.to(device), self.labels.to(device))
 
 
+@dataclass(frozen=True)
+class HeldOut(Labelled):
+    """Blocks of a held-out stream, and where in it the token stands that each position is asked for, (B, T)."""
+
+    places: Tensor
+
+
 Label = Callable[[Tensor, torch.Generator], Labelled]
 Answers = Callable[[Tensor, Tensor], Tensor]  # a model as `stages.nets.language_model` describes
 
@@ -66,9 +73,14 @@ class BlockModelling:
 
 def token_loss(model: Answers, batch: Labelled) -> tuple[Tensor, int]:
     """The negative log likelihood summed over the labels, in nats, and how many there are."""
+    scores, labels = asked_scores(model, batch)
+    return functional.cross_entropy(scores, labels, reduction="sum"), len(labels)
+
+
+def asked_scores(model: Answers, batch: Labelled) -> tuple[Tensor, Tensor]:
+    """The scores where the model is asked, (N, V), and the labels there, (N,)."""
     at = batch.labels != IGNORED
-    scores = model(batch.ids, at).float()  # (N, V)
-    return functional.cross_entropy(scores, batch.labels[at], reduction="sum"), len(scores)
+    return model(batch.ids, at).float(), batch.labels[at]
 
 
 @torch.no_grad()

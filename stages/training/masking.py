@@ -14,7 +14,7 @@ from torch import Tensor
 
 from stages.corpus.blocks import cut_blocks
 from stages.nets.vocabulary import Vocabulary
-from stages.training.language import IGNORED, Labelled
+from stages.training.language import IGNORED, HeldOut, Labelled
 from stages.training.randomness import seeded
 from stages.training.settings import MaskedAs
 
@@ -65,10 +65,12 @@ def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, g
 
 def masked_batches(
     stream: np.ndarray, block: int, rate: float, vocabulary: Vocabulary, batch_size: int = 32
-) -> Iterator[Labelled]:
+) -> Iterator[HeldOut]:
     """The blocks of a held-out stream with fixed masks, the same every time."""
     blocks = cut_blocks(stream, block)
     generator = seeded(0, "validation masks")
     for start in range(0, len(blocks), batch_size):
         batch = torch.from_numpy(blocks[start : start + batch_size].astype(np.int64))
-        yield mask_blocks(batch, Masking(rate), vocabulary, generator)
+        masked = mask_blocks(batch, Masking(rate), vocabulary, generator)
+        places = torch.arange(start * block, start * block + batch.numel()).view_as(batch)
+        yield HeldOut(masked.ids, masked.labels, places)

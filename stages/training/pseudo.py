@@ -4,14 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from stages.corpus.tokenizer import UNK, without_marks
 from stages.harness.device import Device
-from stages.metrics.perplexity import Text
+from stages.metrics.perplexity import Losses, Sizes
 from stages.nets.vocabulary import Vocabulary
+from stages.training.held_out import summed_losses
 from stages.training.language import IGNORED, Labelled, token_loss
 from stages.training.randomness import seeded
 
@@ -53,19 +55,21 @@ def _cut(paragraph: str, tokenizer: Tokenizer, length: int) -> Passage:
 
 
 @torch.no_grad()
-def pseudo_loss(
+def pseudo_losses(
     model: nn.Module, passages: list[Passage], vocabulary: Vocabulary, device: Device
-) -> tuple[float, Text]:
-    """The mean loss of a token in nats, and the size of the passages."""
-    total, seen = 0.0, 0
-    for passage in passages[device.share]:
-        for ids, labels in _masked_rows(torch.tensor(passage.ids, device=device.place), vocabulary):
+) -> tuple[Losses, Sizes]:
+    """What the model loses on the passages, and their sizes; processes share the passages."""
+    total, sums, asked = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
+    for number in range(len(passages))[device.share]:
+        for ids, labels in _masked_rows(torch.tensor(passages[number].ids, device=device.place), vocabulary):
             with device.autocast():
                 loss, count = token_loss(model, Labelled(ids, labels))
-            total, seen = total + loss.item(), seen + count
-    summed, tokens = device.summed([total, seen])
-    size = Text(int(tokens), sum(p.words for p in passages), sum(p.bytes for p in passages))
-    return summed / tokens, size
+            total += loss.item()
+            sums[number] += loss.item()
+            asked[number] += count
+    losses = summed_losses(total, sums, asked, device)
+    words, lengths = (np.array(sizes) for sizes in ([p.words for p in passages], [p.bytes for p in passages]))
+    return losses, Sizes(losses.asked, words, lengths)
 
 
 def _masked_rows(ids: Tensor, vocabulary: Vocabulary) -> Iterator[tuple[Tensor, Tensor]]:

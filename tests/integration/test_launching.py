@@ -58,7 +58,23 @@ def test_two_processes_pretrain_a_model_that_they_share(project: Project) -> Non
     for mine, theirs in zip(one.splitlines()[1:], curve.read_text().splitlines()[1:], strict=True):
         assert float(mine.split(",")[2]) == pytest.approx(float(theirs.split(",")[2]), rel=1e-5)
     _assert_alike(models / "alone", models / "pretrained")
+
+
+def test_two_processes_measure_what_one_does_and_the_same_each_time(project: Project) -> None:
+    project.set("precision", "fp32")
+    for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
+        project.stage(stage)
+    report = project.folder / "reports/perplexity.json"
+    one = json.loads(report.read_text())["valid"]
     project.run(*FSDP, "stages.perplexity_eval")
+    written = report.read_bytes()
+    project.run(*FSDP, "stages.perplexity_eval")
+    assert report.read_bytes() == written
+    two = json.loads(written)["valid"]
+    for name in ("masked", "pseudo", "unigram"):
+        one_interval, two_interval = one[name].pop("interval"), two[name].pop("interval")
+        assert two[name] == pytest.approx(one[name], rel=1e-5)
+        assert all(two_interval[unit] == pytest.approx(one_interval[unit], rel=1e-5) for unit in one[name])
 
 
 @pytest.mark.parametrize(("task", "methods"), [("sst2", ("full", "lora")), ("squad", ("adapter", "frozen"))])

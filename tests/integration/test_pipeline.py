@@ -59,7 +59,11 @@ def test_everything_is_there(finished: Project) -> None:
     assert metrics["health"]["sst2"], "a toy model learns nothing"
     assert json.loads((reports / "scores.json").read_text()).keys() == {"sst2", "squad"}
     assert {"exact", "f1", "HasAns_f1", "NoAns_f1", "best_f1", "rougeL", "epoch"} <= set(metrics["squad"]["full"]["1"])
-    assert set(json.loads((reports / "perplexity.json").read_text())) == {"valid", "test"}
+    perplexity = json.loads((reports / "perplexity.json").read_text())
+    assert set(perplexity) == {"valid", "test"}
+    for measure in ("masked", "pseudo", "unigram"):
+        figures = perplexity["valid"][measure]
+        assert all(ends["low"] < figures[name] < ends["high"] for name, ends in figures["interval"].items())
     page = (reports / "report.html").read_text()
     for heading in ("Sentiment (SST-2)", "Questions (SQuAD)", "Perplexity", "Sample predictions", "Data", "Settings"):
         assert f"<h2>{heading}</h2>" in page
@@ -184,7 +188,7 @@ def test_a_causal_family_goes_through_all_stages(project: Project) -> None:
     project.stage("evaluate")
     project.stage("report")
     perplexity = json.loads((project.folder / "reports/perplexity.json").read_text())
-    assert set(perplexity["valid"]) == {"causal", "unigram", "beats_unigram"}
+    assert set(perplexity["valid"]) == {"causal", "unigram", "beats_unigram", "health"}
     assert "causal, sliding windows" in (project.folder / "reports/report.md").read_text()
 
 

@@ -116,6 +116,14 @@ def test_wrong_classes_are_one_line(tmp_path, monkeypatch, capsys, given: str, s
     assert said in capsys.readouterr().err
 
 
+def test_an_unknown_ending_is_told_the_known_ones(tmp_path, monkeypatch, capsys) -> None:
+    path = tmp_path / "gold.txt"
+    path.write_text("label\n1\n")
+    assert _retrace(monkeypatch, "score", "classification", str(path), str(path)) == 2
+    endings = ".csv, .jsonl, .parquet, .tsv, .xml"
+    assert capsys.readouterr().err == f"error: {path}: the file's name is to end in one of {endings}\n"
+
+
 def test_all_scores_of_answers(tmp_path, monkeypatch, capsys) -> None:
     assert _retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada Lund", "b": "x"}), "--all") == 0
     scores = json.loads(capsys.readouterr().out)

@@ -130,14 +130,33 @@ def test_the_data_page_has_the_cards_of_further_tasks() -> None:
         assert row in page
 
 
+FIGURES = {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0}
+ROW = {"epoch": "1", "training_loss": "3", "validation_loss": "2.2", "perplexity": "9.03"}
+
+
+def _perplexity_page(extra: dict[str, str], **figures: object) -> str:
+    report = {"valid": {"masked": FIGURES, "unigram": FIGURES, "beats_unigram": True, "health": {}} | figures}
+    return as_markdown("T", [perplexity_section(report, [ROW | extra])], "figures")
+
+
 def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
-    figures = {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0}
-    report = {"valid": {"masked": figures, "unigram": figures, "beats_unigram": True}}
-    row = {"epoch": "1", "training_loss": "3", "validation_loss": "2.2", "perplexity": "9.03"}
     plain, poor, good = (
-        as_markdown("T", [perplexity_section(report, [{**row, **extra}])], "figures")
+        _perplexity_page(extra)
         for extra in ({}, {"next_sentence_accuracy": "0.51"}, {"next_sentence_accuracy": "0.93"})
     )
     assert "next-sentence" not in plain
     assert "| 0.930 |" in good
     assert ["does not tell sentences" in page for page in (plain, poor, good)] == [False, True, False]
+
+
+def test_perplexities_have_intervals_where_there_are_some() -> None:
+    interval = {name: {"low": 0.5, "high": 1234.5} for name in FIGURES}
+    page = _perplexity_page({}, masked={**FIGURES, "interval": interval})
+    intervals = "9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.00 (0.50 – 1,234.50)"
+    assert f"| valid | masked, fixed masks | {intervals} |" in page
+    assert "| valid | unigram baseline | 9.00 | 20.00 | 1.00 |" in page
+
+
+def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
+    page = _perplexity_page({}, beats_unigram=False, health={"not_above_unigram": "a likelihood"})
+    assert "Warning: valid language model: not above unigram: a likelihood." in page

@@ -18,7 +18,7 @@ from stages.training.language import IGNORED, BlockModelling, Labelled, mean_los
 from stages.training.loop import Budget, Epoch, Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.optimisers import make_optimisers, set_rate
-from stages.training.pseudo import Passage, pseudo_loss, sample_passages
+from stages.training.pseudo import Passage, pseudo_losses, sample_passages
 from stages.training.randomness import seeded
 from stages.training.schedule import rate_factor
 from stages.training.settings import OptimiserSettings, PretrainSettings, check_pretraining
@@ -296,19 +296,23 @@ def test_sliding_windows_ask_each_token_once(block: int, stride: int, length: in
     assert asked == list(range(6, 5 + length))
 
 
-def test_pseudo_loss_masks_each_token_once() -> None:
+def test_pseudo_losses_mask_each_token_once() -> None:
     model = _model().eval()
-    ids = TOKENIZER.encode("the guild of weavers").ids
-    loss, text = pseudo_loss(model, [Passage(ids, 4, 20)], VOCABULARY, tiny_device())
-    expected = 0.0
-    for place in range(1, len(ids) - 1):
-        masked = torch.tensor([ids])
-        masked[0, place] = VOCABULARY.mask
-        with torch.no_grad():
-            scores = model.body(input_ids=masked).logits[0, place]
-        expected -= torch.log_softmax(scores, 0)[ids[place]].item()
-    assert text.tokens == len(ids) - 2
-    assert loss == pytest.approx(expected / text.tokens, rel=1e-5)
+    texts = ["the guild of weavers", "the river of the town"]
+    passages = [Passage(TOKENIZER.encode(text).ids, len(text.split()), len(text)) for text in texts]
+    losses, sizes = pseudo_losses(model, passages, VOCABULARY, tiny_device())
+    expected = [0.0, 0.0]
+    for number, passage in enumerate(passages):
+        for place in range(1, len(passage.ids) - 1):
+            masked = torch.tensor([passage.ids])
+            masked[0, place] = VOCABULARY.mask
+            with torch.no_grad():
+                scores = model.body(input_ids=masked).logits[0, place]
+            expected[number] -= torch.log_softmax(scores, 0)[passage.ids[place]].item()
+    assert losses.sums == pytest.approx(expected, rel=1e-5)
+    assert losses.asked.tolist() == sizes.tokens.tolist() == [len(passage.ids) - 2 for passage in passages]
+    assert losses.mean == pytest.approx(losses.sums.sum() / losses.asked.sum())
+    assert (sizes.words.tolist(), sizes.bytes.tolist()) == ([4, 5], [20, 21])
 
 
 def test_passages_are_cut_at_whole_words_and_avoid_left_out_words() -> None:
