@@ -41,8 +41,10 @@ class Request:
         """The body as a web form."""
         return parse_qs(self.body.decode())
 
-    def __str__(self) -> str:
-        return f"{self.method} {unquote(self.path)}"
+    @property
+    def address(self) -> str:
+        """The path as a reader would write it."""
+        return unquote(self.path)
 
 
 @dataclass

@@ -134,10 +134,10 @@ def stored_file(call: Call, kind: Kind, name: str, oid: str, path: str) -> Respo
     """
     if call.request.token is not None:
         raise HubError(400, "a token was sent to the storage")
-    for commit in call.store.repositories[kind, name].commits.values():
-        if path in commit.files and commit.files[path].sha256 == oid:
-            return _content(call, commit.files[path].content, oid)
-    raise HubError(404, "no such object")
+    content = call.store.repositories[kind, name].objects.get(oid)
+    if content is None:
+        raise HubError(404, f"{path}: no such object")
+    return _content(call, content, oid)
 
 
 def _resolve(call: Call, kind: Kind, name: str, revision: str, path: str) -> Response:

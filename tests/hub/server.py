@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import unquote
 
 from tests.hub import reading, writing  # noqa: F401  (their endpoints are registered so)
-from tests.hub.access import WRITE_TOKEN, Store, account_of
+from tests.hub.access import Store, account_of
 from tests.hub.faults import Cut, Fault, FaultPlan, Silence, Status, WrongBytes
 from tests.hub.messages import HubError, Request, Response, json_response
 from tests.hub.repository import File, Kind, Repository, is_large
@@ -43,10 +42,11 @@ class LocalHub:
     """A hub for tests. Use it as a context manager; `folder` holds what it notes for itself."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = Store({}, {})
+        self.store = Store()
         self.faults = FaultPlan()
         self.requests: list[Seen] = []
-        self._log = folder / "outside.log"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = folder.resolve() / "outside.log"
         self._lock = threading.Lock()
         self.stopping = threading.Event()
 
@@ -79,7 +79,7 @@ class LocalHub:
             repository = self.store.repositories.setdefault((kind, name), Repository(kind, name))
             repository.private, repository.gated = private, gated
             added = {path: File(data, is_large(path, len(data))) for path, data in content.items()}
-            self.store.objects |= {file.sha256: file.content for file in added.values() if file.large}
+            repository.objects |= {file.sha256: file.content for file in added.values() if file.large}
             return repository.commit("main", message, "", {**repository.at("main").files, **added}).oid
 
     def files(self, kind: Kind, name: str, revision: str = "main") -> dict[str, bytes]:
@@ -146,9 +146,7 @@ class LocalHub:
         headers = request.headers
         agent = headers.get("User-Agent", "")
         token = request.token is not None
-        self.requests.append(
-            Seen(request.method, unquote(request.path), status, headers.get("Range"), token, agent, served)
-        )
+        self.requests.append(Seen(request.method, request.address, status, headers.get("Range"), token, agent, served))
 
 
 class _Server(ThreadingHTTPServer):
@@ -162,9 +160,12 @@ class _Server(ThreadingHTTPServer):
         self._open: set[socket.socket] = set()
         self._changed = threading.Condition()
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Any, client_address: Any) -> None:
         with self._changed:
             self._open.add(request)
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -177,7 +178,8 @@ class _Server(ThreadingHTTPServer):
         self.server_close()
         with self._changed:
             for connection in self._open:
-                connection.shutdown(socket.SHUT_RDWR)
+                with suppress(OSError):  # it may have been closed just now
+                    connection.shutdown(socket.SHUT_RDWR)
             self._changed.wait_for(lambda: not self._open, PATIENCE)
 
 
@@ -189,26 +191,24 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # head and body in one packet where they fit
 
     def _serve(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        body = self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
-        path, _, query = self.path.partition("?")
-        request = Request(self.command, path, query, self.headers, body)
         hub = cast(_Server, self.server).hub
+        request = self._read()
         response, served = None, True
-        fault = hub.faults.take(request, unquote(path), None)
+        fault = hub.faults.take(request, None)
         if fault is None:
             response, served = hub.answer(request)
-            fault = hub.faults.take(request, unquote(path), response)
+            fault = hub.faults.take(request, response)
         elif isinstance(fault, Status):
-            response, fault = fault.response(), None
-        silent = isinstance(fault, Silence) or fault in (Cut("request"), Cut("answer"))
-        hub.record(request, None if silent or response is None else response.status, served)
+            response = fault.response()
+        if fault == Cut("answer"):
+            response = None
+        hub.record(request, response and response.status, served)
+        if response:
+            self._send(response, fault)
+            return
         if isinstance(fault, Silence):
             hub.stopping.wait(fault.seconds)
-        if silent or response is None:
-            self.close_connection = True
-        else:
-            self._send(response, fault)
+        self.close_connection = True
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815
 
@@ -225,6 +225,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
         self.wfile.flush()
+
+    def _read(self) -> Request:
+        length = int(self.headers.get("Content-Length", 0))
+        body = self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
+        path, _, query = self.path.partition("?")
+        return Request(self.command, path, query, self.headers, body)
 
     def _chunks(self) -> bytes:
         """The body of a request whose length was not known beforehand."""
@@ -247,6 +253,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Say nothing; the hub keeps a record."""
-
-
-__all__ = ["LOOPBACK", "WRITE_TOKEN", "LocalHub", "Seen"]

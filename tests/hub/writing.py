@@ -89,20 +89,21 @@ def dataset_batch(call: Call, name: str) -> Response:
     return _batch(call, "dataset", name)
 
 
-@route("PUT", "/storage/upload/{oid}")
-def upload(call: Call, oid: str) -> Response:
-    """The bytes of a large file, sent to the storage."""
-    call.store.objects[oid] = call.request.body
+@route("PUT", "/storage/{kind}/{name}/{oid}")
+def upload(call: Call, kind: Kind, name: str, oid: str) -> Response:
+    """The bytes of a large file, sent to the storage at a signed address."""
+    call.store.repositories[kind, name].objects[oid] = call.request.body
     return Response()
 
 
-@route("POST", "/lfs/verify")
-def verify(call: Call) -> Response:
+@route("POST", "/lfs/{kind}/{name}/verify")
+def verify(call: Call, kind: Kind, name: str) -> Response:
     """The last step of an upload: whether what came is what was announced."""
+    objects = call.store.writable(call.account, kind, name).objects
     asked = call.request.json()
-    content = call.store.objects.get(asked["oid"], b"")
+    content = objects.get(asked["oid"], b"")
     if len(content) != asked["size"] or File(content, large=True).sha256 != asked["oid"]:
-        call.store.objects.pop(asked["oid"], None)
+        objects.pop(asked["oid"], None)
         raise HubError(422, "the object that was uploaded is not the one announced")
     return json_response({})
 
@@ -123,7 +124,7 @@ def commit(call: Call, kind: Kind, name: str, revision: str) -> Response:
         raise HubError(412, "A commit has happened since. Please refresh and try again.")
     files = dict(head.files)
     for line in lines[1:]:
-        _apply(call, files, line["key"], line["value"])
+        _apply(repository, files, line["key"], line["value"])
     made = repository.commit(revision, header["summary"], header.get("description", ""), files)
     address = f"{call.endpoint}/{repository.prefix}/commit/{made.oid}"
     return json_response({"success": True, "commitOid": made.oid, "commitUrl": address, "hookOutput": ""})
@@ -158,28 +159,28 @@ def delete_branch(call: Call, kind: Kind, name: str, revision: str) -> Response:
 
 def _batch(call: Call, kind: Kind, name: str) -> Response:
     """The batch request of Git LFS: an object that is there already needs no action."""
-    call.store.writable(call.account, kind, name)
+    objects = call.store.writable(call.account, kind, name).objects
     answers = []
     for asked in call.request.json()["objects"]:
         answer: dict[str, Any] = {"oid": asked["oid"], "size": asked["size"]}
-        if asked["oid"] not in call.store.objects:
+        if asked["oid"] not in objects:
             answer["actions"] = {
-                "upload": {"href": f"{call.storage}/storage/upload/{asked['oid']}"},
-                "verify": {"href": f"{call.endpoint}/lfs/verify"},
+                "upload": {"href": f"{call.storage}/storage/{kind}s/{name}/{asked['oid']}"},
+                "verify": {"href": f"{call.endpoint}/lfs/{kind}s/{name}/verify"},
             }
         answers.append(answer)
     return json_response({"transfer": "basic", "objects": answers})
 
 
-def _apply(call: Call, files: dict[str, File], operation: str, value: dict[str, Any]) -> None:
+def _apply(repository: Repository, files: dict[str, File], operation: str, value: dict[str, Any]) -> None:
     """Do one operation of a commit on the files of its parent."""
     path = value["path"]
     if operation == "file":
         files[path] = File(base64.b64decode(value["content"]), large=False)
     elif operation == "lfsFile":
-        if value["oid"] not in call.store.objects:
+        if value["oid"] not in repository.objects:
             raise HubError(422, f"{path}: the large file was not uploaded")
-        files[path] = File(call.store.objects[value["oid"]], large=True)
+        files[path] = File(repository.objects[value["oid"]], large=True)
     elif operation == "deletedFile":
         if files.pop(path, None) is None:
             raise HubError(404, f"A file with this name doesn't exist: {path}", "EntryNotFound")
