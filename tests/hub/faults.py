@@ -10,7 +10,7 @@ from tests.hub.messages import HubError, Request, Response
 
 @dataclass(frozen=True)
 class Status:
-    """An error status instead of an answer."""
+    """An error status instead of an answer; without a code, huggingface_hub raises a plain HfHubHTTPError."""
 
     status: int
     retry_after: int | None = None  # seconds, as the header Retry-After

@@ -22,7 +22,8 @@ from tests.hub.repository import File, Kind, Repository, is_large
 from tests.hub.routes import Call, find_endpoint
 
 LOOPBACK = Path(__file__).parent / "loopback"  # a folder for PYTHONPATH, see sitecustomize.py in it
-PATIENCE = 10.0  # seconds for handlers to end when the hub stops
+POLL = 0.02  # seconds until a server sees that it is to stop
+PATIENCE = 10.0  # seconds for a thread to end then
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,14 @@ class Seen:
 
 
 class LocalHub:
-    """A hub for tests. Use it as a context manager; `folder` holds what it notes for itself."""
+    """A hub for tests, which runs while its context does; `folder` is for its own notes.
+
+    with LocalHub(tmp_path / "hub") as hub:
+        commit = hub.add("model", "org/name", {"config.json": b"{}"})
+        hub.fail("config.json", 2, Status(503))
+        subprocess.run(command, env=hub.environment(tmp_path / "home"))
+    assert hub.unserved == [] and hub.outside == []
+    """
 
     def __init__(self, folder: Path) -> None:
         self.store = Store()
@@ -53,8 +61,6 @@ class LocalHub:
     def __enter__(self) -> "LocalHub":
         self._servers = [_Server(self), _Server(self)]
         self.endpoint, self.storage = (f"http://127.0.0.1:{server.server_port}" for server in self._servers)
-        for server in self._servers:
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,13 +77,12 @@ class LocalHub:
         gated: bool = False,
         message: str = "Upload",
     ) -> str:
-        """Put files, or those of a folder, into a repository, new or not; the commit that has them."""
+        """Put files, or those of a folder, into a repository, made if it is not there; the commit that has them."""
         if isinstance(content, Path):
             paths = sorted(path for path in content.rglob("*") if path.is_file())
             content = {path.relative_to(content).as_posix(): path.read_bytes() for path in paths}
         with self._lock:
-            repository = self.store.repositories.setdefault((kind, name), Repository(kind, name))
-            repository.private, repository.gated = private, gated
+            repository = self.store.repositories.setdefault((kind, name), Repository(kind, name, private, gated))
             added = {path: File(data, is_large(path, len(data))) for path, data in content.items()}
             repository.objects |= {file.sha256: file.content for file in added.values() if file.large}
             return repository.commit("main", message, "", {**repository.at("main").files, **added}).oid
@@ -150,37 +155,30 @@ class LocalHub:
 
 
 class _Server(ThreadingHTTPServer):
-    """Keeps the connections that are open, so as to close them all and wait for their threads at the end."""
-
-    daemon_threads = True
+    """Knows its connections and their threads, so as to end them all when it stops."""
 
     def __init__(self, hub: LocalHub) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.hub = hub
-        self._open: set[socket.socket] = set()
-        self._changed = threading.Condition()
+        self._connections: dict[threading.Thread, socket.socket] = {}
+        self._accepting = threading.Thread(target=self.serve_forever, args=(POLL,), daemon=True)
+        self._accepting.start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        with self._changed:
-            self._open.add(request)
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self._changed:
-                self._open.discard(request)
-                self._changed.notify_all()
+        """Serve a connection in a thread of its own, which is daemonic: it never keeps the process alive."""
+        thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
+        self._connections[thread] = request
+        thread.start()
 
     def stop(self) -> None:
+        """Accept nothing more and close what is open."""
         self.shutdown()
+        self._accepting.join(PATIENCE)
         self.server_close()
-        with self._changed:
-            for connection in self._open:
-                with suppress(OSError):  # it may have been closed just now
-                    connection.shutdown(socket.SHUT_RDWR)
-            self._changed.wait_for(lambda: not self._open, PATIENCE)
+        for thread, connection in self._connections.items():
+            with suppress(OSError):  # it may be closed already
+                connection.shutdown(socket.SHUT_RDWR)
+            thread.join(PATIENCE)
 
 
 class _Handler(BaseHTTPRequestHandler):

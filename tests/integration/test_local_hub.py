@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -205,54 +205,56 @@ def test_pushed_models_and_adapters_come_back_the_same(hub: LocalHub, tmp_path: 
     assert "adapter_model.safetensors" in hub.files("model", "org/adapter")
 
 
-def _try_access() -> dict[str, str]:
-    from huggingface_hub import HfApi, hf_hub_download
+def _try_access(tokens: dict[str, str | bool]) -> dict[str, dict[str, str]]:
+    from huggingface_hub import HfApi
 
     def outcome(call: Callable[[], Any]) -> str:
         try:
             call()
         except Exception as error:
             response = getattr(error, "response", None)
-            return f"{type(error).__name__} {response.status_code if response is not None else ''}".strip()
+            return type(error).__name__ if response is None else f"{type(error).__name__} {response.status_code}"
         return "done"
 
-    api = HfApi()
-    return {
-        "missing": outcome(lambda: api.model_info("org/none")),
-        "revision": outcome(lambda: api.model_info("org/open", revision="none")),
-        "file": outcome(lambda: hf_hub_download("org/open", "none")),
-        "open": outcome(lambda: hf_hub_download("org/open", "a.txt")),
-        "private": outcome(lambda: hf_hub_download("org/private", "a.txt")),
-        "gated": outcome(lambda: hf_hub_download("org/gated", "a.txt")),
-        "gated listing": outcome(lambda: api.model_info("org/gated")),
-        "write": outcome(lambda: api.create_tag("org/open", tag="v1", exist_ok=True)),
-        "create": outcome(lambda: api.create_repo("org/new", exist_ok=True)),
-        "user": outcome(api.whoami),
-    }
+    def outcomes(name: str, api: HfApi) -> dict[str, str]:
+        return {
+            "missing": outcome(lambda: api.model_info("org/none")),
+            "revision": outcome(lambda: api.model_info("org/open", revision="none")),
+            "file": outcome(lambda: api.hf_hub_download("org/open", "none")),
+            "open": outcome(lambda: api.hf_hub_download("org/open", "a.txt", cache_dir=name)),
+            "private": outcome(lambda: api.hf_hub_download("org/private", "a.txt", cache_dir=name)),
+            "gated": outcome(lambda: api.hf_hub_download("org/gated", "a.txt", cache_dir=name)),
+            "gated listing": outcome(lambda: api.model_info("org/gated")),
+            "write": outcome(lambda: api.create_tag("org/open", tag="v1", exist_ok=True)),
+            "create": outcome(lambda: api.create_repo("org/new", exist_ok=True)),
+            "user": outcome(api.whoami) if api.token else "nobody",
+        }
+
+    os.chdir(os.environ["HF_HOME"])  # each token has a cache of its own there
+    return {name: outcomes(name, HfApi(token=token)) for name, token in tokens.items()}
 
 
 def test_tokens_give_the_rights_that_the_clients_expect(hub: LocalHub, tmp_path: Path) -> None:
     for name in ("open", "private", "gated"):
         hub.add("model", f"org/{name}", {"a.txt": b"a"}, private=name == "private", gated=name == "gated")
-    found = {
-        token: run_client(hub, tmp_path / str(token), _try_access, token=token)
-        for token in (None, STRANGER_TOKEN, READ_TOKEN, WRITE_TOKEN, "hf_unknown")
-    }
+    tokens = {"none": False, "stranger": STRANGER_TOKEN, "reader": READ_TOKEN, "writer": WRITE_TOKEN, "bad": "hf_x"}
+    (tmp_path / "home").mkdir()
+    found = run_client(hub, tmp_path / "home", _try_access, tokens)
     absent = {"revision": "RevisionNotFoundError 404", "file": "RemoteEntryNotFoundError 404", "open": "done"}
     known = {**absent, "missing": "RepositoryNotFoundError 404", "gated listing": "done", "user": "done"}
     nobody = "RepositoryNotFoundError 401"
-    assert found[None] == {
+    assert found["none"] == {
         **absent, "missing": nobody, "private": nobody, "gated": "GatedRepoError 401", "gated listing": "done",
-        "write": nobody, "create": nobody, "user": "LocalTokenNotFoundError",
+        "write": nobody, "create": nobody, "user": "nobody",
     }  # fmt: skip
-    assert found[STRANGER_TOKEN] == {
+    assert found["stranger"] == {
         **known, "private": "RepositoryNotFoundError 404", "gated": "GatedRepoError 403",
         "write": "HfHubHTTPError 403", "create": "HfHubHTTPError 403",
     }  # fmt: skip
-    reader = {**known, "private": "done", "gated": "done", "write": "HfHubHTTPError 403"}
-    assert found[READ_TOKEN] == {**reader, "create": "HfHubHTTPError 403"}
-    assert found[WRITE_TOKEN] == {**reader, "write": "done", "create": "done"}
-    assert set(found["hf_unknown"].values()) == {"HfHubHTTPError 401"}
+    reader = {**known, "private": "done", "gated": "done"}
+    assert found["reader"] == {**reader, "write": "HfHubHTTPError 403", "create": "HfHubHTTPError 403"}
+    assert found["writer"] == {**reader, "write": "done", "create": "done"}
+    assert set(found["bad"].values()) == {"HfHubHTTPError 401"}
 
 
 def _download(name: str, file: str) -> str:
@@ -312,6 +314,16 @@ def test_a_connection_fails_once(hub: LocalHub, fault: Fault, raised: type[Excep
     with pytest.raises(raised):
         _ask(hub, "/org/model/resolve/main/a.txt", seconds=0.3)
     assert _ask(hub, "/org/model/resolve/main/a.txt").content == b"text"
+
+
+@pytest.mark.parametrize("at", ["request", "answer"])
+def test_a_lost_answer_is_not_a_lost_request(hub: LocalHub, at: Literal["request", "answer"]) -> None:
+    hub.add("model", "org/model", {})
+    hub.fail("branch", 1, Cut(at))
+    with pytest.raises(http.client.RemoteDisconnected):
+        _ask(hub, "/api/models/org/model/branch/draft", "POST", Authorization=f"Bearer {WRITE_TOKEN}")
+    made = _ask(hub, "/api/models/org/model/revision/draft").status == 200
+    assert made == (at == "answer")
 
 
 def test_wrong_bytes_have_the_right_length_and_tag(hub: LocalHub) -> None:
