@@ -4,6 +4,7 @@ messages and routes    what goes over the wire, and which function answers it
 repository             files, commits, branches, tags
 access                 tokens and rights
 reading and writing    the endpoints
+card                   the yaml at the head of README.md
 faults                 what can go wrong on the way
 server                 LocalHub, which tests use
 content                tiny data sets and models under published names

@@ -59,13 +59,12 @@ def account_of(token: str | None) -> Account | None:
     return ACCOUNTS[token]
 
 
-def require_writer(account: Account | None, name: str) -> Account:
+def require_writer(account: Account | None, name: str) -> None:
     """Only a writing token of a member, or of the user whose name the repository bears, changes things."""
     if account is None:
         raise not_authenticated("RepoNotFound")
     if not account.writes or not (account.member or name.startswith(f"{account.user}/")):
         raise HubError(403, "Forbidden: you don't have the rights to write to this namespace")
-    return account
 
 
 def require_past_gate(account: Account | None, repository: Repository) -> None:

@@ -2,12 +2,12 @@
 
 import base64
 import json
-import re
 from typing import Any
 
 import yaml
 
-from tests.hub.access import commit_at, require_writer
+from tests.hub.access import commit_at, not_authenticated, require_writer
+from tests.hub.card import read_metadata
 from tests.hub.messages import HubError, Response, json_response
 from tests.hub.repository import Commit, File, Kind, Repository, is_large
 from tests.hub.routes import Call, route
@@ -16,12 +16,13 @@ from tests.hub.routes import Call, route
 @route("POST", "/api/repos/create")
 def create(call: Call) -> Response:
     """`create_repo`. One that exists is a conflict, which `exist_ok` makes light of: the answer has the address."""
-    asked = call.request.json()
-    account = require_writer(call.account, f"{asked.get('organization') or (call.account and call.account.user)}/")
-    kind, name = asked.get("type") or "model", f"{asked.get('organization') or account.user}/{asked['name']}"
+    if call.account is None:
+        raise not_authenticated()
+    kind, name = _asked(call)
+    require_writer(call.account, name)
     exists = (kind, name) in call.store.repositories
     if not exists:
-        private = asked.get("visibility") == "private" or bool(asked.get("private"))
+        private = call.request.json().get("visibility") == "private"
         call.store.repositories[kind, name] = Repository(kind, name, private)
     repository = call.store.repositories[kind, name]
     made = {"name": name, "id": name, "url": f"{call.endpoint}/{repository.prefix}"}
@@ -33,9 +34,7 @@ def create(call: Call) -> Response:
 @route("DELETE", "/api/repos/delete")
 def delete(call: Call) -> Response:
     """`delete_repo`."""
-    asked = call.request.json()
-    kind = asked.get("type") or "model"
-    name = f"{asked.get('organization') or (call.account and call.account.user)}/{asked['name']}"
+    kind, name = _asked(call)
     call.store.writable(call.account, kind, name)
     del call.store.repositories[kind, name]
     return json_response({})
@@ -54,9 +53,8 @@ def settings(call: Call, kind: Kind, name: str) -> Response:
 @route("POST", "/api/validate-yaml")
 def validate_card(call: Call) -> Response:
     """Asked before README.md is committed: whether the yaml at its head can be read."""
-    head = re.match(r"\A---\s*\n(.*?)^---", call.request.json()["content"], re.DOTALL | re.MULTILINE)
     try:
-        metadata = yaml.safe_load(head[1]) if head else None
+        metadata = read_metadata(call.request.json()["content"])
     except yaml.YAMLError as error:
         return json_response({"error": "Invalid yaml", "errors": [{"message": str(error)}], "warnings": []}, 400)
     missing = [] if metadata else [{"message": "empty or missing yaml metadata in repo card"}]
@@ -155,6 +153,13 @@ def branch(call: Call, kind: Kind, name: str, revision: str) -> Response:
 def delete_branch(call: Call, kind: Kind, name: str, revision: str) -> Response:
     """`delete_branch`."""
     return _forget(call.store.writable(call.account, kind, name).branches, revision)
+
+
+def _asked(call: Call) -> tuple[Kind, str]:
+    """The repository that the body names: of an organisation, or of the user."""
+    asked = call.request.json()
+    owner = asked.get("organization") or (call.account.user if call.account else "")
+    return asked.get("type") or "model", f"{owner}/{asked['name']}"
 
 
 def _batch(call: Call, kind: Kind, name: str) -> Response:

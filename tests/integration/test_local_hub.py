@@ -79,7 +79,7 @@ def test_data_sets_load_with_their_configs_and_features(hub: LocalHub, tmp_path:
     commits["org/tables"] = hub.add("dataset", "org/tables", tables)
     commits["org/lines"] = hub.add("dataset", "org/lines", {"data/train.jsonl": b'{"word": "one"}\n'})
     hub.add("dataset", "org/tables", {"b/x.csv": b"word,n\nlater,3\n"})
-    found = run_client(hub, tmp_path / "home", _load_data, commits)
+    found = run_client(hub, tmp_path / "home", _load_data, commits, token=READ_TOKEN)
     assert found["text"][0] == ""
     assert found["text"][1].startswith(" = ")
     assert found["text"][1].endswith(" = \n")
@@ -92,7 +92,8 @@ def test_data_sets_load_with_their_configs_and_features(hub: LocalHub, tmp_path:
     assert found["default"] == [{"word": "one", "n": 1}]
     assert found["jsonl"] == [{"word": "one"}]
     assert hub.outside == []
-    assert not any(seen.token for seen in hub.requests)
+    assert {seen.token for seen in hub.requests if seen.path.startswith("/storage/")} == {False}
+    assert {seen.token for seen in hub.requests if not seen.path.startswith("/storage/")} == {True}
 
 
 def _load_models(commits: dict[str, str]) -> dict[str, Any]:
@@ -245,7 +246,7 @@ def test_tokens_give_the_rights_that_the_clients_expect(hub: LocalHub, tmp_path:
     nobody = "RepositoryNotFoundError 401"
     assert found["none"] == {
         **absent, "missing": nobody, "private": nobody, "gated": "GatedRepoError 401", "gated listing": "done",
-        "write": nobody, "create": nobody, "user": "nobody",
+        "write": nobody, "create": "HfHubHTTPError 401", "user": "nobody",
     }  # fmt: skip
     assert found["stranger"] == {
         **known, "private": "RepositoryNotFoundError 404", "gated": "GatedRepoError 403",
@@ -296,6 +297,7 @@ def test_a_status_comes_as_often_as_it_was_asked_for(hub: LocalHub, fault: Statu
     assert [answer.status for answer in answers] == [fault.status, 200, fault.status, 200]
     assert answers[0].headers["Retry-After"] == (fault.retry_after and str(fault.retry_after))
     assert [seen.status for seen in hub.requests] == [answer.status for answer in answers]
+    assert hub.faults.left == 0
 
 
 @pytest.mark.parametrize(
