@@ -4,14 +4,16 @@ messages and routes    what goes over the wire, and which function answers it
 repository             files, commits, branches, tags
 access                 tokens and rights
 reading and writing    the endpoints
+card                   the yaml at the head of README.md
 faults                 what can go wrong on the way
 server                 LocalHub, which tests use
 content                tiny data sets and models under published names
+client                 runs a function of a test against a hub, in a process of its own
 loopback               a folder that keeps a process from the network
 """
 
 from tests.hub.access import READ_TOKEN, STRANGER_TOKEN, WRITE_TOKEN
-from tests.hub.faults import Cut, Silence, Status, WrongBytes
+from tests.hub.faults import Cut, Fault, Silence, Status, WrongBytes
 from tests.hub.server import LOOPBACK, LocalHub, Seen
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "STRANGER_TOKEN",
     "WRITE_TOKEN",
     "Cut",
+    "Fault",
     "LocalHub",
     "Seen",
     "Silence",

@@ -8,10 +8,7 @@ import argparse
 import contextlib
 from pathlib import Path
 
-from datasets import disable_progress_bars
-
 from tests.hub import WRITE_TOKEN, LocalHub
-from tests.hub.content import add_datasets, add_models
 from tests.hub.repository import Kind
 
 KINDS: tuple[Kind, ...] = ("model", "dataset")
@@ -23,17 +20,25 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600, help="stop after so long (default 600)")
     parser.add_argument("--content", action="store_true", help="tiny data sets and models under published names")
     chosen = parser.parse_args()
-    disable_progress_bars()
     with LocalHub(chosen.folder) as hub:
         for kind in KINDS:
             for folder in sorted((chosen.folder / f"{kind}s").glob("*/*")):
                 print(_pinned(hub, kind, folder))
         if chosen.content:
-            for name, commit in {**add_datasets(hub), **add_models(hub)}.items():
-                print(f"{name}@{commit}")
+            _add_content(hub)
         print(f"export HF_ENDPOINT={hub.endpoint} HF_HUB_DISABLE_XET=1 HF_TOKEN={WRITE_TOKEN}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             hub.stopping.wait(chosen.seconds)
+
+
+def _add_content(hub: LocalHub) -> None:
+    from datasets import disable_progress_bars  # here, for these imports take seconds
+
+    from tests.hub.content import add_datasets, add_models
+
+    disable_progress_bars()
+    for name, commit in {**add_datasets(hub), **add_models(hub)}.items():
+        print(f"{name}@{commit}")
 
 
 def _pinned(hub: LocalHub, kind: Kind, folder: Path) -> str:

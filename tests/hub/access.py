@@ -4,7 +4,7 @@ It never tells a stranger that a private repository exists. Without a token the 
 missing and for a private repository alike; with a token that does not reach it, 404.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.hub.messages import HubError
 from tests.hub.repository import Commit, Kind, Repository
@@ -32,8 +32,7 @@ ACCOUNTS = {
 class Store:
     """All that the hub holds."""
 
-    repositories: dict[tuple[Kind, str], Repository]
-    objects: dict[str, bytes]  # uploaded large files, by SHA-256
+    repositories: dict[tuple[Kind, str], Repository] = field(default_factory=dict)
 
     def visible(self, account: Account | None, kind: Kind, name: str) -> Repository:
         """A repository that the account may know of."""
@@ -60,13 +59,12 @@ def account_of(token: str | None) -> Account | None:
     return ACCOUNTS[token]
 
 
-def require_writer(account: Account | None, name: str) -> Account:
+def require_writer(account: Account | None, name: str) -> None:
     """Only a writing token of a member, or of the user whose name the repository bears, changes things."""
     if account is None:
         raise not_authenticated("RepoNotFound")
     if not account.writes or not (account.member or name.startswith(f"{account.user}/")):
         raise HubError(403, "Forbidden: you don't have the rights to write to this namespace")
-    return account
 
 
 def require_past_gate(account: Account | None, repository: Repository) -> None:

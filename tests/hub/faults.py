@@ -10,7 +10,7 @@ from tests.hub.messages import HubError, Request, Response
 
 @dataclass(frozen=True)
 class Status:
-    """An error status instead of an answer."""
+    """An error status instead of an answer; without a code, huggingface_hub raises a plain HfHubHTTPError."""
 
     status: int
     retry_after: int | None = None  # seconds, as the header Retry-After
@@ -73,14 +73,14 @@ class FaultPlan:
         """How many requests are still to fail."""
         return sum(order.times for order in self._orders)
 
-    def take(self, request: Request, path: str, response: Response | None) -> Fault | None:
+    def take(self, request: Request, response: Response | None) -> Fault | None:
         """The fault for this request, before it is served (no response yet) or after.
 
         Faults within a file pass over requests that are answered without one, such as HEAD and redirects.
         """
         with self._lock:
             for order in self._orders:
-                asked = order.method in (None, request.method) and order.pattern.search(path)
+                asked = order.method in (None, request.method) and order.pattern.search(request.address)
                 if order.times and asked and _is_due(order.fault, request, response):
                     order.times -= 1
                     return order.fault

@@ -41,8 +41,10 @@ class Request:
         """The body as a web form."""
         return parse_qs(self.body.decode())
 
-    def __str__(self) -> str:
-        return f"{self.method} {unquote(self.path)}"
+    @property
+    def address(self) -> str:
+        """The path as a reader would write it."""
+        return unquote(self.path)
 
 
 @dataclass
@@ -55,8 +57,10 @@ class Response:
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer in json."""
-    return Response(status, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})})
+    """An answer in json; what json does not know, such as a date in a card, is written out."""
+    return Response(
+        status, json.dumps(value, default=str).encode(), {"Content-Type": "application/json", **(headers or {})}
+    )
 
 
 class HubError(Exception):

@@ -4,15 +4,13 @@ import re
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import yaml
-
 from tests.hub.access import commit_at, not_authenticated, require_past_gate, require_writer
+from tests.hub.card import read_metadata
 from tests.hub.messages import HubError, Response, json_response
 from tests.hub.repository import Commit, File, Kind, Repository
 from tests.hub.routes import Call, route
 
 PAGE = 1000  # entries of a listing in one answer; the next one's address is in the header Link
-_FRONT_MATTER = re.compile(r"\A---\n(.*?\n)---", re.DOTALL)
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
@@ -134,10 +132,10 @@ def stored_file(call: Call, kind: Kind, name: str, oid: str, path: str) -> Respo
     """
     if call.request.token is not None:
         raise HubError(400, "a token was sent to the storage")
-    for commit in call.store.repositories[kind, name].commits.values():
-        if path in commit.files and commit.files[path].sha256 == oid:
-            return _content(call, commit.files[path].content, oid)
-    raise HubError(404, "no such object")
+    content = call.store.repositories[kind, name].objects.get(oid)
+    if content is None:
+        raise HubError(404, f"{path}: no such object")
+    return _content(call, content, oid)
 
 
 def _resolve(call: Call, kind: Kind, name: str, revision: str, path: str) -> Response:
@@ -175,7 +173,8 @@ def _content(call: Call, content: bytes, tag: str, headers: dict[str, str] | Non
 
 
 def _info(repository: Repository, commit: Commit, sizes: bool) -> dict[str, Any]:
-    card = _card(commit)
+    readme = commit.files.get("README.md")
+    card = read_metadata(readme.content.decode()) if readme else {}
     return {
         "_id": commit.oid[:24],
         "id": repository.name,
@@ -226,10 +225,3 @@ def _page(call: Call, entries: list[Any]) -> Response:
         following = urlencode({**parameters, "cursor": start + size})
         headers["Link"] = f'<{call.endpoint}{call.request.path}?{following}>; rel="next"'
     return json_response(entries[start : start + size], headers=headers)
-
-
-def _card(commit: Commit) -> dict[str, Any]:
-    """The yaml at the head of README.md."""
-    readme = commit.files.get("README.md")
-    head = _FRONT_MATTER.match(readme.content.decode()) if readme else None
-    return (yaml.safe_load(head[1]) or {}) if head else {}

@@ -87,6 +87,7 @@ class Repository:
     name: str  # organisation/name
     private: bool = False
     gated: bool = False
+    objects: dict[str, bytes] = field(default_factory=dict)  # large files that were uploaded, by SHA-256
     commits: dict[str, Commit] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)  # name → commit
     tags: dict[str, str] = field(default_factory=dict)

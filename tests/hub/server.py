@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import unquote
 
 from tests.hub import reading, writing  # noqa: F401  (their endpoints are registered so)
-from tests.hub.access import WRITE_TOKEN, Store, account_of
+from tests.hub.access import Store, account_of
 from tests.hub.faults import Cut, Fault, FaultPlan, Silence, Status, WrongBytes
 from tests.hub.messages import HubError, Request, Response, json_response
 from tests.hub.repository import File, Kind, Repository, is_large
 from tests.hub.routes import Call, find_endpoint
 
 LOOPBACK = Path(__file__).parent / "loopback"  # a folder for PYTHONPATH, see sitecustomize.py in it
-PATIENCE = 10.0  # seconds for handlers to end when the hub stops
+POLL = 0.02  # seconds until a server sees that it is to stop
+PATIENCE = 10.0  # seconds for a thread to end then
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,27 @@ class Seen:
 
 
 class LocalHub:
-    """A hub for tests. Use it as a context manager; `folder` holds what it notes for itself."""
+    """A hub for tests, which runs while its context does; `folder` is for its own notes.
+
+    with LocalHub(tmp_path / "hub") as hub:
+        commit = hub.add("model", "org/name", {"config.json": b"{}"})
+        hub.fail("config.json", 2, Status(503))
+        subprocess.run(command, env=hub.environment(tmp_path / "home"))
+    assert hub.unserved == [] and hub.outside == []
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.store = Store({}, {})
+        self.store = Store()
         self.faults = FaultPlan()
         self.requests: list[Seen] = []
-        self._log = folder / "outside.log"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log = folder.resolve() / "outside.log"
         self._lock = threading.Lock()
         self.stopping = threading.Event()
 
     def __enter__(self) -> "LocalHub":
         self._servers = [_Server(self), _Server(self)]
         self.endpoint, self.storage = (f"http://127.0.0.1:{server.server_port}" for server in self._servers)
-        for server in self._servers:
-            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,15 +77,14 @@ class LocalHub:
         gated: bool = False,
         message: str = "Upload",
     ) -> str:
-        """Put files, or those of a folder, into a repository, new or not; the commit that has them."""
+        """Put files, or those of a folder, into a repository, made if it is not there; the commit that has them."""
         if isinstance(content, Path):
             paths = sorted(path for path in content.rglob("*") if path.is_file())
             content = {path.relative_to(content).as_posix(): path.read_bytes() for path in paths}
         with self._lock:
-            repository = self.store.repositories.setdefault((kind, name), Repository(kind, name))
-            repository.private, repository.gated = private, gated
+            repository = self.store.repositories.setdefault((kind, name), Repository(kind, name, private, gated))
             added = {path: File(data, is_large(path, len(data))) for path, data in content.items()}
-            self.store.objects |= {file.sha256: file.content for file in added.values() if file.large}
+            repository.objects |= {file.sha256: file.content for file in added.values() if file.large}
             return repository.commit("main", message, "", {**repository.at("main").files, **added}).oid
 
     def files(self, kind: Kind, name: str, revision: str = "main") -> dict[str, bytes]:
@@ -146,39 +151,34 @@ class LocalHub:
         headers = request.headers
         agent = headers.get("User-Agent", "")
         token = request.token is not None
-        self.requests.append(
-            Seen(request.method, unquote(request.path), status, headers.get("Range"), token, agent, served)
-        )
+        self.requests.append(Seen(request.method, request.address, status, headers.get("Range"), token, agent, served))
 
 
 class _Server(ThreadingHTTPServer):
-    """Keeps the connections that are open, so as to close them all and wait for their threads at the end."""
-
-    daemon_threads = True
+    """Knows its connections and their threads, so as to end them all when it stops."""
 
     def __init__(self, hub: LocalHub) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.hub = hub
-        self._open: set[socket.socket] = set()
-        self._changed = threading.Condition()
+        self._connections: dict[threading.Thread, socket.socket] = {}
+        self._accepting = threading.Thread(target=self.serve_forever, args=(POLL,), daemon=True)
+        self._accepting.start()
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        with self._changed:
-            self._open.add(request)
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self._changed:
-                self._open.discard(request)
-                self._changed.notify_all()
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, which is daemonic: it never keeps the process alive."""
+        thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
+        self._connections[thread] = request
+        thread.start()
 
     def stop(self) -> None:
+        """Accept nothing more and close what is open."""
         self.shutdown()
+        self._accepting.join(PATIENCE)
         self.server_close()
-        with self._changed:
-            for connection in self._open:
+        for thread, connection in self._connections.items():
+            with suppress(OSError):  # it may be closed already
                 connection.shutdown(socket.SHUT_RDWR)
-            self._changed.wait_for(lambda: not self._open, PATIENCE)
+            thread.join(PATIENCE)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -189,26 +189,24 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # head and body in one packet where they fit
 
     def _serve(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        body = self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
-        path, _, query = self.path.partition("?")
-        request = Request(self.command, path, query, self.headers, body)
         hub = cast(_Server, self.server).hub
+        request = self._read()
         response, served = None, True
-        fault = hub.faults.take(request, unquote(path), None)
+        fault = hub.faults.take(request, None)
         if fault is None:
             response, served = hub.answer(request)
-            fault = hub.faults.take(request, unquote(path), response)
+            fault = hub.faults.take(request, response)
         elif isinstance(fault, Status):
-            response, fault = fault.response(), None
-        silent = isinstance(fault, Silence) or fault in (Cut("request"), Cut("answer"))
-        hub.record(request, None if silent or response is None else response.status, served)
+            response = fault.response()
+        if fault == Cut("answer"):
+            response = None
+        hub.record(request, response and response.status, served)
+        if response:
+            self._send(response, fault)
+            return
         if isinstance(fault, Silence):
             hub.stopping.wait(fault.seconds)
-        if silent or response is None:
-            self.close_connection = True
-        else:
-            self._send(response, fault)
+        self.close_connection = True
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815
 
@@ -225,6 +223,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
         self.wfile.flush()
+
+    def _read(self) -> Request:
+        length = int(self.headers.get("Content-Length", 0))
+        body = self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
+        path, _, query = self.path.partition("?")
+        return Request(self.command, path, query, self.headers, body)
 
     def _chunks(self) -> bytes:
         """The body of a request whose length was not known beforehand."""
@@ -247,6 +251,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Say nothing; the hub keeps a record."""
-
-
-__all__ = ["LOOPBACK", "WRITE_TOKEN", "LocalHub", "Seen"]

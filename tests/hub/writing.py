@@ -2,12 +2,12 @@
 
 import base64
 import json
-import re
 from typing import Any
 
 import yaml
 
-from tests.hub.access import commit_at, require_writer
+from tests.hub.access import commit_at, not_authenticated, require_writer
+from tests.hub.card import read_metadata
 from tests.hub.messages import HubError, Response, json_response
 from tests.hub.repository import Commit, File, Kind, Repository, is_large
 from tests.hub.routes import Call, route
@@ -16,12 +16,13 @@ from tests.hub.routes import Call, route
 @route("POST", "/api/repos/create")
 def create(call: Call) -> Response:
     """`create_repo`. One that exists is a conflict, which `exist_ok` makes light of: the answer has the address."""
-    asked = call.request.json()
-    account = require_writer(call.account, f"{asked.get('organization') or (call.account and call.account.user)}/")
-    kind, name = asked.get("type") or "model", f"{asked.get('organization') or account.user}/{asked['name']}"
+    if call.account is None:
+        raise not_authenticated()
+    kind, name = _asked(call)
+    require_writer(call.account, name)
     exists = (kind, name) in call.store.repositories
     if not exists:
-        private = asked.get("visibility") == "private" or bool(asked.get("private"))
+        private = call.request.json().get("visibility") == "private"
         call.store.repositories[kind, name] = Repository(kind, name, private)
     repository = call.store.repositories[kind, name]
     made = {"name": name, "id": name, "url": f"{call.endpoint}/{repository.prefix}"}
@@ -33,9 +34,7 @@ def create(call: Call) -> Response:
 @route("DELETE", "/api/repos/delete")
 def delete(call: Call) -> Response:
     """`delete_repo`."""
-    asked = call.request.json()
-    kind = asked.get("type") or "model"
-    name = f"{asked.get('organization') or (call.account and call.account.user)}/{asked['name']}"
+    kind, name = _asked(call)
     call.store.writable(call.account, kind, name)
     del call.store.repositories[kind, name]
     return json_response({})
@@ -54,9 +53,8 @@ def settings(call: Call, kind: Kind, name: str) -> Response:
 @route("POST", "/api/validate-yaml")
 def validate_card(call: Call) -> Response:
     """Asked before README.md is committed: whether the yaml at its head can be read."""
-    head = re.match(r"\A---\s*\n(.*?)^---", call.request.json()["content"], re.DOTALL | re.MULTILINE)
     try:
-        metadata = yaml.safe_load(head[1]) if head else None
+        metadata = read_metadata(call.request.json()["content"])
     except yaml.YAMLError as error:
         return json_response({"error": "Invalid yaml", "errors": [{"message": str(error)}], "warnings": []}, 400)
     missing = [] if metadata else [{"message": "empty or missing yaml metadata in repo card"}]
@@ -89,20 +87,21 @@ def dataset_batch(call: Call, name: str) -> Response:
     return _batch(call, "dataset", name)
 
 
-@route("PUT", "/storage/upload/{oid}")
-def upload(call: Call, oid: str) -> Response:
-    """The bytes of a large file, sent to the storage."""
-    call.store.objects[oid] = call.request.body
+@route("PUT", "/storage/{kind}/{name}/{oid}")
+def upload(call: Call, kind: Kind, name: str, oid: str) -> Response:
+    """The bytes of a large file, sent to the storage at a signed address."""
+    call.store.repositories[kind, name].objects[oid] = call.request.body
     return Response()
 
 
-@route("POST", "/lfs/verify")
-def verify(call: Call) -> Response:
+@route("POST", "/lfs/{kind}/{name}/verify")
+def verify(call: Call, kind: Kind, name: str) -> Response:
     """The last step of an upload: whether what came is what was announced."""
+    objects = call.store.writable(call.account, kind, name).objects
     asked = call.request.json()
-    content = call.store.objects.get(asked["oid"], b"")
+    content = objects.get(asked["oid"], b"")
     if len(content) != asked["size"] or File(content, large=True).sha256 != asked["oid"]:
-        call.store.objects.pop(asked["oid"], None)
+        objects.pop(asked["oid"], None)
         raise HubError(422, "the object that was uploaded is not the one announced")
     return json_response({})
 
@@ -123,7 +122,7 @@ def commit(call: Call, kind: Kind, name: str, revision: str) -> Response:
         raise HubError(412, "A commit has happened since. Please refresh and try again.")
     files = dict(head.files)
     for line in lines[1:]:
-        _apply(call, files, line["key"], line["value"])
+        _apply(repository, files, line["key"], line["value"])
     made = repository.commit(revision, header["summary"], header.get("description", ""), files)
     address = f"{call.endpoint}/{repository.prefix}/commit/{made.oid}"
     return json_response({"success": True, "commitOid": made.oid, "commitUrl": address, "hookOutput": ""})
@@ -156,30 +155,37 @@ def delete_branch(call: Call, kind: Kind, name: str, revision: str) -> Response:
     return _forget(call.store.writable(call.account, kind, name).branches, revision)
 
 
+def _asked(call: Call) -> tuple[Kind, str]:
+    """The repository that the body names: of an organisation, or of the user."""
+    asked = call.request.json()
+    owner = asked.get("organization") or (call.account.user if call.account else "")
+    return asked.get("type") or "model", f"{owner}/{asked['name']}"
+
+
 def _batch(call: Call, kind: Kind, name: str) -> Response:
     """The batch request of Git LFS: an object that is there already needs no action."""
-    call.store.writable(call.account, kind, name)
+    objects = call.store.writable(call.account, kind, name).objects
     answers = []
     for asked in call.request.json()["objects"]:
         answer: dict[str, Any] = {"oid": asked["oid"], "size": asked["size"]}
-        if asked["oid"] not in call.store.objects:
+        if asked["oid"] not in objects:
             answer["actions"] = {
-                "upload": {"href": f"{call.storage}/storage/upload/{asked['oid']}"},
-                "verify": {"href": f"{call.endpoint}/lfs/verify"},
+                "upload": {"href": f"{call.storage}/storage/{kind}s/{name}/{asked['oid']}"},
+                "verify": {"href": f"{call.endpoint}/lfs/{kind}s/{name}/verify"},
             }
         answers.append(answer)
     return json_response({"transfer": "basic", "objects": answers})
 
 
-def _apply(call: Call, files: dict[str, File], operation: str, value: dict[str, Any]) -> None:
+def _apply(repository: Repository, files: dict[str, File], operation: str, value: dict[str, Any]) -> None:
     """Do one operation of a commit on the files of its parent."""
     path = value["path"]
     if operation == "file":
         files[path] = File(base64.b64decode(value["content"]), large=False)
     elif operation == "lfsFile":
-        if value["oid"] not in call.store.objects:
+        if value["oid"] not in repository.objects:
             raise HubError(422, f"{path}: the large file was not uploaded")
-        files[path] = File(call.store.objects[value["oid"]], large=True)
+        files[path] = File(repository.objects[value["oid"]], large=True)
     elif operation == "deletedFile":
         if files.pop(path, None) is None:
             raise HubError(404, f"A file with this name doesn't exist: {path}", "EntryNotFound")

@@ -1,0 +1,34 @@
+"""A function of a test, called in a process of its own that knows no hub but the local one."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.hub.server import LocalHub
+from tests.toy import ROOT, TIMEOUT
+
+_CALL = (
+    "import importlib, json, sys; module, name, arguments = json.loads(sys.argv[1]); "
+    "print(json.dumps(getattr(importlib.import_module(module), name)(*arguments)))"
+)
+
+
+def run_client(
+    hub: LocalHub,
+    home: Path,
+    function: Callable[..., Any],
+    *arguments: Any,
+    token: str | None = None,
+    variables: dict[str, str] | None = None,
+) -> Any:
+    """What the function returns there, by way of json; it must be one of a module, and import the clients itself."""
+    environment = {**hub.environment(home, token), "HF_HUB_DISABLE_PROGRESS_BARS": "1", **(variables or {})}
+    done = subprocess.run(
+        [sys.executable, "-c", _CALL, json.dumps([function.__module__, function.__name__, arguments])],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

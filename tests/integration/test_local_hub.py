@@ -1,0 +1,428 @@
+"""The local hub as the real clients see it, each in a process of its own with an empty cache."""
+
+import contextlib
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tests.hub import (
+    READ_TOKEN,
+    STRANGER_TOKEN,
+    WRITE_TOKEN,
+    Cut,
+    Fault,
+    LocalHub,
+    Silence,
+    Status,
+    WrongBytes,
+    reading,
+)
+from tests.hub.client import run_client
+from tests.toy import ROOT
+
+TWO_CONFIGS = b"""---
+configs:
+- config_name: first
+  default: true
+  data_files: [{split: train, path: "a/*.csv"}]
+- config_name: second
+  data_files: [{split: train, path: "b/*.csv"}]
+---
+"""
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[LocalHub]:
+    """A hub from which every request was served."""
+    with LocalHub(tmp_path / "hub") as hub:
+        yield hub
+    assert hub.unserved == []
+
+
+def _load_data(commits: dict[str, str]) -> dict[str, Any]:
+    from datasets import load_dataset
+
+    def load(name: str, config: str | None = None, **options: Any) -> Any:
+        return load_dataset(name, config, revision=commits[name], **options)
+
+    text = load("Salesforce/wikitext", "wikitext-2-raw-v1")
+    sentences = load("nyu-mll/glue", "sst2")
+    questions = load("rajpurkar/squad_v2")
+    streamed = load("rajpurkar/squad_v2", streaming=True)
+    return {
+        "text": [text["train"][row]["text"] for row in range(3)],
+        "splits": {split: len(rows) for split, rows in text.items()},
+        "labels": sentences["train"].features["label"].names,
+        "withheld": sentences["test"].unique("label"),
+        "answers": questions["train"][0]["answers"],
+        "streamed": list(streamed["validation"]) == questions["validation"].to_list(),
+        "csv": load("org/tables", "second")["train"].to_list(),
+        "default": load("org/tables")["train"].to_list(),
+        "jsonl": load("org/lines")["train"].to_list(),
+    }
+
+
+def test_data_sets_load_with_their_configs_and_features(hub: LocalHub, tmp_path: Path) -> None:
+    from tests.hub.content import add_datasets
+
+    commits = add_datasets(hub)
+    tables = {"README.md": TWO_CONFIGS, "a/x.csv": b"word,n\none,1\n", "b/x.csv": b"word,n\ntwo,2\n"}
+    commits["org/tables"] = hub.add("dataset", "org/tables", tables)
+    commits["org/lines"] = hub.add("dataset", "org/lines", {"data/train.jsonl": b'{"word": "one"}\n'})
+    hub.add("dataset", "org/tables", {"b/x.csv": b"word,n\nlater,3\n"})
+    found = run_client(hub, tmp_path / "home", _load_data, commits, token=READ_TOKEN)
+    assert found["text"][0] == ""
+    assert found["text"][1].startswith(" = ")
+    assert found["text"][1].endswith(" = \n")
+    assert found["splits"] == {"train": 863, "validation": 180, "test": 180}
+    assert found["labels"] == ["negative", "positive"]
+    assert found["withheld"] == [-1]
+    assert list(found["answers"]) == ["text", "answer_start"]
+    assert found["streamed"]
+    assert found["csv"] == [{"word": "two", "n": 2}]
+    assert found["default"] == [{"word": "one", "n": 1}]
+    assert found["jsonl"] == [{"word": "one"}]
+    assert hub.outside == []
+    assert {seen.token for seen in hub.requests if seen.path.startswith("/storage/")} == {False}
+    assert {seen.token for seen in hub.requests if not seen.path.startswith("/storage/")} == {True}
+
+
+def _load_models(commits: dict[str, str]) -> dict[str, Any]:
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+
+    found = {}
+    for name, commit in commits.items():
+        tokenizer = AutoTokenizer.from_pretrained(name, revision=commit)
+        head: Any = AutoModelForCausalLM if "llama" in name else AutoModelForMaskedLM
+        _, report = head.from_pretrained(name, revision=commit, output_loading_info=True)
+        marked = tokenizer.convert_ids_to_tokens(tokenizer("the", "the").input_ids)
+        found[name] = [sorted(report["missing_keys"]), marked, tokenizer.pad_token, tokenizer.mask_token]
+    return found
+
+
+def test_models_of_every_family_load_by_name_and_commit(hub: LocalHub, tmp_path: Path) -> None:
+    from tests.hub.content import add_models
+
+    found = run_client(hub, tmp_path / "home", _load_models, add_models(hub))
+    begin = "<|begin_of_text|>"
+    assert found == {
+        "google-bert/bert-base-uncased": [[], ["[CLS]", "the", "[SEP]", "the", "[SEP]"], "[PAD]", "[MASK]"],
+        "FacebookAI/roberta-base": [[], ["<s>", "the", "</s>", "</s>", "the", "</s>"], "<pad>", "<mask>"],
+        "answerdotai/ModernBERT-base": [[], ["[CLS]", "the", "[SEP]", "the", "[SEP]"], "[PAD]", "[MASK]"],
+        "meta-llama/Llama-3.2-1B": [[], [begin, "the", begin, "the"], None, None],
+    }
+    assert hub.outside == []
+
+
+def _publish(folder: str) -> dict[str, Any]:
+    from huggingface_hub import CommitOperationCopy, CommitOperationDelete, HfApi, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    api, name = HfApi(), "org/model"
+    address = str(api.create_repo(name, private=True))
+    assert str(api.create_repo(name, exist_ok=True)) == address
+    first = api.upload_folder(repo_id=name, folder_path=folder)
+    again = api.upload_folder(repo_id=name, folder_path=folder)
+    api.create_tag(name, tag="v1")
+    api.create_branch(name, branch="draft")
+    moved = [CommitOperationCopy("model.safetensors", "copy.safetensors"), CommitOperationDelete("notes/")]
+    second = api.create_commit(name, moved, commit_message="Move", parent_commit=first.oid)
+    with pytest.raises(HfHubHTTPError) as stale:
+        api.create_commit(name, [CommitOperationDelete("README.md")], commit_message="No", parent_commit=first.oid)
+    references = api.list_repo_refs(name)
+    old = Path(hf_hub_download(name, "notes/one.txt", revision="v1")).read_text()
+    api.delete_tag(name, tag="v1")
+    api.delete_branch(name, branch="draft")
+    return {
+        "commits": [first.oid, again.oid, second.oid],
+        "listed": [commit.commit_id for commit in api.list_repo_commits(name)],
+        "stale": stale.value.response.status_code,
+        "references": {reference.name: reference.target_commit for reference in references.branches + references.tags},
+        "old": old,
+        "files": sorted(api.list_repo_files(name)),
+    }
+
+
+def test_commits_are_kept_and_an_unchanged_folder_makes_none(hub: LocalHub, tmp_path: Path) -> None:
+    files = {"README.md": b"---\nlicense: mit\n---\n", "model.safetensors": bytes(range(256)) * 400}
+    files |= {"notes/one.txt": b"one", "notes/empty.txt": b""}
+    for path, content in files.items():
+        (tmp_path / "folder" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "folder" / path).write_bytes(content)
+    found = run_client(hub, tmp_path / "home", _publish, str(tmp_path / "folder"), token=WRITE_TOKEN)
+    first, again, second = found["commits"]
+    initial = hub.commits("model", "org/model")[-1]
+    assert first == again
+    assert found["listed"] == hub.commits("model", "org/model") == [second, first, initial]
+    assert found["references"] == {"main": second, "draft": first, "v1": first}
+    assert (found["stale"], found["old"]) == (412, "one")
+    assert found["files"] == [".gitattributes", "README.md", "copy.safetensors", "model.safetensors"]
+    before, after = (hub.files("model", "org/model", revision) for revision in (first, "main"))
+    assert {path: before[path] for path in files} == files
+    assert after["copy.safetensors"] == files["model.safetensors"]
+    assert len([seen for seen in hub.requests if seen.method == "PUT"]) == 1
+
+
+def _push(base: str, commit: str) -> dict[str, bool]:
+    import torch
+    from peft import LoraConfig, PeftModel, get_peft_model
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    def load() -> Any:
+        return AutoModelForCausalLM.from_pretrained(base, revision=commit).eval()
+
+    tokenizer = AutoTokenizer.from_pretrained(base, revision=commit)
+    inputs = tokenizer("the river of the town", return_tensors="pt")
+    tuned = get_peft_model(load(), LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)).eval()
+    tuned.push_to_hub("org/adapter", private=True)
+    load().push_to_hub("org/whole")
+    tokenizer.push_to_hub("org/whole")
+    with torch.no_grad():
+        whole = AutoModelForCausalLM.from_pretrained("org/whole").eval()(**inputs).logits
+        adapted = PeftModel.from_pretrained(load(), "org/adapter").eval()(**inputs).logits
+        return {
+            "whole": torch.equal(whole, load()(**inputs).logits),
+            "adapter": torch.equal(adapted, tuned(**inputs).logits),
+            "differ": not torch.equal(whole, adapted),
+            "tokenizer": AutoTokenizer.from_pretrained("org/whole").get_vocab() == tokenizer.get_vocab(),
+        }
+
+
+def test_pushed_models_and_adapters_come_back_the_same(hub: LocalHub, tmp_path: Path) -> None:
+    from tests.hub.content import add_models
+    from tests.hub.content.models import LLAMA
+
+    found = run_client(hub, tmp_path / "home", _push, LLAMA, add_models(hub)[LLAMA], token=WRITE_TOKEN)
+    assert found == {"whole": True, "adapter": True, "differ": True, "tokenizer": True}
+    assert "adapter_model.safetensors" in hub.files("model", "org/adapter")
+
+
+def _try_access(tokens: dict[str, str | bool]) -> dict[str, dict[str, str]]:
+    from huggingface_hub import HfApi
+
+    def outcome(call: Callable[[], Any]) -> str:
+        try:
+            call()
+        except Exception as error:
+            response = getattr(error, "response", None)
+            return type(error).__name__ if response is None else f"{type(error).__name__} {response.status_code}"
+        return "done"
+
+    def outcomes(name: str, api: HfApi) -> dict[str, str]:
+        return {
+            "missing": outcome(lambda: api.model_info("org/none")),
+            "revision": outcome(lambda: api.model_info("org/open", revision="none")),
+            "file": outcome(lambda: api.hf_hub_download("org/open", "none")),
+            "open": outcome(lambda: api.hf_hub_download("org/open", "a.txt", cache_dir=name)),
+            "private": outcome(lambda: api.hf_hub_download("org/private", "a.txt", cache_dir=name)),
+            "gated": outcome(lambda: api.hf_hub_download("org/gated", "a.txt", cache_dir=name)),
+            "gated listing": outcome(lambda: api.model_info("org/gated")),
+            "write": outcome(lambda: api.create_tag("org/open", tag="v1", exist_ok=True)),
+            "create": outcome(lambda: api.create_repo("org/new", exist_ok=True)),
+            "user": outcome(api.whoami) if api.token else "nobody",
+        }
+
+    os.chdir(os.environ["HF_HOME"])  # each token has a cache of its own there
+    return {name: outcomes(name, HfApi(token=token)) for name, token in tokens.items()}
+
+
+def test_tokens_give_the_rights_that_the_clients_expect(hub: LocalHub, tmp_path: Path) -> None:
+    for name in ("open", "private", "gated"):
+        hub.add("model", f"org/{name}", {"a.txt": b"a"}, private=name == "private", gated=name == "gated")
+    tokens = {"none": False, "stranger": STRANGER_TOKEN, "reader": READ_TOKEN, "writer": WRITE_TOKEN, "bad": "hf_x"}
+    (tmp_path / "home").mkdir()
+    found = run_client(hub, tmp_path / "home", _try_access, tokens)
+    absent = {"revision": "RevisionNotFoundError 404", "file": "RemoteEntryNotFoundError 404", "open": "done"}
+    known = {**absent, "missing": "RepositoryNotFoundError 404", "gated listing": "done", "user": "done"}
+    nobody = "RepositoryNotFoundError 401"
+    assert found["none"] == {
+        **absent, "missing": nobody, "private": nobody, "gated": "GatedRepoError 401", "gated listing": "done",
+        "write": nobody, "create": "HfHubHTTPError 401", "user": "nobody",
+    }  # fmt: skip
+    assert found["stranger"] == {
+        **known, "private": "RepositoryNotFoundError 404", "gated": "GatedRepoError 403",
+        "write": "HfHubHTTPError 403", "create": "HfHubHTTPError 403",
+    }  # fmt: skip
+    reader = {**known, "private": "done", "gated": "done"}
+    assert found["reader"] == {**reader, "write": "HfHubHTTPError 403", "create": "HfHubHTTPError 403"}
+    assert found["writer"] == {**reader, "write": "done", "create": "done"}
+    assert set(found["bad"].values()) == {"HfHubHTTPError 401"}
+
+
+def _download(name: str, file: str) -> str:
+    from huggingface_hub import constants, hf_hub_download
+
+    constants.DOWNLOAD_CHUNK_SIZE = 1024  # what has come is kept by the chunk, of 10 MiB otherwise
+    return Path(hf_hub_download(name, file)).read_bytes().hex()
+
+
+def test_a_transfer_that_was_cut_goes_on_where_it_ended(hub: LocalHub, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 40
+    hub.add("model", "org/model", {"model.safetensors": content})
+    hub.fail(r"model\.safetensors", 1, Cut("body"))
+    found = run_client(hub, tmp_path / "home", _download, "org/model", "model.safetensors", token=READ_TOKEN)
+    assert bytes.fromhex(found) == content
+    transfers = [seen for seen in hub.requests if seen.path.startswith("/storage/")]
+    assert [(seen.status, seen.range) for seen in transfers] == [(200, None), (206, f"bytes={len(content) // 2}-")]
+    assert [seen.token for seen in transfers] == [False, False]
+
+
+def _ask(hub: LocalHub, path: str, method: str = "GET", seconds: float = 5, **headers: str) -> Any:
+    """A bare request; the answer, with its body as `content`."""
+    connection = http.client.HTTPConnection(hub.endpoint.removeprefix("http://"), timeout=seconds)
+    with contextlib.closing(connection):
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        answer: Any = connection.getresponse()
+        answer.content = answer.read()
+        return answer
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [*(Status(status, message="why") for status in (401, 403, 404, 408, 500, 503)), Status(429, retry_after=7)],
+)
+def test_a_status_comes_as_often_as_it_was_asked_for(hub: LocalHub, fault: Status) -> None:
+    hub.add("model", "org/model", {"a.txt": b"text", "b.txt": b"text"})
+    hub.fail(r"a\.txt", 2, fault)
+    answers = [_ask(hub, f"/org/model/resolve/main/{name}.txt") for name in "abaa"]
+    assert [answer.status for answer in answers] == [fault.status, 200, fault.status, 200]
+    assert answers[0].headers["Retry-After"] == (fault.retry_after and str(fault.retry_after))
+    assert [seen.status for seen in hub.requests] == [answer.status for answer in answers]
+    assert hub.faults.left == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "raised"),
+    [
+        (Cut("request"), http.client.RemoteDisconnected),
+        (Cut("answer"), http.client.RemoteDisconnected),
+        (Cut("body"), http.client.IncompleteRead),
+        (Silence(30), TimeoutError),
+    ],
+)
+def test_a_connection_fails_once(hub: LocalHub, fault: Fault, raised: type[Exception]) -> None:
+    hub.add("model", "org/model", {"a.txt": b"text"})
+    hub.fail("resolve", 1, fault, method="GET")
+    assert _ask(hub, "/org/model/resolve/main/a.txt", "HEAD").status == 200
+    with pytest.raises(raised):
+        _ask(hub, "/org/model/resolve/main/a.txt", seconds=0.3)
+    assert _ask(hub, "/org/model/resolve/main/a.txt").content == b"text"
+
+
+@pytest.mark.parametrize("at", ["request", "answer"])
+def test_a_lost_answer_is_not_a_lost_request(hub: LocalHub, at: Literal["request", "answer"]) -> None:
+    hub.add("model", "org/model", {})
+    hub.fail("branch", 1, Cut(at))
+    with pytest.raises(http.client.RemoteDisconnected):
+        _ask(hub, "/api/models/org/model/branch/draft", "POST", Authorization=f"Bearer {WRITE_TOKEN}")
+    made = _ask(hub, "/api/models/org/model/revision/draft").status == 200
+    assert made == (at == "answer")
+
+
+def test_wrong_bytes_have_the_right_length_and_tag(hub: LocalHub) -> None:
+    hub.add("model", "org/model", {"a.txt": b"text"})
+    hub.fail("resolve", 1, WrongBytes())
+    head, wrong, right = (_ask(hub, "/org/model/resolve/main/a.txt", method) for method in ("HEAD", "GET", "GET"))
+    assert (wrong.content != b"text", len(wrong.content), right.content) == (True, 4, b"text")
+    assert wrong.headers["ETag"] == right.headers["ETag"] == head.headers["ETag"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "content", "told"),
+    [
+        ("bytes=2-", 206, b"xt!", "bytes 2-4/5"),
+        ("bytes=1-2", 206, b"ex", "bytes 1-2/5"),
+        ("bytes=-2", 206, b"t!", "bytes 3-4/5"),
+        ("bytes=3-99", 206, b"t!", "bytes 3-4/5"),
+        ("bytes=5-", 416, None, "bytes */5"),
+    ],
+)
+def test_ranges(hub: LocalHub, asked: str, status: int, content: bytes | None, told: str) -> None:
+    hub.add("model", "org/model", {"a.txt": b"text!"})
+    answer = _ask(hub, "/org/model/resolve/main/a.txt", Range=asked)
+    assert (answer.status, answer.headers["Content-Range"]) == (status, told)
+    assert content is None or answer.content == content
+
+
+def _list(name: str) -> list[str]:
+    from huggingface_hub import HfApi
+
+    return sorted(entry.path for entry in HfApi().list_repo_tree(name, recursive=True))
+
+
+def test_long_listings_come_in_pages(hub: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PAGE", 2)
+    hub.add("model", "org/model", {f"folder/{number}.txt": b"" for number in range(4)})
+    files = ["folder/0.txt", "folder/1.txt", "folder/2.txt", "folder/3.txt"]
+    assert run_client(hub, tmp_path / "home", _list, "org/model") == [".gitattributes", "folder", *files]
+    assert len(hub.requests) == 3
+
+
+def _reach_out() -> list[str]:
+    from huggingface_hub import HfApi
+
+    def outcome(call: Callable[[], Any]) -> str:
+        try:
+            call()
+        except OSError as error:
+            return str(error)
+        except Exception as error:
+            return type(error).__name__
+        return "done"
+
+    with contextlib.closing(socket.socket()) as plain:
+        return [
+            outcome(lambda: HfApi().repo_exists("org/none")),
+            outcome(lambda: HfApi(endpoint="http://huggingface.test").model_info("org/none")),
+            outcome(lambda: plain.connect(("192.0.2.1", 80))),
+        ]
+
+
+def test_nothing_but_loopback_is_reached(hub: LocalHub, tmp_path: Path) -> None:
+    here, name, address = run_client(hub, tmp_path / "home", _reach_out)
+    assert (here, name) == ("done", "ConnectError")
+    assert address.endswith("192.0.2.1: only loopback is allowed here")
+    assert hub.outside == ["huggingface.test", "192.0.2.1"]
+
+
+def test_what_is_not_served_is_recorded(tmp_path: Path) -> None:
+    with LocalHub(tmp_path) as hub:
+        assert _ask(hub, "/api/spaces/org/space").status == 501
+        assert _ask(hub, "/storage/models/org/none/" + "0" * 64 + "/a").status == 500
+    assert hub.unserved[0].path == "/api/spaces/org/space"
+    assert len(hub.unserved) == 2
+
+
+def test_a_stopped_hub_leaves_nothing_behind(tmp_path: Path) -> None:
+    before, start = threading.active_count(), time.monotonic()
+    with (
+        LocalHub(tmp_path) as hub,
+        contextlib.closing(socket.create_connection(("127.0.0.1", int(hub.endpoint.rpartition(":")[2])))) as idle,
+    ):
+        hub.fail("whoami", 1, Silence(60))
+        idle.sendall(b"GET /api/whoami-v2 HTTP/1.1\r\n\r\n")
+        while not hub.requests:
+            time.sleep(0.01)
+    assert threading.active_count() == before
+    assert time.monotonic() - start < 30
+
+
+def test_the_hub_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "models" / "org" / "model").mkdir(parents=True)
+    (tmp_path / "models" / "org" / "model" / "a.txt").write_text("text")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.hub", tmp_path, "--seconds", "0"],
+        cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    pin, setting = done.stdout.splitlines()
+    assert pin.startswith("org/model@")
+    assert setting.startswith("export HF_ENDPOINT=http://127.0.0.1:")
