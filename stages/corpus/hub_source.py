@@ -3,6 +3,7 @@
 They are written in the official formats, so that whatever reads a source reads this one.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,7 +15,7 @@ from stages.corpus.hub_dataset import HubDataset, Split, licence, open_split
 from stages.corpus.source import questions_path, running_text, sentences_path
 from stages.corpus.text import text_path
 from stages.harness.errors import InputError
-from stages.harness.records import write_json, write_text
+from stages.harness.records import write_text
 from stages.harness.settings import require
 
 Records = Iterable[tuple[str, Mapping[str, Any]]]
@@ -117,7 +118,7 @@ def write_questions(path: Path, split: Split, settings: HubQuestions) -> None:
         }
         for title, of_title in groupby(asked, key=lambda each: each[0])
     ]
-    write_json(path, {"version": "v2.0", "data": articles})
+    write_text(path, json.dumps({"version": "v2.0", "data": articles}, ensure_ascii=False))
 
 
 Settings = TypeVar("Settings", bound=WithDev)

@@ -36,15 +36,19 @@ Splits = dict[str, Dataset]
 def published_datasets() -> dict[str, dict[str, bytes]]:
     """The files of each data set, by name."""
     with tempfile.TemporaryDirectory() as made:
-        source = Path(made)
-        write_sample(source, SampleSettings(**SAMPLE))
-        return {
-            WIKITEXT: _repository(
-                {"wikitext-2-raw-v1": _wikitext(source, str), "wikitext-2-v1": _wikitext(source, _without_names)}
-            ),
-            GLUE: _repository({"sst2": _sst2(source)}),
-            SQUAD: _repository({"squad_v2": _squad(source)}),
-        }
+        write_sample(Path(made), SampleSettings(**SAMPLE))
+        return datasets_of(Path(made))
+
+
+def datasets_of(source: Path) -> dict[str, dict[str, bytes]]:
+    """The same of any data source's folder."""
+    return {
+        WIKITEXT: _repository(
+            {"wikitext-2-raw-v1": _wikitext(source, str), "wikitext-2-v1": _wikitext(source, _without_names)}
+        ),
+        GLUE: _repository({"sst2": _sst2(source)}),
+        SQUAD: _repository({"squad_v2": _squad(source)}),
+    }
 
 
 def _wikitext(source: Path, change: Callable[[str], str]) -> Splits:
