@@ -1,6 +1,7 @@
 """A hub of our own for tests: enough of the Hugging Face Hub's protocol for the real clients.
 
-messages and routes    what goes over the wire, and which function answers it
+messages, connections  what goes over the wire, and how
+routes                 which function answers it
 repository             files, commits, branches, tags
 access                 tokens and rights
 reading and writing    the endpoints

@@ -6,6 +6,7 @@ FOLDER/models/ORGANISATION/NAME and FOLDER/datasets/ORGANISATION/NAME are its re
 
 import argparse
 import contextlib
+import time
 from pathlib import Path
 
 from tests.hub import WRITE_TOKEN, LocalHub
@@ -28,7 +29,7 @@ def main() -> None:
             _add_content(hub)
         print(f"export HF_ENDPOINT={hub.endpoint} HF_HUB_DISABLE_XET=1 HF_TOKEN={WRITE_TOKEN}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
-            hub.stopping.wait(chosen.seconds)
+            time.sleep(chosen.seconds)
 
 
 def _add_content(hub: LocalHub) -> None:

@@ -4,26 +4,21 @@ They are two as the real ones are: a client must find the way from one to the ot
 """
 
 import os
-import socket
 import threading
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
 
 from tests.hub import reading, writing  # noqa: F401  (their endpoints are registered so)
 from tests.hub.access import Store, account_of
-from tests.hub.faults import Cut, Fault, FaultPlan, Silence, Status, WrongBytes
+from tests.hub.connections import Server
+from tests.hub.faults import Cut, Fault, FaultPlan, Status
 from tests.hub.messages import HubError, Request, Response, json_response
 from tests.hub.repository import File, Kind, Repository, is_large
 from tests.hub.routes import Call, find_endpoint
 
 LOOPBACK = Path(__file__).parent / "loopback"  # a folder for PYTHONPATH, see sitecustomize.py in it
-POLL = 0.02  # seconds until a server sees that it is to stop
-PATIENCE = 10.0  # seconds for a thread to end then
 
 
 @dataclass(frozen=True)
@@ -56,15 +51,13 @@ class LocalHub:
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder.resolve() / "outside.log"
         self._lock = threading.Lock()
-        self.stopping = threading.Event()
 
     def __enter__(self) -> "LocalHub":
-        self._servers = [_Server(self), _Server(self)]
-        self.endpoint, self.storage = (f"http://127.0.0.1:{server.server_port}" for server in self._servers)
+        self._servers = [Server(self._serve), Server(self._serve)]
+        self.endpoint, self.storage = (server.address for server in self._servers)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stopping.set()
         for server in self._servers:
             server.stop()
 
@@ -130,124 +123,34 @@ class LocalHub:
             **({"HF_TOKEN": token} if token else {}),
         }
 
-    def answer(self, request: Request) -> tuple[Response, bool]:
-        """Serve a request; also whether there is an endpoint for it."""
+    def _serve(self, request: Request) -> tuple[Response | None, Fault | None]:
+        """Answer a request, or let it fail as was asked for, and note it."""
+        response, served = None, True
+        fault = self.faults.take(request, None)
+        if fault is None:
+            response, served = self._answer(request)
+            fault = self.faults.take(request, response)
+        elif isinstance(fault, Status):
+            response = fault.response()
+        if fault == Cut("answer"):
+            response = None
+        status, token = response and response.status, request.token is not None
+        headers = (request.headers.get("Range"), token, request.headers.get("User-Agent", ""))
+        self.requests.append(Seen(request.method, request.address, status, *headers, served))
+        return response, fault
+
+    def _answer(self, request: Request) -> tuple[Response, bool]:
+        """The response of the request's endpoint, and whether it has one."""
         found = find_endpoint(request)
         if found is None:
             return json_response({"error": "the local hub has no such endpoint"}, 501), False
         endpoint, parts = found
         try:
             with self._lock:
-                stored = request.path.startswith("/storage/")
+                stored = request.path.startswith("/storage/")  # signed addresses, without an account
                 account = None if stored else account_of(request.token)
                 return endpoint(Call(request, account, self.store, self.endpoint, self.storage), **parts), True
         except HubError as error:
             return error.response, error.response.status != 501
         except Exception:  # a defect of this hub; the client is told, and the test sees it as unserved
             return json_response({"error": traceback.format_exc()}, 500), False
-
-    def record(self, request: Request, status: int | None, served: bool) -> None:
-        """Note a request."""
-        headers = request.headers
-        agent = headers.get("User-Agent", "")
-        token = request.token is not None
-        self.requests.append(Seen(request.method, request.address, status, headers.get("Range"), token, agent, served))
-
-
-class _Server(ThreadingHTTPServer):
-    """Knows its connections and their threads, so as to end them all when it stops."""
-
-    def __init__(self, hub: LocalHub) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.hub = hub
-        self._connections: dict[threading.Thread, socket.socket] = {}
-        self._accepting = threading.Thread(target=self.serve_forever, args=(POLL,), daemon=True)
-        self._accepting.start()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, which is daemonic: it never keeps the process alive."""
-        thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
-        self._connections[thread] = request
-        thread.start()
-
-    def stop(self) -> None:
-        """Accept nothing more and close what is open."""
-        self.shutdown()
-        self._accepting.join(PATIENCE)
-        self.server_close()
-        for thread, connection in self._connections.items():
-            with suppress(OSError):  # it may be closed already
-                connection.shutdown(socket.SHUT_RDWR)
-            thread.join(PATIENCE)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """Reads a request, lets the hub answer it, and does on the way what the fault asks for."""
-
-    protocol_version = "HTTP/1.1"  # connections are kept open
-    disable_nagle_algorithm = True
-    wbufsize = -1  # head and body in one packet where they fit
-
-    def _serve(self) -> None:
-        hub = cast(_Server, self.server).hub
-        request = self._read()
-        response, served = None, True
-        fault = hub.faults.take(request, None)
-        if fault is None:
-            response, served = hub.answer(request)
-            fault = hub.faults.take(request, response)
-        elif isinstance(fault, Status):
-            response = fault.response()
-        if fault == Cut("answer"):
-            response = None
-        hub.record(request, response and response.status, served)
-        if response:
-            self._send(response, fault)
-            return
-        if isinstance(fault, Silence):
-            hub.stopping.wait(fault.seconds)
-        self.close_connection = True
-
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815
-
-    def _send(self, response: Response, fault: Fault | None) -> None:
-        body = response.body
-        self.send_response(response.status)
-        for name, value in {**response.headers, "Content-Length": str(len(body))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if fault == WrongBytes():
-            body = bytes(byte ^ 0xFF for byte in body)
-        if fault == Cut("body"):
-            body, self.close_connection = body[: len(body) // 2], True
-        if self.command != "HEAD":
-            self.wfile.write(body)
-        self.wfile.flush()
-
-    def _read(self) -> Request:
-        length = int(self.headers.get("Content-Length", 0))
-        body = self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
-        path, _, query = self.path.partition("?")
-        return Request(self.command, path, query, self.headers, body)
-
-    def _chunks(self) -> bytes:
-        """The body of a request whose length was not known beforehand."""
-        parts = []
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        self.rfile.readline()
-        return b"".join(parts)
-
-    def handle(self) -> None:
-        try:
-            super().handle()
-        except ConnectionError:  # the client has gone
-            self.close_connection = True
-
-    def finish(self) -> None:
-        with suppress(ConnectionError):
-            super().finish()
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Say nothing; the hub keeps a record."""

@@ -113,6 +113,8 @@ def commit(call: Call, kind: Kind, name: str, revision: str) -> Response:
     The server makes a commit even where nothing changes. That nothing is sent then is the client's doing.
     """
     repository = call.store.writable(call.account, kind, name)
+    if call.request.asks("create_pr"):
+        raise HubError(501, "the local hub has no pull requests")
     if revision not in repository.branches:
         raise HubError(404, f"Invalid rev id: {revision}", "RevisionNotFound")
     head = repository.at(revision)

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import socket
 import subprocess
@@ -172,6 +173,36 @@ def test_commits_are_kept_and_an_unchanged_folder_makes_none(hub: LocalHub, tmp_
     assert len([seen for seen in hub.requests if seen.method == "PUT"]) == 1
 
 
+def _manage() -> dict[str, Any]:
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    api, name = HfApi(), "org/data"
+    api.create_repo(name, repo_type="dataset")
+    card = CommitOperationAdd("README.md", b"---\nlicense: mit\ntags: [small]\n---\n")
+    api.create_commit(name, [card], commit_message="Card", repo_type="dataset")
+    broken = CommitOperationAdd("README.md", b"---\nlicense: [mit\n---\n")
+    with pytest.raises(ValueError, match=r"Invalid metadata in README\.md"):
+        api.create_commit(name, [broken], commit_message="Broken", repo_type="dataset")
+    api.update_repo_settings(name, private=True, gated="auto", repo_type="dataset")
+    api.auth_check(name, repo_type="dataset", write=True)
+    info = api.dataset_info(name, files_metadata=True)
+    chosen = api.dataset_info(name, expand=["sha"])
+    api.delete_repo(name, repo_type="dataset")
+    return {
+        "info": [info.private, info.gated, info.card_data and info.card_data.license, info.tags],
+        "sizes": {sibling.rfilename: sibling.size for sibling in info.siblings or []},
+        "chosen": [chosen.sha == info.sha, chosen.siblings],
+        "gone": not api.repo_exists(name, repo_type="dataset"),
+    }
+
+
+def test_repositories_are_described_changed_and_deleted(hub: LocalHub, tmp_path: Path) -> None:
+    found = run_client(hub, tmp_path / "home", _manage, token=WRITE_TOKEN)
+    assert found["info"] == [True, "auto", "mit", ["small"]]
+    assert found["sizes"]["README.md"] == 35
+    assert (found["chosen"], found["gone"]) == ([True, None], True)
+
+
 def _push(base: str, commit: str) -> dict[str, bool]:
     import torch
     from peft import LoraConfig, PeftModel, get_peft_model
@@ -276,11 +307,13 @@ def test_a_transfer_that_was_cut_goes_on_where_it_ended(hub: LocalHub, tmp_path:
     assert [seen.token for seen in transfers] == [False, False]
 
 
-def _ask(hub: LocalHub, path: str, method: str = "GET", seconds: float = 5, **headers: str) -> Any:
+def _ask(hub: LocalHub, path: str, method: str = "GET", body: Any = None, seconds: float = 5, **headers: str) -> Any:
     """A bare request; the answer, with its body as `content`."""
     connection = http.client.HTTPConnection(hub.endpoint.removeprefix("http://"), timeout=seconds)
     with contextlib.closing(connection):
-        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(
+            method, path, body, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
         answer: Any = connection.getresponse()
         answer.content = answer.read()
         return answer
@@ -326,6 +359,17 @@ def test_a_lost_answer_is_not_a_lost_request(hub: LocalHub, at: Literal["request
         _ask(hub, "/api/models/org/model/branch/draft", "POST", Authorization=f"Bearer {WRITE_TOKEN}")
     made = _ask(hub, "/api/models/org/model/revision/draft").status == 200
     assert made == (at == "answer")
+
+
+def test_an_upload_other_than_announced_is_not_kept(hub: LocalHub) -> None:
+    hub.add("model", "org/model", {})
+    oid, bearer = "0" * 64, f"Bearer {WRITE_TOKEN}"
+    commit = [{"key": "header", "value": {"summary": "Add"}}, {"key": "lfsFile", "value": {"path": "a", "oid": oid}}]
+    lines = "\n".join(json.dumps(line) for line in commit)
+    assert _ask(hub, f"/storage/models/org/model/{oid}", "PUT", "text").status == 200
+    announced = json.dumps({"oid": oid, "size": 4})
+    assert _ask(hub, "/lfs/models/org/model/verify", "POST", announced, Authorization=bearer).status == 422
+    assert _ask(hub, "/api/models/org/model/commit/main", "POST", lines, Authorization=bearer).status == 422
 
 
 def test_wrong_bytes_have_the_right_length_and_tag(hub: LocalHub) -> None:
