@@ -66,6 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
         task_settings(params, task)
     for task in of_hub:
         hub_task_settings(params, task)
+        if task in of_files:
+            raise InputError(f"params.yaml: hub.classification.{task}: classification has a task of that name too")
     tasks = [*of_files, *of_hub]
     _known(params["finetune"], "finetune.", ["classification", "methods", "seeds"])
     for task in check_value(params, "finetune.classification", list[str]):
