@@ -12,7 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
-TIMEOUT = 240  # seconds for one command
+TIMEOUT = 480  # seconds for one command, on a machine that has other things to do
 
 SAMPLE = {
     "seed": 1, "articles": 144, "reviews": 60, "questioned": 24, "held_out_articles": 24, "held_out_reviews": 20,
