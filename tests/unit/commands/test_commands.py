@@ -194,18 +194,18 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "params.yaml: finetune.classification: 'own' is not allowed; expected one of sst2\n",
         ),
         (
-            "classification: {}",
-            "classification:",
+            "\nclassification: {}",
+            "\nclassification:",
             "params.yaml: classification: None is not allowed; expected a section",
         ),
         (
-            "classification: {}",
-            "classification: {sst2: {}}",
+            "\nclassification: {}",
+            "\nclassification: {sst2: {}}",
             "params.yaml: classification.sst2: the name is not allowed",
         ),
         (
-            "classification: {}",
-            "classification: {own: {folder: a}}",
+            "\nclassification: {}",
+            "\nclassification: {own: {folder: a}}",
             "params.yaml: classification.own.train is missing",
         ),
         (
@@ -242,7 +242,7 @@ TRAINING = "    own: {lr: 0.001, epochs: 1, batch_size: 8, max_length: 64}\n    
 
 def test_a_task_of_the_users_own_is_an_entry_a_name_and_a_section(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "params.yaml").read_text().replace("classification: {}", OWN)
+    text = (ROOT / "params.yaml").read_text().replace("\nclassification: {}", f"\n{OWN}")
     listed = text.replace("classification: [sst2]", "classification: [sst2, own]")
     trained = listed.replace("    squad:", TRAINING, 1)
     for params, message in (
