@@ -16,10 +16,13 @@ def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> S
     top = {key: params[key] for key in ("lr", "seed", "data", "profile", "family", "precision", "finetune", "squad")}
     top |= {params["data"]: params[params["data"]]}
     top["methods"] = {method: params["methods"][method] for method in params["finetune"]["methods"]}
-    rows = [(key, _shown(value)) for key, value in [*_flat(top), *_flat(dict(profile))]]
-    return Section(
-        "Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", _table(rows)]
-    )
+    table = settings_table(top, profile)
+    return Section("Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", table])
+
+
+def settings_table(*values: Mapping[str, Any]) -> Table:
+    """Settings by dotted key."""
+    return Table(("setting", "value"), [(key, _shown(value)) for each in values for key, value in _flat(each)])
 
 
 def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]) -> Section:
@@ -35,10 +38,6 @@ def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any
     return Section(
         "Model and runs", [sizes, "Times and memory are of this machine and no part of the metrics.", speeds]
     )
-
-
-def _table(rows: list[tuple[str, str]]) -> Table:
-    return Table(("setting", "value"), rows)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
