@@ -191,6 +191,8 @@ def test_tokens_and_faults_end_in_success_or_in_one_line(finished: Project, hub:
     for done, name in ((busy, "busy"), (limited, "limited")):
         assert done.code == 0, done.err
         assert len(hub.commits("model", f"org/{name}")) == 2, "the first one makes the repository"
+    assert [seen.status for seen in hub.requests if "/storage/" in seen.path].count(None) == 1, "one upload was cut"
+    assert [seen.status for seen in hub.requests if "org/limited" in seen.path].count(429) == 1
     assert down.code == 2
     for done in (none, refused, down):
         assert done.err.count("\n") == 1
