@@ -40,7 +40,8 @@ def grown(source: Path, megabytes: int) -> dict[str, dict[str, float]]:
         for name in COPIED:
             path = source / name
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, project.folder / name)
-        shutil.copytree(source / "data/sample", project.folder / "data/sample")
+        for name in ("data/sample", "data/model"):
+            shutil.copytree(source / name, project.folder / name)
         project.set("profiles.sample.pretrain.tokens", 100_000)
         text = project.folder / "data/sample/text/wiki.train.tokens"
         piece = text.read_bytes()

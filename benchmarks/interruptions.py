@@ -43,7 +43,7 @@ def main() -> None:
         project = copy_project(Path(folder) / "project")
         project.set("profiles.sample.pretrain.epochs", 6)
         project.set("profiles.sample.squad.epochs", 4)
-        for command in (["sources.sample"], ["tokenize"], ["pretrain"]):
+        for command in (["sources.sample"], ["sources.model"], ["tokenize"], ["pretrain"]):
             project.stage(*command)
         for number, (stage, launcher) in enumerate(cases):
             command = [sys.executable, *LAUNCHERS[launcher], *STAGES[stage]]

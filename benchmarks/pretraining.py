@@ -64,13 +64,16 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
     from transformers import BertForMaskedLM, DataCollatorForLanguageModeling
 
     from stages import pretrain
+    from stages.corpus.roles import OWN
+    from stages.corpus.tokenizer import SubwordTokenizer
     from stages.nets.heads import make_config
     from stages.nets.vocabulary import Vocabulary
 
     settings, tokenizer = pretrain.read_settings(), fast_tokenizer(pretrain.TOKENIZER)
     examples = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in encoded_lines("train", LONGEST)]
     size = replace(settings.model, rope_theta=None, init_std=0.02, dropout=0.1)  # as BERT has it
-    model = BertForMaskedLM(make_config("bert", size, Vocabulary.of(tokenizer.backend_tokenizer)))
+    vocabulary = Vocabulary.of(SubwordTokenizer(tokenizer.backend_tokenizer, OWN))
+    model = BertForMaskedLM(make_config("bert", size, vocabulary))
     collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
     seconds, tokens = train_there(
         model, examples, collator, BATCH, arguments.seed, arguments.lr or DEFAULT, arguments.seconds

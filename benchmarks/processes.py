@@ -30,6 +30,7 @@ def main() -> None:
         project.set("profiles.sample.pretrain.epochs", 99)
         project.set("profiles.sample.pretrain.tokens", UPDATES * recipe["batch_size"] * recipe["block"])
         project.stage("sources.sample")
+        project.stage("sources.model")
         project.stage("tokenize")
         one, two = (curve(project, launcher) for launcher in LAUNCHERS)
     furthest = max(abs(float(a) - float(b)) for a, b in zip(one, two, strict=True))

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from stages.corpus.blocks import write_stream  # noqa: E402
 from stages.corpus.source import running_text, source_folder  # noqa: E402
 from stages.corpus.text import read_documents, text_path  # noqa: E402
-from stages.corpus.tokenizer import UNK, load_tokenizer, token_id  # noqa: E402
+from stages.corpus.tokenizer import load_tokenizer  # noqa: E402
 from stages.harness.settings import check_value, read_params  # noqa: E402
 
 ROUNDS = 5
@@ -37,9 +37,9 @@ def main() -> None:
     documents = list(read_documents(path))
     seconds: dict[str, list[float]] = {"stream": [], "bare": []}
     with tempfile.TemporaryDirectory() as folder:
-        target, unknown = Path(folder) / "train.npy", token_id(tokenizer, UNK)
+        target = Path(folder) / "train.npy"
         for _ in range(ROUNDS):
-            seconds["stream"].append(timed(lambda: write_stream(target, tokenizer, documents, unknown)))
+            seconds["stream"].append(timed(lambda: write_stream(target, tokenizer, documents)))
             seconds["bare"].append(timed(lambda: tokenizer.encode_batch_fast(documents)))
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     megabytes = sum(len(document.encode()) for document in documents) / 1e6

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from stages.corpus.blocks import open_stream
 from stages.corpus.source import running_text, source_folder
 from stages.corpus.text import read_documents, text_path
-from stages.corpus.tokenizer import load_tokenizer, without_marks
+from stages.corpus.tokenizer import SubwordTokenizer, load_tokenizer, without_marks
 from stages.harness.device import open_device
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
@@ -69,12 +68,13 @@ def main() -> None:
             write_json(OUT, report)
 
 
-def held_out(tokens: Path, text: Path, tokenizer: Tokenizer) -> tuple[np.ndarray, Sizes]:
+def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:
     """A stream and the sizes of its documents, which the text has.
 
     Raises InputError where the stream is not that of the text.
     """
-    stream, sizes = open_stream(tokens), Sizes.of(map(without_marks, read_documents(text)), tokenizer)
+    documents = (without_marks(document, tokenizer.roles.unknown) for document in read_documents(text))
+    stream, sizes = open_stream(tokens), Sizes.of(documents, tokenizer)
     if sizes.tokens.sum() != len(stream):
         raise InputError(f"{tokens}: these are not the tokens of {text}; run tokenize again")
     return stream, sizes

@@ -1,8 +1,9 @@
-"""Pretraining from scratch: models/tokens → models/pretrained and reports/curves/pretrain.csv.
+"""Pretraining: models/tokens, and data/model to start from → models/pretrained and reports/curves/pretrain.csv.
 
 Masked or, for families whose tokens see only those before them, causal language modelling on blocks of
-the running text, or BERT's pairs of sentences; `lr` in params.yaml is the peak rate. After each epoch the
-validation perplexity is written down.
+the running text, or BERT's pairs of sentences; `lr` in params.yaml is the peak rate. The weights are random ones, or
+those of the model in data/model where there is one. Before the first and after each epoch the validation perplexity
+is written down.
 
     accelerate launch --config_file launch/one.yaml -m stages.pretrain
 """
@@ -15,21 +16,27 @@ from typing import Literal
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from stages.corpus.blocks import open_stream
-from stages.corpus.tokenizer import continuing_tokens, copy_tokenizer, load_tokenizer
+from stages.corpus.checkpoint import CHECKPOINT, given_checkpoint
+from stages.corpus.tokenizer import SubwordTokenizer, continuing_tokens, copy_tokenizer, load_tokenizer
 from stages.harness.device import Device, open_device
-from stages.harness.errors import exit_cleanly
+from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.precision import Precision
 from stages.harness.progress import Meter
 from stages.harness.records import write_text, written_folder
 from stages.harness.settings import build, check_value, profile_key, read_params
-from stages.nets.heads import make_config, objective_of
-from stages.nets.language_model import LanguageModel, PairModel, make_language_model, make_pair_model
+from stages.nets.heads import longest_input, make_config, objective_of, read_config
+from stages.nets.language_model import (
+    LanguageModel,
+    PairModel,
+    continue_model,
+    make_language_model,
+    make_pair_model,
+)
 from stages.nets.settings import ModelSettings
 from stages.nets.vocabulary import Vocabulary
 from stages.training.causal import next_tokens, sliding_batches
@@ -37,7 +44,7 @@ from stages.training.language import BlockModelling, Label, mean_loss
 from stages.training.loop import Budget, Epoch, Objective, Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.pairs import PairModelling, relation_accuracy
-from stages.training.settings import PretrainSettings, check_pretraining
+from stages.training.settings import PretrainSettings, check_block, check_pretraining
 from stages.training.sharding import placed, whole_weights
 from stages.training.speed import write_speed
 from stages.training.states import States
@@ -57,18 +64,20 @@ class Settings:
     precision: Precision
     model: ModelSettings
     pretrain: PretrainSettings
+    given: Path | None  # the folder of the model to start from
     keys: tuple[str, ...]
 
 
 def main() -> None:
     settings = read_settings()
     device = open_device(settings.seed, settings.precision)
-    with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS], settings.keys):
+    inputs = [TOKENIZER, TOKENS, CHECKPOINT]
+    with guarded(f"pretrain-{device.rank}", inputs, settings.keys):
         tokenizer = load_tokenizer(TOKENIZER)
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         model, objective = start(settings, tokenizer, train_stream, device)
         evaluate = evaluation(settings, tokenizer, valid_stream, model, device)
-        states = States("pretrain", [TOKENIZER, TOKENS], settings.keys, device)
+        states = States("pretrain", inputs, settings.keys, device)
         recipe = settings.pretrain
         run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, budget(recipe), states)
         speed = train(run, evaluate)
@@ -92,27 +101,55 @@ def read_settings() -> Settings:
         precision=check_value(params, "precision", Precision),
         model=build(ModelSettings, params, model),
         pretrain=build(PretrainSettings, params, recipe),
+        given=given_checkpoint(),
         keys=("lr", "seed", "family", "precision", model, recipe),
     )
-    check_pretraining(lr, settings.model, settings.pretrain, model, recipe)
+    check_pretraining(lr, settings.pretrain, recipe, settings.given is not None)
+    longest, name = settings.model.max_length, f"{model}.max_length"
+    if settings.given:
+        longest, name = longest_input(read_config(settings.given)), f"what {settings.given} reads"
+    check_block(settings.pretrain, recipe, longest, name)
     return settings
 
 
 def start(
-    settings: Settings, tokenizer: Tokenizer, stream: np.ndarray, device: Device
+    settings: Settings, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device
 ) -> tuple[LanguageModel | PairModel, Objective]:
-    """A model with random weights, and what it is to learn from the training text."""
-    vocabulary, recipe = Vocabulary.of(tokenizer), settings.pretrain
-    config = make_config(settings.family, settings.model, vocabulary)
-    if recipe.within_documents:
-        config.document_start = vocabulary.cls
-    size, seed = (recipe.block, recipe.batch_size), settings.seed
-    if recipe.next_sentence:
-        model = placed(make_pair_model(config, seed, device.attention), device)
+    """The model with its first weights, and what it is to learn from the training text."""
+    recipe, seed = settings.pretrain, settings.seed
+    size = (recipe.block, recipe.batch_size)
+    model = first_model(settings, Vocabulary.of(tokenizer), device.attention)
+    keep_within_documents(model, tokenizer, recipe)
+    model = placed(model, device)
+    if isinstance(model, PairModel):
         return model, PairModelling(stream, tokenizer, *size, masking(recipe, tokenizer), seed, device.place)
-    model = placed(make_language_model(config, seed, device.attention), device)
-    label = labelling(recipe, objective_of(config), tokenizer)
+    label = labelling(recipe, objective_of(model.body.config), tokenizer)
     return model, BlockModelling(stream, *size, label, seed, device.place)
+
+
+def first_model(settings: Settings, vocabulary: Vocabulary, attention: str) -> LanguageModel | PairModel:
+    """The model to start from, or one with random weights."""
+    pairs, seed = settings.pretrain.next_sentence, settings.seed
+    if settings.given:
+        return continue_model(settings.given, vocabulary, pairs, seed, attention)
+    config = make_config(settings.family, settings.model, vocabulary)
+    return (make_pair_model if pairs else make_language_model)(config, seed, attention)
+
+
+def keep_within_documents(
+    model: LanguageModel | PairModel, tokenizer: SubwordTokenizer, recipe: PretrainSettings
+) -> None:
+    """Say in the model's config which token begins a document, where attention is to stay within documents."""
+    config = model.body.config
+    if not recipe.within_documents:
+        if hasattr(config, "document_start"):  # of a model to start from
+            config.document_start = None
+        return
+    if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
+        raise InputError(
+            "params.yaml: pretrain.within_documents: true is not allowed; some layers of the model see only near tokens"
+        )
+    config.document_start = Vocabulary.of(tokenizer).begin
 
 
 def budget(recipe: PretrainSettings) -> Budget:
@@ -121,13 +158,13 @@ def budget(recipe: PretrainSettings) -> Budget:
     return Budget(recipe.epochs, updates, recipe.seconds)
 
 
-def masking(recipe: PretrainSettings, tokenizer: Tokenizer) -> Masking:
+def masking(recipe: PretrainSettings, tokenizer: SubwordTokenizer) -> Masking:
     """What is masked in training, and how."""
     continues = torch.tensor(continuing_tokens(tokenizer)) if recipe.whole_words else None
     return Masking(recipe.mask_rate, recipe.masked_as, continues)
 
 
-def labelling(recipe: PretrainSettings, objective: Literal["masked", "causal"], tokenizer: Tokenizer) -> Label:
+def labelling(recipe: PretrainSettings, objective: Literal["masked", "causal"], tokenizer: SubwordTokenizer) -> Label:
     """What the model is asked of a block in training."""
     vocabulary, chosen = Vocabulary.of(tokenizer), masking(recipe, tokenizer)
     if objective == "causal":
@@ -136,7 +173,11 @@ def labelling(recipe: PretrainSettings, objective: Literal["masked", "causal"], 
 
 
 def evaluation(
-    settings: Settings, tokenizer: Tokenizer, stream: np.ndarray, model: LanguageModel | PairModel, device: Device
+    settings: Settings,
+    tokenizer: SubwordTokenizer,
+    stream: np.ndarray,
+    model: LanguageModel | PairModel,
+    device: Device,
 ) -> Callable[[Epoch, Meter], dict[str, float | None]]:
     """What is written down after each epoch, of the validation text: a row of the learning curve."""
     asked = model if isinstance(model, LanguageModel) else model.of_tokens

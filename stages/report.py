@@ -9,6 +9,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts
 from stages.corpus.examples import read_classes, read_examples
 from stages.corpus.source import TASKS, questions_path, source_folder, task_folder
 from stages.corpus.squad import read_questions
@@ -41,8 +42,21 @@ def main() -> None:
     settings = build(ReportSettings, params, "report")
     source = source_folder(check_value(params, "data", str))
     profile = profile_key(params, "").removesuffix(".")
-    inputs = [source, TASKS, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
-    keys = ["data", "profile", "finetune", "report", "lr", "seed", "family", "precision", "squad", profile, source.name]
+    inputs = [source, TASKS, CHECKPOINT, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
+    keys = [
+        "data",
+        "profile",
+        "finetune",
+        "report",
+        "lr",
+        "seed",
+        "family",
+        "model",
+        "precision",
+        "squad",
+        profile,
+        source.name,
+    ]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], keys):
         metrics, perplexity = (read_json(REPORTS / f"{name}.json") for name in ("metrics", "perplexity"))
         sections = [
@@ -50,7 +64,7 @@ def main() -> None:
             perplexity_section(perplexity, read_curve("pretrain")),
             samples(params, source, settings.samples),
             data_section(read_json(source / "card.json"), read_task_cards(params)),
-            model_section(parameters_by_module(MODEL), read_runs()),
+            model_section(checkpoint_facts(), parameters_by_module(MODEL), read_runs()),
             settings_section(params, section(params, profile)),
         ]
         figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]

@@ -1,7 +1,7 @@
 """Text to tokens: data/<source> → models/tokenizer and models/tokens/{train,valid,test}.npy.
 
-Trains a subword tokenizer on the training split, or takes a given one, and encodes all running text
-into memory-mapped arrays that pretraining cuts into blocks.
+Trains a subword tokenizer on the training split, or takes a given one or that of the model in data/model, and
+encodes all running text into memory-mapped arrays that pretraining cuts into blocks.
 
     accelerate launch --config_file launch/one.yaml -m stages.tokenize
 """
@@ -11,16 +11,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 from stages.corpus.blocks import write_stream
+from stages.corpus.checkpoint import CHECKPOINT, given_checkpoint
 from stages.corpus.glue import read_sentences
+from stages.corpus.roles import OWN
 from stages.corpus.source import questions_path, running_text, sentences_path, source_folder
 from stages.corpus.squad import read_questions
 from stages.corpus.text import PARTS, read_documents, text_path
 from stages.corpus.tokenizer import (
-    UNK,
+    SubwordTokenizer,
     TokenizerSettings,
+    copy_tokenizer,
     load_tokenizer,
     save_tokenizer,
-    token_id,
     train_tokenizer,
     without_marks,
 )
@@ -37,32 +39,40 @@ def main() -> None:
     key = profile_key(params, "tokenizer")
     settings = build(TokenizerSettings, params, key)
     source = source_folder(check_value(params, "data", str))
-    with guarded("tokenize", [source], ["data", key]):
-        if settings.given:
-            tokenizer = load_tokenizer(Path(settings.given))
-        else:
-            tokenizer = train_tokenizer(settings, lambda: training_text(source, settings), f"{key}.vocab_size")
-        unknown = token_id(tokenizer, UNK)
+    with guarded("tokenize", [source, CHECKPOINT], ["data", key]):
+        model = given_checkpoint()
+        tokenizer = made_tokenizer(settings, model, source, f"{key}.vocab_size")
         with written_folder(TOKENIZER) as folder:
-            save_tokenizer(tokenizer, folder, settings.lowercase)
+            if model:
+                copy_tokenizer(model, folder)
+            else:
+                save_tokenizer(tokenizer, folder, settings.lowercase)
         with written_folder(TOKENS) as folder:
-            counts = {}
-            for part in PARTS:
-                documents = training_text(source, settings) if part == "train" else running(source, part)
-                counts[part] = asdict(write_stream(folder / f"{part}.npy", tokenizer, documents, unknown))
+            counts, unknown = {}, tokenizer.roles.unknown
+            held_out = {part: running(source, part, unknown) for part in PARTS[1:]}
+            for part, documents in {"train": training_text(source, settings, unknown), **held_out}.items():
+                counts[part] = asdict(write_stream(folder / f"{part}.npy", tokenizer, documents))
                 print(f"{part}: {counts[part]['tokens']:,} tokens of {counts[part]['words']:,} words")
             write_json(folder / "counts.json", counts)
 
 
-def running(source: Path, part: str) -> Iterator[str]:
-    """The running text of a part, document by document."""
-    return map(without_marks, read_documents(text_path(running_text(source), part)))
+def made_tokenizer(settings: TokenizerSettings, model: Path | None, source: Path, key: str) -> SubwordTokenizer:
+    """That of the model to start from, else a given one, else one that is trained."""
+    given = model or (Path(settings.given) if settings.given else None)
+    if given:
+        return load_tokenizer(given)
+    return train_tokenizer(settings, lambda: training_text(source, settings, OWN.unknown), key)
 
 
-def training_text(source: Path, settings: TokenizerSettings) -> Iterator[str]:
+def running(source: Path, part: str, unknown: str | None) -> Iterator[str]:
+    """The running text of a part, document by document; `unknown` is the tokenizer's mark for a left-out word."""
+    return (without_marks(text, unknown) for text in read_documents(text_path(running_text(source), part)))
+
+
+def training_text(source: Path, settings: TokenizerSettings, unknown: str | None) -> Iterator[str]:
     """What is trained on: running text, and passages and sentences of the training parts where asked for."""
     if "text" in settings.texts:
-        yield from running(source, "train")
+        yield from running(source, "train", unknown)
     if "squad" in settings.texts:
         yield from dict.fromkeys(question.context for question in read_questions(questions_path(source, "train")))
     if "sst2" in settings.texts:

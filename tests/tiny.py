@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Tokenizer
 from transformers import PreTrainedConfig
 
 from stages.corpus.examples import write_task
 from stages.corpus.source import sentences_path
-from stages.corpus.tokenizer import TokenizerSettings, save_tokenizer, train_tokenizer
+from stages.corpus.tokenizer import SubwordTokenizer, TokenizerSettings, save_tokenizer, train_tokenizer
 from stages.harness.device import Device, open_device
 from stages.nets.heads import make_config, make_model
 from stages.nets.settings import ModelSettings
@@ -25,17 +24,17 @@ MASKED_FAMILIES = ("modernbert", "bert", "roberta")
 FAMILIES = (*MASKED_FAMILIES, "llama")
 
 
-def tiny_tokenizer(size: int = 120) -> Tokenizer:
+def tiny_tokenizer(size: int = 120) -> SubwordTokenizer:
     """A WordPiece tokenizer of a few sentences."""
     return train_tokenizer(TokenizerSettings(vocab_size=size), lambda: TEXT, "vocab_size")
 
 
-def tiny_stream(tokenizer: Tokenizer, sentences: int = len(TEXT)) -> np.ndarray:
+def tiny_stream(tokenizer: SubwordTokenizer, sentences: int = len(TEXT)) -> np.ndarray:
     """The sentences as one stream of token ids."""
     return np.array([token for text in TEXT[:sentences] for token in tokenizer.encode(text).ids], dtype=np.uint16)
 
 
-def tiny_config(family: str, tokenizer: Tokenizer) -> PreTrainedConfig:
+def tiny_config(family: str, tokenizer: SubwordTokenizer) -> PreTrainedConfig:
     """A two-layer config of a family."""
     return make_config(family, MODEL, Vocabulary.of(tokenizer))
 

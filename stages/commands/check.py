@@ -7,6 +7,7 @@ from stages.corpus.classification import task_settings
 from stages.corpus.files import FilesSettings
 from stages.corpus.hub_source import HubSettings
 from stages.corpus.hub_task import hub_task_settings
+from stages.corpus.origin import read_origin
 from stages.corpus.sample.corpus import SampleSettings
 from stages.corpus.tokenizer import TokenizerSettings
 from stages.harness.errors import InputError
@@ -21,7 +22,7 @@ from stages.nets.settings import ModelSettings
 from stages.pages.settings import ReportSettings
 from stages.tasks.answering import check_family
 from stages.tasks.settings import ReadingSettings
-from stages.training.settings import FineTuneSettings, PretrainSettings, check_pretraining
+from stages.training.settings import FineTuneSettings, PretrainSettings, check_block, check_pretraining
 
 HELP = "check params.yaml, all profiles of it, without running anything"
 
@@ -44,6 +45,7 @@ VALUES = {
     "profile": str,
     "finetune": dict[str, list],
     "classification": dict[str, dict],
+    "model": dict[str, str | None],
 }
 PROFILE = {
     "tokenizer": TokenizerSettings, "model": ModelSettings, "pretrain": PretrainSettings,
@@ -64,6 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
         task_settings(params, task)
     for task in of_hub:
         hub_task_settings(params, task)
+        if task in of_files:
+            raise InputError(f"params.yaml: hub.classification.{task}: classification has a task of that name too")
     tasks = [*of_files, *of_hub]
     _known(params["finetune"], "finetune.", ["classification", "methods", "seeds"])
     for task in check_value(params, "finetune.classification", list[str]):
@@ -87,9 +91,10 @@ def run(arguments: argparse.Namespace) -> None:
         for name, settings in sections.items():
             build(settings, params, f"profiles.{profile}.{name}")
     model, recipe = (profile_key(params, name) for name in ("model", "pretrain"))
-    check_pretraining(
-        params["lr"], build(ModelSettings, params, model), build(PretrainSettings, params, recipe), model, recipe
-    )
+    settings, is_given = build(PretrainSettings, params, recipe), read_origin(params) is not None
+    check_pretraining(params["lr"], settings, recipe, is_given)
+    if not is_given:
+        check_block(settings, recipe, build(ModelSettings, params, model).max_length, f"{model}.max_length")
     print("params.yaml: every setting is one that the stages accept")
 
 

@@ -1,6 +1,6 @@
 """Token streams on disk, memory-mapped, and cut into blocks of one length.
 
-A stream is a folder with `tokens.npy`, every document as [CLS] … [SEP], one after the other.
+A stream is a folder with `tokens.npy`, every document between the tokens that begin and end one, in turn.
 Neither writing nor reading holds more than a batch of it in memory.
 """
 
@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Tokenizer
 
+from stages.corpus.tokenizer import SubwordTokenizer, token_id
 from stages.harness.errors import InputError
 
 BATCH = 256  # documents encoded at a time
@@ -31,22 +31,23 @@ class Counted:
     unknown: int = 0  # tokens that are the unknown token
 
 
-def write_stream(path: Path, tokenizer: Tokenizer, documents: Iterable[str], unknown: int) -> Counted:
+def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[str]) -> Counted:
     """Encode `documents` into the array file `path` (one row of token ids, the smallest type that holds them)."""
-    kind = np.dtype(np.uint16 if tokenizer.get_vocab_size() <= np.iinfo(np.uint16).max else np.uint32)
+    kind = np.dtype(np.uint16 if tokenizer.size <= np.iinfo(np.uint16).max else np.uint32)
+    unknown = None if tokenizer.roles.unknown is None else token_id(tokenizer, tokenizer.roles.unknown)
     counted = Counted()
     raw = path.with_suffix(".raw")
     with raw.open("wb") as file:
         for batch in _batches(documents):
-            for text, encoding in zip(batch, tokenizer.encode_batch_fast(batch), strict=True):
-                ids = np.asarray(encoding.ids, kind)
+            for text, encoded in zip(batch, tokenizer.encode_documents(batch), strict=True):
+                ids = np.asarray(encoded, kind)
                 file.write(ids.tobytes())
                 counted.documents += 1
                 counted.words += len(text.split())
                 counted.characters += len(text)
                 counted.bytes += len(text.encode())
                 counted.tokens += len(ids)
-                counted.unknown += int((ids == unknown).sum())
+                counted.unknown += encoded.count(unknown) if unknown is not None else 0
     _with_header(raw, path, kind, counted.tokens)
     return counted
 
@@ -69,10 +70,10 @@ def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
     return stream[offset : offset + count * length].reshape(count, length)
 
 
-def find_documents(stream: np.ndarray, cls: int) -> np.ndarray:
-    """Where each document begins and ends, its [CLS] and [SEP] left out: shape (documents, 2)."""
+def find_documents(stream: np.ndarray, begin: int) -> np.ndarray:
+    """Where each document begins and ends, without the tokens `begin` and end: shape (documents, 2)."""
     parts = range(0, len(stream), SCANNED)
-    starts = np.concatenate([np.flatnonzero(stream[part : part + SCANNED] == cls) + part for part in parts])
+    starts = np.concatenate([np.flatnonzero(stream[part : part + SCANNED] == begin) + part for part in parts])
     return np.stack([starts + 1, np.append(starts[1:], len(stream)) - 1], axis=1)
 
 

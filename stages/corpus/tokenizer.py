@@ -2,19 +2,26 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
+from stages.corpus.roles import FILES, OWN, Roles, find_roles
 from stages.corpus.text import UNKNOWN
 from stages.harness.errors import InputError
 from stages.harness.settings import require
 
-PAD, UNK, CLS, SEP, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SPECIAL = (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]")
 FILE = "tokenizer.json"
+# All that a tokenizer may consist of: some of its kinds are also loaded from a vocabulary.
+TOKENIZER_FILES = (
+    FILE, *FILES, "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model",
+    "chat_template.jinja",
+)  # fmt: skip
 SPACE = "Ġ"  # how byte-level BPE writes a space; a letter to Unicode
 
 
@@ -34,7 +41,55 @@ class TokenizerSettings:
         require(not unknown and bool(self.texts), "texts", list(self.texts), "allowed: text, squad, sst2")
 
 
-def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> Tokenizer:
+@dataclass(frozen=True)
+class PairFormat:
+    """The special tokens about two texts that belong together."""
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.before) + len(self.between) + len(self.after)
+
+
+class SubwordTokenizer(BaseTokenizer):
+    """A tokenizer of the tokenizers library, and what its special tokens are for."""
+
+    def __init__(self, tokenizer: Tokenizer, roles: Roles) -> None:
+        super().__init__(tokenizer)
+        self.roles = roles
+
+    @property
+    def size(self) -> int:
+        """One more than the highest id."""
+        return max(self.get_vocab().values()) + 1
+
+    @property
+    def pair_format(self) -> PairFormat:
+        """Its own format of two texts."""
+        encoding = self.encode("a", "a")
+        owners = encoding.sequence_ids  # which of the two texts a token is of
+        first, second = owners.index(0), owners.index(1)
+        added = [(place, number) for place, number in enumerate(encoding.ids) if owners[place] is None]
+        return PairFormat(
+            before=tuple(number for place, number in added if place < first),
+            between=tuple(number for place, number in added if first < place < second),
+            after=tuple(number for place, number in added if place > second),
+        )
+
+    def encode_batch_fast(self, texts: Sequence[str | tuple[str, str]]) -> list[Encoding]:
+        """Texts, or pairs of them, in the tokenizer's own format; without offsets."""
+        return self._tokenizer.encode_batch_fast(texts)
+
+    def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text with the token that begins one and the one that ends it, whatever its own format is."""
+        begin, end = token_id(self, self.roles.begin), token_id(self, self.roles.end)
+        found = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [[begin, *encoding.ids, end] for encoding in found]
+
+
+def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> SubwordTokenizer:
     """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
 
     `documents` is called for each pass over the text. The same text gives the same tokenizer. Raises
@@ -49,14 +104,15 @@ def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterabl
         raise InputError(
             f"params.yaml: {key}: {settings.vocab_size} is more than the corpus can fill; expected at most {filled}"
         )
-    _add_specials(tokenizer)
-    return tokenizer
+    tokenizer.add_special_tokens(list(SPECIAL))
+    tokenizer.post_processor = _template(tokenizer, OWN)
+    return SubwordTokenizer(tokenizer, OWN)
 
 
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer saved in `folder`.
+def load_tokenizer(folder: Path) -> SubwordTokenizer:
+    """The tokenizer saved in `folder`; one that puts nothing before a text or between two gets BERT's format.
 
-    Raises InputError where there is none, or it lacks a special token that the stages need.
+    Raises InputError where there is none, or it has no tokens that begin and end a text.
     """
     path = folder / FILE
     if not path.is_file():
@@ -65,13 +121,16 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises nothing more specific
         raise InputError(f"{path}: not a tokenizer: {error}") from None
-    missing = [token for token in SPECIAL if tokenizer.token_to_id(token) is None]
-    if missing:
-        raise InputError(f"{path}: the vocabulary lacks {missing[0]}")
-    return tokenizer
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    found = SubwordTokenizer(tokenizer, find_roles(folder, tokenizer))
+    own = found.pair_format
+    if not own.before or not own.between:
+        tokenizer.post_processor = _template(tokenizer, found.roles)
+    return found
 
 
-def token_id(tokenizer: Tokenizer, token: str) -> int:
+def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
     """The id of a token that the vocabulary has.
 
     Raises KeyError where it has not.
@@ -82,34 +141,37 @@ def token_id(tokenizer: Tokenizer, token: str) -> int:
     return found
 
 
-def continuing_tokens(tokenizer: Tokenizer) -> list[bool]:
+def continuing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
     """For each id whether it goes on with the word of the token before: `##…`, or letters without a space before."""
     vocabulary = tokenizer.get_vocab()
     wordpiece = isinstance(tokenizer.model, models.WordPiece)
-    found = [False] * len(vocabulary)
+    found = [False] * tokenizer.size
     for token, number in vocabulary.items():
         found[number] = token.startswith("##") if wordpiece else token[:1].isalnum() and token[0] != SPACE
     return found
 
 
-def save_tokenizer(tokenizer: Tokenizer, folder: Path, lowercase: bool) -> None:
+def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -> None:
     """Write the tokenizer so that transformers' AutoTokenizer loads it too."""
     (folder / FILE).write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
-    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    config: dict[str, Any] = dict(zip(names, SPECIAL, strict=True))
+    roles = tokenizer.roles
+    names = {"pad_token": roles.pad, "unk_token": roles.unknown, "cls_token": roles.begin, "sep_token": roles.end,
+             "mask_token": roles.mask}  # fmt: skip
+    config: dict[str, Any] = {name: token for name, token in names.items() if token is not None}
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (folder / FILES[0]).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:
-    """Keep the tokenizer beside the weights that were trained with it."""
-    for name in (FILE, "tokenizer_config.json"):
-        shutil.copyfile(source / name, folder / name)
+    """Keep the tokenizer, whatever files it has, beside the weights that were trained with it."""
+    for name in TOKENIZER_FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
 
 
-def without_marks(text: str) -> str:
-    """Text with WikiText's mark for a left-out word replaced by the tokenizer's own."""
-    return text.replace(UNKNOWN, UNK)
+def without_marks(text: str, unknown: str | None) -> str:
+    """Text with WikiText's mark for a left-out word replaced by the tokenizer's own, where it has one."""
+    return text if unknown is None else text.replace(UNKNOWN, unknown)
 
 
 def _train_wordpiece(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:
@@ -129,7 +191,7 @@ def _train_wordpiece(settings: TokenizerSettings, documents: Callable[[], Iterab
 
 
 def _empty_wordpiece(vocabulary: dict[str, int], settings: TokenizerSettings) -> Tokenizer:
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=UNK, max_input_chars_per_word=100))
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=OWN.unknown, max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=settings.lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
@@ -161,9 +223,10 @@ def _train_bpe(settings: TokenizerSettings, documents: Callable[[], Iterable[str
     return tokenizer
 
 
-def _add_specials(tokenizer: Tokenizer) -> None:
-    tokenizer.add_special_tokens(list(SPECIAL))
-    ends = [(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{CLS} $A {SEP}", pair=f"{CLS} $A {SEP} $B:1 {SEP}:1", special_tokens=ends
+def _template(tokenizer: Tokenizer, roles: Roles) -> processors.TemplateProcessing:
+    """BERT's format: one text between the tokens that begin and end it, a second one up to another end."""
+    begin, end = roles.begin, roles.end
+    ends = [(token, token_id(tokenizer, token)) for token in dict.fromkeys((begin, end))]
+    return processors.TemplateProcessing(
+        single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1", special_tokens=ends
     )

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from stages.harness.errors import InputError
+
 ASIDE = ".partial"
 
 
@@ -58,11 +60,25 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read what `write_json` wrote.
+    """Read a whole file of json.
 
-    Raises FileNotFoundError where the file is absent.
+    Raises FileNotFoundError where the file is absent, InputError where it is not json.
     """
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not json: {error}") from None
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a file of json that others wrote.
+
+    Raises FileNotFoundError where the file is absent, InputError where it holds no names and values.
+    """
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: expected names and values, found {type(found).__name__}")
+    return found
 
 
 def _aside(path: Path) -> Path:

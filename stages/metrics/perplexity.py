@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from stages.corpus.text import count_words
+from stages.corpus.tokenizer import SubwordTokenizer
 from stages.harness.settings import require
 from stages.metrics.health import not_above
 from stages.metrics.intervals import Interval, percentile_interval
@@ -53,9 +53,11 @@ class Sizes:
     bytes: np.ndarray
 
     @classmethod
-    def of(cls, documents: Iterable[str], tokenizer: Tokenizer) -> "Sizes":
+    def of(cls, documents: Iterable[str], tokenizer: SubwordTokenizer) -> "Sizes":
         """The sizes of texts, special tokens at their ends among the tokens, as a stream has them."""
-        rows = [(len(tokenizer.encode(text).ids), count_words(text), len(text.encode())) for text in documents]
+        rows = [
+            (len(tokenizer.encode_documents([text])[0]), count_words(text), len(text.encode())) for text in documents
+        ]
         return cls(*np.array(rows, dtype=np.int64).T)
 
 

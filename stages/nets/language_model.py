@@ -14,7 +14,9 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
 from stages.nets.documents import within_documents
-from stages.nets.heads import FAMILIES, make_model, objective_of, read_model
+from stages.nets.heads import FAMILIES, make_model, objective_of, read_config, read_model
+from stages.nets.parameters import weight_names
+from stages.nets.vocabulary import Vocabulary
 
 
 class LanguageModel(nn.Module):
@@ -74,9 +76,7 @@ def make_pair_model(config: PreTrainedConfig, seed: int, attention: str) -> Pair
 
     Raises InputError where the family was never trained on pairs.
     """
-    family = config.model_type
-    if not hasattr(load_plugin(FAMILIES, family, "family"), "relation_head"):
-        raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {family}")
+    _require_pairs(config.model_type)
     return PairModel(make_model("pairs", config, seed, attention))
 
 
@@ -91,3 +91,33 @@ def read_language_model(folder: Path, seed: int, attention: str) -> LanguageMode
     Raises InputError where weights of the body are missing.
     """
     return LanguageModel(read_model("language_model", folder, seed, attention))
+
+
+def continue_model(
+    folder: Path, vocabulary: Vocabulary, pairs: bool, seed: int, attention: str
+) -> LanguageModel | PairModel:
+    """The published model in `folder`, to be trained on by itself or on `pairs` of segments.
+
+    What BERT learnt of pairs is kept, and stands still where they are not trained on. Raises InputError where
+    weights of the body are missing, or the family was never trained on pairs.
+    """
+    config = read_config(folder)
+    family = load_plugin(FAMILIES, config.model_type, "family")
+    if pairs:
+        _require_pairs(config.model_type)
+    of_pairs = getattr(family, "PAIRS_ONLY", ())
+    knows_pairs = any(part in f".{name}" for name in weight_names(folder) for part in of_pairs)
+    body = read_model("pairs" if pairs or knows_pairs else "language_model", folder, seed, attention)
+    body.config.num_labels = 2  # of a task that it may have been tuned on before
+    if objective_of(config) == "causal":  # published ones name no padding, without which there is no classifier
+        body.config.pad_token_id = vocabulary.pad
+    if pairs:
+        return PairModel(body)
+    for name, weight in body.named_parameters():
+        weight.requires_grad_(not any(part in name for part in of_pairs))
+    return LanguageModel(body)
+
+
+def _require_pairs(family: str) -> None:
+    if not hasattr(load_plugin(FAMILIES, family, "family"), "relation_head"):
+        raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {family}")

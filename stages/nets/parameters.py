@@ -6,8 +6,10 @@ from pathlib import Path
 from safetensors import safe_open
 
 from stages.harness.errors import InputError
+from stages.harness.records import read_object
 
 FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"  # where the weights are in several files
 
 
 def parameters_by_module(folder: Path) -> dict[str, int]:
@@ -24,6 +26,28 @@ def parameters_by_module(folder: Path) -> dict[str, int]:
             module = module_of(name)
             counts[module] = counts.get(module, 0) + math.prod(weights.get_slice(name).get_shape())
     return counts
+
+
+def weight_files(folder: Path) -> list[str]:
+    """The names of the files of the weights of the model saved in `folder`, whether or not they are there."""
+    index = folder / INDEX
+    return sorted({*_weight_map(index).values()}) if index.is_file() else [FILE]
+
+
+def weight_names(folder: Path) -> list[str]:
+    """The names of the weights of the model saved in `folder`, in one file or in several."""
+    if (folder / INDEX).is_file():
+        return list(_weight_map(folder / INDEX))
+    with safe_open(folder / FILE, framework="numpy") as weights:
+        return list(weights.keys())
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    """The file that each weight is in, by its name."""
+    found = read_object(index).get("weight_map")
+    if not found:
+        raise InputError(f"{index}: no weight_map in it")
+    return found
 
 
 def module_of(name: str) -> str:

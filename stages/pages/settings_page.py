@@ -13,7 +13,8 @@ MEASURES = (
 
 def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> Section:
     """Every setting that this run depends on, by its key in params.yaml."""
-    top = {key: params[key] for key in ("lr", "seed", "data", "profile", "family", "precision", "finetune", "squad")}
+    names = ("lr", "seed", "data", "profile", "family", "model", "precision", "finetune", "squad")
+    top = {key: params[key] for key in names}
     top |= {params["data"]: params[params["data"]]}
     top["methods"] = {method: params["methods"][method] for method in params["finetune"]["methods"]}
     table = settings_table(top, profile)
@@ -25,8 +26,10 @@ def settings_table(*values: Mapping[str, Any]) -> Table:
     return Table(("setting", "value"), [(key, _shown(value)) for each in values for key, value in _flat(each)])
 
 
-def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]) -> Section:
-    """Parameters by module, and how long each training run took on what."""
+def model_section(
+    facts: Mapping[str, Any], counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]
+) -> Section:
+    """What training started from, parameters by module, and how long each training run took on what."""
     total = sum(counts.values())
     rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
     sizes = Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
@@ -36,8 +39,17 @@ def model_section(counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any
         [(run, *(_shown(figures[name]) for name in names)) for run, figures in runs.items()],
     )
     return Section(
-        "Model and runs", [sizes, "Times and memory are of this machine and no part of the metrics.", speeds]
+        "Model and runs",
+        [_started(facts), sizes, "Times and memory are of this machine and no part of the metrics.", speeds],
     )
+
+
+def _started(facts: Mapping[str, Any]) -> str:
+    """What training started from, and under which licence."""
+    if facts["from"] is None:
+        return "Training started from random weights."
+    licence = facts.get("license_name") or facts.get("license")
+    return f"Training started from the weights of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

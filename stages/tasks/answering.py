@@ -1,7 +1,7 @@
 """SQuAD by a causal language model: the answer is written, token by token, after the passage and the question.
 
-A prompt is [CLS], the passage, "Question:", the question and "Answer:" (as in Radford et al. 2019, section 3.5);
-the answer and [SEP] follow, or [SEP] at once where the passage has no answer.
+A prompt is the token that begins a text, the passage, "Question:", the question and "Answer:" (as in Radford et al.
+2019, section 3.5); the answer and the token that ends a text follow, or the end at once where there is no answer.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from typing import cast
 import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
 from stages.corpus.source import questions_path
 from stages.corpus.squad import Question, read_questions
+from stages.corpus.tokenizer import SubwordTokenizer
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin, plugin_names
 from stages.nets.heads import FAMILIES, Head
@@ -63,13 +63,14 @@ class Answering:
     head: Head = "language_model"
     classes: tuple[str, ...] = ()
 
-    def __init__(self, source: Path, tokenizer: Tokenizer, max_length: int, settings: ReadingSettings) -> None:
+    def __init__(self, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings) -> None:
         self._tokenizer, self._settings = tokenizer, settings
         vocabulary = Vocabulary.of(tokenizer)
-        self._pad, self._start, self._end = vocabulary.pad, vocabulary.cls, vocabulary.sep
+        self._pad, self._start, self._end = vocabulary.pad, vocabulary.begin, vocabulary.end
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
-        # A window has [CLS] and two [SEP] about passage and question, a prompt [CLS] and the cues.
-        self._room = max_length - settings.max_answer - sum(map(len, self._cues)) + 2
+        # A window has special tokens about passage and question, a prompt one and the cues.
+        added = len(tokenizer.pair_format)
+        self._room = max_length - settings.max_answer - sum(map(len, self._cues)) + added - 1
         if self._room < SHORTEST:
             raise InputError(
                 f"params.yaml: squad.max_answer: {settings.max_answer} is not allowed; of squad.max_length "
@@ -85,7 +86,7 @@ class Answering:
         Of a passage that is too long the window that has most of the question's words is kept, in training
         one that holds the answer.
         """
-        windows = window_questions(self._tokenizer, self._questions[part], self._room, self._settings.stride)
+        windows = window_questions(self._tokenizer, self._questions[part], self._room, self._settings.stride, " ")
         by_question = groupby(windows, key=lambda window: window.question.id)
         training = part == "train"
         return [self._prompt(chosen_window(list(group), training), not training) for _, group in by_question]
@@ -144,7 +145,7 @@ class Answering:
         ]
 
     def _prompt(self, window: Window, asked: bool) -> Prompt:
-        passage, question = window.ids[window.passage], window.ids[1 : window.passage.start - 1]
+        passage, question = window.ids[window.passage], window.ids[window.asked]
         ids = np.concatenate([[self._start], passage, self._cues[0], question, self._cues[1]])
         return Prompt(window, ids.astype(np.int64), self._answer(window.question), asked)
 
@@ -153,7 +154,8 @@ class Answering:
         return [*tokens[: self._settings.max_answer], self._end]
 
     def _encoded(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text, add_special_tokens=False).ids
+        """The ids of a text that goes on after a space."""
+        return self._tokenizer.encode(f" {text}", add_special_tokens=False).ids
 
     def _text(self, window: Window, ids: np.ndarray) -> str:
         """What the tokens before the end say, spelt as in the passage where they stand there.

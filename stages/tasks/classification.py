@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
 from stages.corpus.examples import read_classes, read_examples
+from stages.corpus.tokenizer import SubwordTokenizer
 from stages.nets.heads import Head
 from stages.nets.vocabulary import Vocabulary
 from stages.tasks.padding import mask_of, padded
@@ -18,10 +18,10 @@ from stages.tasks.task import Row, Tensors
 
 @dataclass(frozen=True)
 class EncodedExample:
-    """Token ids, [CLS] text [SEP] or [CLS] text [SEP] pair [SEP], and the class."""
+    """Token ids, [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] in the tokenizer's own format, and the class."""
 
     ids: list[int]
-    second: int  # the first token of the pair; the number of tokens where there is none
+    second: int  # the first token of the pair; the number of tokens where there is none, or no segments tell
     label: int
 
     @property
@@ -35,7 +35,9 @@ class Classification:
 
     head: Head = "classifier"
 
-    def __init__(self, name: str, source: Path, tokenizer: Tokenizer, max_length: int, segments: bool = False) -> None:
+    def __init__(
+        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False
+    ) -> None:
         self.name, self.classes = name, read_classes(source, name)
         self._source, self._tokenizer, self._max_length, self._segments = source, tokenizer, max_length, segments
         self._pad = Vocabulary.of(tokenizer).pad

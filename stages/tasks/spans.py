@@ -19,7 +19,7 @@ class Span:
 def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     """The span of at most `max_tokens` tokens with the largest start plus end score.
 
-    `scores` is (T, 2). The null score is that of [CLS] (Devlin et al. 2018, section 4.3).
+    `scores` is (T, 2). The null score is that of the first token, [CLS] (Devlin et al. 2018, section 4.3).
     """
     starts, ends = scores[window.passage, 0], scores[window.passage, 1]
     null = float(scores[0, 0] + scores[0, 1])

@@ -8,13 +8,13 @@ from typing import cast
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
 from stages.corpus.source import questions_path
 from stages.corpus.squad import read_questions
+from stages.corpus.tokenizer import SubwordTokenizer
 from stages.nets.heads import Head
 from stages.nets.reader import Reader
 from stages.nets.vocabulary import Vocabulary
@@ -41,7 +41,7 @@ class Reading:
     head: Head = "spans"
     classes = ()
 
-    def __init__(self, source: Path, tokenizer: Tokenizer, max_length: int, settings: ReadingSettings) -> None:
+    def __init__(self, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings) -> None:
         self._tokenizer, self._max_length, self._settings = tokenizer, max_length, settings
         self._pad = Vocabulary.of(tokenizer).pad
         self._questions = {part: read_questions(questions_path(source, part)) for part in ("train", "dev")}
@@ -106,5 +106,5 @@ class Reading:
         match = np.full(len(window.ids), NONE, dtype=np.int8)
         if self._settings.question_match:
             kinds = match_kinds(window.question.text, window.question.context, self._frequencies)
-            match[window.passage] = kinds[window.spans[window.passage, 0]]
+            match[window.passage] = np.append(kinds, NONE)[window.spans[window.passage, 0]]  # spaces may come last
         return match

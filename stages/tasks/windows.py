@@ -5,58 +5,74 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from tokenizers import Encoding, Tokenizer
 
 from stages.corpus.squad import Question
-from stages.corpus.tokenizer import SEP, token_id
+from stages.corpus.tokenizer import PairFormat, SubwordTokenizer
 
 
 @dataclass(frozen=True)
 class Window:
-    """[CLS] question [SEP] part of the passage [SEP]; positions are tokens of the window."""
+    """[CLS] question [SEP] part of the passage [SEP], in the tokenizer's own format; positions are tokens of it."""
 
     question: Question
     ids: np.ndarray  # (T,), int32
-    spans: np.ndarray  # (T, 2): characters of the passage that a token covers; empty outside the passage
+    spans: np.ndarray  # (T, 2): characters of the passage that a token covers, no space first; empty outside it
+    asked: slice  # the tokens of the question
     passage: slice  # the tokens of the passage
-    start: int  # first and last token of the answer; 0, [CLS], where the window holds no answer
+    start: int  # first and last token of the answer; 0, where the window holds no answer
     end: int
 
     @property
     def segments(self) -> np.ndarray:
-        """0 up to the first [SEP], 1 from the passage on: (T,)."""
+        """0 up to the passage, 1 from there on: (T,)."""
         return (np.arange(len(self.ids)) >= self.passage.start).astype(np.int8)
 
 
+@dataclass(frozen=True)
+class _Passage:
+    """The tokens of a passage, and the characters that each covers, (T, 2)."""
+
+    ids: list[int]
+    offsets: np.ndarray
+
+
 def window_questions(
-    tokenizer: Tokenizer, questions: Sequence[Question], max_length: int, stride: int
+    tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, stride: int, lead: str = ""
 ) -> Iterator[Window]:
-    """Cut each question's passage into windows of `max_length` tokens, each `stride` after the one before."""
-    sep = token_id(tokenizer, SEP)
+    """Cut each question's passage into windows of `max_length` tokens, each `stride` after the one before.
+
+    `lead` is put before the question.
+    """
+    form = tokenizer.pair_format
     for context, together in groupby(questions, key=lambda question: question.context):
-        passage = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
+        encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
+        passage = _Passage(encoding.ids, _without_spaces(encoding.offsets, context))
         for question in together:
-            yield from _windows(tokenizer.encode(question.text), passage, question, sep, max_length, stride)
+            asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids
+            yield from _windows(asked, passage, question, form, max_length, stride)
 
 
 def _windows(
-    asked: Encoding, passage: Encoding, question: Question, sep: int, max_length: int, stride: int
+    asked: list[int], passage: _Passage, question: Question, form: PairFormat, max_length: int, stride: int
 ) -> Iterator[Window]:
     # A question longer than half a window would leave no room to read in.
-    head = [*asked.ids[: max_length // 2 - 1], sep] if len(asked.ids) > max_length // 2 else asked.ids
-    room = max_length - len(head) - 1
-    offsets = np.array(passage.offsets, dtype=np.int32).reshape(-1, 2)
+    asked = asked[: max(0, max_length // 2 - len(form.before) - len(form.between))]
+    head, tail = [*form.before, *asked, *form.between], list(form.after)
+    room = max_length - len(head) - len(tail)
     first = 0
     while True:
         last = min(first + room, len(passage.ids))
-        spans = np.zeros((len(head) + last - first + 1, 2), dtype=np.int32)
-        spans[len(head) : -1] = offsets[first:last]
+        ids = [*head, *passage.ids[first:last], *tail]
+        place = slice(len(head), len(ids) - len(tail))
+        spans = np.zeros((len(ids), 2), dtype=np.int32)
+        spans[place] = passage.offsets[first:last]
         start, end = _answer_tokens(question, spans, len(head))
         yield Window(
             question=question,
-            ids=np.array([*head, *passage.ids[first:last], sep], dtype=np.int32),
+            ids=np.array(ids, dtype=np.int32),
             spans=spans,
-            passage=slice(len(head), len(head) + last - first),
+            asked=slice(len(form.before), len(form.before) + len(asked)),
+            passage=place,
             start=start,
             end=end,
         )
@@ -65,8 +81,18 @@ def _windows(
         first += min(stride, room)  # never past tokens that no window holds
 
 
+def _without_spaces(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:
+    """The characters that tokens cover, (T, 2), from the first that is no space; byte-level tokens begin with one."""
+    found = np.array(offsets, dtype=np.int32).reshape(-1, 2)
+    for token, (start, end) in enumerate(offsets):
+        while start < end and context[start].isspace():
+            start += 1
+        found[token, 0] = start
+    return found
+
+
 def _answer_tokens(question: Question, spans: np.ndarray, first: int) -> tuple[int, int]:
-    """The tokens that cover the first answer, or [CLS] twice where they are not all in the window."""
+    """The tokens that cover the first answer, or 0 twice where they are not all in the window."""
     if not question.answers:
         return 0, 0
     start = question.answers[0].start

@@ -85,7 +85,7 @@ class Run(Generic[Batch]):
     def done(self, at: Position) -> float:
         """The share of the budget that is used up."""
         by_time = at.elapsed / self.budget.seconds if self.budget.seconds else 0.0
-        return max(at.step / self.updates, by_time)
+        return max(at.step / self.updates if self.updates else 1.0, by_time)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     Raises InputError where the loss or the gradient is no longer finite or the loss has risen far, ResumableError
     where a signal asked to stop.
     """
-    flops = _flops_a_token(run)
+    flops = _flops_a_token(run) if run.updates else 0.0
     model = synchronised(run.model, run.device)
     optimisers = make_optimisers(run.model, run.optimiser, run.lr, run.device.bf16)
     at, said = _restored(run, optimisers)

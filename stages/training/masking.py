@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from stages.corpus.blocks import cut_blocks
+from stages.harness.errors import InputError
 from stages.nets.vocabulary import Vocabulary
 from stages.training.language import IGNORED, HeldOut, Labelled
 from stages.training.randomness import seeded
@@ -28,18 +29,29 @@ class Masking:
     continues: Tensor | None = None  # (V,), whether a token goes on with a word; words are then masked as a whole
 
 
+def mask_id(vocabulary: Vocabulary) -> int:
+    """The id of the mask.
+
+    Raises InputError where the tokenizer has none, as those of causal models have not.
+    """
+    if vocabulary.mask is None:
+        raise InputError("the tokenizer has no mask, without which no masked language model can be trained or asked")
+    return vocabulary.mask
+
+
 def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> Labelled:
     """Mask a share of each block's tokens, special tokens never: blocks (B, T) → ids and labels (B, T)."""
     special = torch.isin(blocks, torch.tensor(vocabulary.special))
     counts = ((blocks != vocabulary.pad).sum(1).double() * masking.rate).long().clamp(min=1)  # (B,)
     chosen = _chosen(blocks, special, counts, masking, generator)
     labels = blocks.where(chosen, IGNORED)
+    mask = mask_id(vocabulary)
     if masking.masked_as == "mask":
-        return Labelled(blocks.masked_fill(chosen, vocabulary.mask), labels)
+        return Labelled(blocks.masked_fill(chosen, mask), labels)
     fate = torch.rand(blocks.shape, generator=generator)
     ordinary = torch.tensor([token for token in range(vocabulary.size) if token not in vocabulary.special])
     others = ordinary[torch.randint(len(ordinary), blocks.shape, generator=generator)]
-    ids = blocks.masked_fill(chosen & (fate < 0.8), vocabulary.mask)
+    ids = blocks.masked_fill(chosen & (fate < 0.8), mask)
     return Labelled(others.where(chosen & (fate >= 0.9), ids), labels)
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
 from stages.corpus.blocks import find_documents
+from stages.corpus.tokenizer import SubwordTokenizer
 from stages.harness.device import Device
 from stages.harness.errors import InputError
 from stages.nets.vocabulary import Vocabulary
@@ -46,7 +46,7 @@ class PairModelling:
     """The pretraining objective: passages of the documents, cut into pairs and masked anew each epoch."""
 
     def __init__(
-        self, stream: np.ndarray, tokenizer: Tokenizer, block: int, batch_size: int, masking: Masking, seed: int,
+        self, stream: np.ndarray, tokenizer: SubwordTokenizer, block: int, batch_size: int, masking: Masking, seed: int,
         device: torch.device,
     ) -> None:  # fmt: skip
         """Pairs of at most `block` tokens, masked.
@@ -59,7 +59,7 @@ class PairModelling:
         self._vocabulary = Vocabulary.of(tokenizer)
         ends = (tokenizer.token_to_id(mark) for mark in SENTENCE_ENDS)
         self._ends = [end for end in ends if end is not None]
-        documents = find_documents(stream, self._vocabulary.cls)
+        documents = find_documents(stream, self._vocabulary.begin)
         self._documents = documents[documents[:, 1] - documents[:, 0] >= SHORTEST_PAIR]
         if len(self._documents) < 2:
             raise InputError(
@@ -126,8 +126,8 @@ class PairModelling:
         return int(places[int(draw * len(places))])
 
     def _collate(self, pairs: list[tuple[np.ndarray, np.ndarray, bool]], generator: torch.Generator) -> Pairs:
-        cls, sep = self._vocabulary.cls, self._vocabulary.sep
-        ids = [np.array([cls, *left, sep, *right, sep]) for left, right, _ in pairs]
+        begin, end = self._vocabulary.begin, self._vocabulary.end
+        ids = [np.array([begin, *left, end, *right, end]) for left, right, _ in pairs]
         segments = [np.arange(len(left) + len(right) + SPECIALS) >= len(left) + 2 for left, right, _ in pairs]
         labelled = mask_blocks(padded(ids, self._vocabulary.pad), self._masking, self._vocabulary, generator)
         unrelated = torch.tensor([int(elsewhere) for _, _, elsewhere in pairs])

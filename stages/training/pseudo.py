@@ -6,15 +6,16 @@ from itertools import chain
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from stages.corpus.tokenizer import UNK, without_marks
+from stages.corpus.text import UNKNOWN
+from stages.corpus.tokenizer import SubwordTokenizer, without_marks
 from stages.harness.device import Device
 from stages.metrics.perplexity import Losses, Sizes
 from stages.nets.vocabulary import Vocabulary
 from stages.training.held_out import summed_losses
 from stages.training.language import IGNORED, Labelled, token_loss
+from stages.training.masking import mask_id
 from stages.training.randomness import seeded
 
 ROWS = 64  # masked copies of a passage in one batch
@@ -22,7 +23,7 @@ ROWS = 64  # masked copies of a passage in one batch
 
 @dataclass(frozen=True)
 class Passage:
-    """Token ids with [CLS] and [SEP], and the words and bytes they stand for."""
+    """Token ids from the begin to the end of a text, and the words and bytes they stand for."""
 
     ids: list[int]
     words: int
@@ -30,28 +31,29 @@ class Passage:
 
 
 def sample_passages(
-    documents: Iterator[str], tokenizer: Tokenizer, count: int, length: int, seed: int
+    documents: Iterator[str], tokenizer: SubwordTokenizer, count: int, length: int, seed: int
 ) -> list[Passage]:
     """Draw `count` paragraphs, or all there are, cut at a whole word to at most `length` tokens.
 
     Paragraphs with left-out words are passed over where others are to be had: guessing the mark of a
     left-out word says little about language.
     """
-    paragraphs = list(chain.from_iterable(without_marks(document).splitlines() for document in documents))
+    unknown = tokenizer.roles.unknown
+    paragraphs = list(chain.from_iterable(without_marks(document, unknown).splitlines() for document in documents))
     paragraphs = [p for p in paragraphs if not p.startswith("=") and p.strip()]
-    whole = [p for p in paragraphs if UNK not in p] or paragraphs
+    whole = [p for p in paragraphs if (unknown or UNKNOWN) not in p] or paragraphs
     order = torch.randperm(len(whole), generator=seeded(seed, "passages")).tolist()
     return [_cut(whole[index], tokenizer, length) for index in sorted(order[:count])]
 
 
-def _cut(paragraph: str, tokenizer: Tokenizer, length: int) -> Passage:
+def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
     words = paragraph.split()
-    encoding = tokenizer.encode(" ".join(words))
-    while len(encoding.ids) > length and len(words) > 1:
+    (ids,) = tokenizer.encode_documents([" ".join(words)])
+    while len(ids) > length and len(words) > 1:
         # Tokens a word vary little, so this lands close and the loop turns once or twice.
-        words = words[: max(1, min(len(words) - 1, len(words) * length // len(encoding.ids)))]
-        encoding = tokenizer.encode(" ".join(words))
-    return Passage(encoding.ids[:length], len(words), len(" ".join(words).encode()))
+        words = words[: max(1, min(len(words) - 1, len(words) * length // len(ids)))]
+        (ids,) = tokenizer.encode_documents([" ".join(words)])
+    return Passage(ids[:length], len(words), len(" ".join(words).encode()))
 
 
 @torch.no_grad()
@@ -77,4 +79,4 @@ def _masked_rows(ids: Tensor, vocabulary: Vocabulary) -> Iterator[tuple[Tensor, 
     special = torch.isin(ids, torch.tensor(vocabulary.special, device=ids.device))
     for places in torch.nonzero(~special)[:, 0].split(ROWS):
         at = nn.functional.one_hot(places, len(ids)).bool()
-        yield ids.expand(len(places), -1).masked_fill(at, vocabulary.mask), ids.where(at, IGNORED)
+        yield ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary)), ids.where(at, IGNORED)

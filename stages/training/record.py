@@ -5,8 +5,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from stages.corpus.checkpoint import checkpoint_facts
 from stages.corpus.examples import read_classes
-from stages.corpus.source import DATA, source_folder, task_folder
+from stages.corpus.source import source_folder, task_folder
 from stages.harness.errors import InputError
 from stages.harness.hub import Pin
 from stages.harness.plugins import load_plugin
@@ -26,7 +27,7 @@ from stages.training.publication import Address, Published
 from stages.training.tuned import Tuning
 
 REPORTS = Path("reports")
-PRETRAINING = ("lr", "seed", "family", "precision")
+PRETRAINING = ("lr", "seed", "family", "model", "precision")
 LIMITS = {
     "classifier": "It answers with one of its classes, whatever it is given.",
     "spans": "How a long passage is cut and when there is no answer is for the caller to decide. Retrace takes the "
@@ -41,7 +42,6 @@ WITHIN_DOCUMENTS = (
 SAMPLE = "The sample is a few thousand sentences on an invented country: the model knows nothing else."
 LIBRARIES = ("torch", "transformers", "peft")
 SQUAD = "squad"
-STARTED = DATA / "model" / "source.json"
 
 
 def read_facts(
@@ -173,15 +173,17 @@ def _from_hub(name: str, entry: Mapping[str, Any], config: str, split: str | Non
 
 def _started(cell: Cell | None) -> dict[str, Any]:
     """What is known of the weights that training started from; nothing where they were random."""
-    known = STARTED.is_file() and (cell is None or cell.method != SCRATCH)
-    found = read_json(STARTED) if known else {}
-    return found if found.get("from") else {}
+    if cell is not None and cell.method == SCRATCH:
+        return {}
+    found = checkpoint_facts()
+    return found if found["from"] else {}
 
 
 def _said(started: Mapping[str, Any]) -> str | None:
     if not started:
         return None
-    return f"{started['from']}, whose licence is {started.get('license') or 'not known to Retrace'}"
+    licence = started.get("license_name") or started.get("license") or "not known to Retrace"
+    return f"{started['from']}, whose licence is {licence}"
 
 
 def _summary(cell: Cell | None, family: str) -> str:

@@ -5,7 +5,6 @@ from typing import Literal
 
 from stages.harness.errors import InputError
 from stages.harness.settings import require
-from stages.nets.settings import ModelSettings
 
 SHORTEST_PAIR = 16  # tokens; a block or a document that is shorter holds no two sentences
 MaskedAs = Literal["mask", "bert"]
@@ -40,7 +39,7 @@ class OptimiserSettings:
 class PretrainSettings:
     """Masked language modelling on blocks of the running text."""
 
-    epochs: int
+    epochs: int  # 0: the weights that it starts from are kept
     batch_size: int  # blocks a step, over all processes
     block: int  # tokens a block
     mask_rate: float = 0.3  # share of a block's tokens that is masked, exactly
@@ -54,7 +53,8 @@ class PretrainSettings:
     optimiser: OptimiserSettings = OptimiserSettings()
 
     def __post_init__(self) -> None:
-        for field in ("epochs", "batch_size", "block"):
+        require(self.epochs >= 0, "epochs", self.epochs, "expected a whole number, 0 or more")
+        for field in ("batch_size", "block"):
             require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
         require(
             not (self.within_documents and self.next_sentence),
@@ -92,17 +92,25 @@ class FineTuneSettings:
         require(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
 
 
-def check_pretraining(
-    lr: float, model: ModelSettings, recipe: PretrainSettings, model_key: str, recipe_key: str
-) -> None:
-    """Raise an InputError that names both keys where settings do not go together."""
+def check_pretraining(lr: float, recipe: PretrainSettings, recipe_key: str, is_given: bool) -> None:
+    """Raise an InputError that names both keys where settings do not go together.
+
+    `is_given`: whether training starts from the weights of a model rather than from random ones.
+    """
+    if not recipe.epochs and not is_given:
+        raise InputError(
+            f"params.yaml: {recipe_key}.epochs: 0 is not allowed with model.from: null; nothing would train the weights"
+        )
     limit = recipe.lr_limit
     if lr <= 0 or (limit is not None and lr > limit):
         raise InputError(
             f"params.yaml: lr: {lr} is not allowed; expected above 0 and at most {recipe_key}.lr_limit ({limit})"
         )
-    if recipe.block > model.max_length:
+
+
+def check_block(recipe: PretrainSettings, recipe_key: str, longest: int, name: str) -> None:
+    """Raise an InputError where a block is longer than the longest input, which is called `name`."""
+    if recipe.block > longest:
         raise InputError(
-            f"params.yaml: {recipe_key}.block: {recipe.block} is not allowed; "
-            f"expected at most {model_key}.max_length ({model.max_length})"
+            f"params.yaml: {recipe_key}.block: {recipe.block} is not allowed; expected at most {name} ({longest})"
         )

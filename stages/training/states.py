@@ -7,7 +7,6 @@ DVC keeps, in a folder whose name is a digest of all that the outcome depends on
 them up.
 """
 
-import json
 import os
 import random
 import shutil
@@ -153,7 +152,7 @@ def _is_sound(path: Path) -> bool:
     try:
         sums = read_json(path / CHECKSUMS)
         return all(file_digest(path / name) == digest for name, digest in sums.items())
-    except (OSError, json.JSONDecodeError):
+    except (OSError, InputError):
         return False
 
 

@@ -170,12 +170,14 @@ def test_a_folder_that_is_not_there(files: Project) -> None:
 )
 def test_a_wrong_setting(project: Project, change: Callable[[Project], None], message: str) -> None:
     project.stage("sources.sample")
+    project.stage("sources.model")
     change(project)
     _assert_one_line(project, "tokenize", message, "models/tokenizer")
 
 
 def test_a_vocabulary_that_the_corpus_cannot_fill(project: Project) -> None:
     project.stage("sources.sample")
+    project.stage("sources.model")
     project.set("profiles.sample.tokenizer.vocab_size", 30000)
     done = project.stage("tokenize", code=2)
     assert "vocab_size: 30000 is more than the corpus can fill; expected at most" in done.stderr
@@ -218,6 +220,7 @@ def test_an_unknown_method(project: Project) -> None:
 
 
 def test_a_full_disk_leaves_nothing(project: Project) -> None:
+    project.stage("sources.model")
     for module, size, outputs in (
         ("sources.sample", 50_000, ("data", "sample")),
         ("tokenize", 10_000, ("models", "tokens")),

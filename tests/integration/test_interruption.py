@@ -53,6 +53,7 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
 @pytest.mark.parametrize("launcher", [PYTHON, TWO, SHARDED], ids=["one process", "two processes", "two that share"])
 def test_killed_training_goes_on_to_the_same_bytes(project: Project, launcher: list[str]) -> None:
     project.stage("sources.sample")
+    project.stage("sources.model")
     project.stage("tokenize")
     project.set("profiles.sample.squad.epochs", 2)
     for stage, steps in ((PRETRAIN, (1, 9)), (SQUAD, (2, 8))):
@@ -76,6 +77,7 @@ def test_killed_training_goes_on_to_the_same_bytes(project: Project, launcher: l
 
 def test_a_stage_that_is_asked_to_stop_says_that_it_goes_on(project: Project) -> None:
     project.stage("sources.sample")
+    project.stage("sources.model")
     project.stage("tokenize")
     environment = {**os.environ, "PYTHONPATH": str(project.folder)}
     with subprocess.Popen(
@@ -127,6 +129,7 @@ def test_two_processes_agree_with_one(project: Project) -> None:
     """torchrun over gloo: the global batch and the schedule do not depend on the number of processes."""
     project.set("precision", "fp32")
     project.stage("sources.sample")
+    project.stage("sources.model")
     project.stage("tokenize")
     project.stage("pretrain")
     one = (project.folder / "reports/curves/pretrain.csv").read_text()
@@ -139,6 +142,7 @@ def test_two_processes_agree_with_one(project: Project) -> None:
 def test_two_nodes_give_what_two_processes_give(project: Project) -> None:
     """Two `torchrun` on loopback that meet as two machines would."""
     project.stage("sources.sample")
+    project.stage("sources.model")
     project.stage("tokenize")
     project.run(*TWO, *PRETRAIN)
     before = _outputs(project)

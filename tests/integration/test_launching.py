@@ -48,6 +48,7 @@ def test_two_processes_pretrain_a_model_that_they_share(project: Project) -> Non
     project.set("precision", "fp32")
     project.set("profiles.sample.pretrain.optimiser.kind", "adamw")
     project.stage("sources.sample")
+    project.stage("sources.model")
     project.stage("tokenize")
     models, curve = project.folder / "models", project.folder / "reports/curves/pretrain.csv"
     project.stage("pretrain")
@@ -62,7 +63,7 @@ def test_two_processes_pretrain_a_model_that_they_share(project: Project) -> Non
 
 def test_two_processes_measure_what_one_does_and_the_same_each_time(project: Project) -> None:
     project.set("precision", "fp32")
-    for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
+    for stage in ("sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval"):
         project.stage(stage)
     report = project.folder / "reports/perplexity.json"
     one = json.loads(report.read_text())["valid"]
@@ -82,7 +83,7 @@ def test_two_processes_fine_tune_a_model_that_they_share(project: Project, task:
     project.set("precision", "fp32")
     project.set(f"profiles.sample.{task}.optimiser.kind", "adamw")
     project.set("squad.question_match", True)
-    for stage in ("sources.sample", "tokenize", "pretrain"):
+    for stage in ("sources.sample", "sources.model", "tokenize", "pretrain"):
         project.stage(stage)
     for method in methods:
         stage, cell = (f"finetune_{task}", "--method", method, "--seed", "1"), f"{task}/{method}/1"
@@ -99,6 +100,7 @@ def test_two_processes_fine_tune_a_model_that_they_share(project: Project, task:
 def test_two_machines_give_what_one_gives(project: Project) -> None:
     """Two launchers on loopback that meet as two machines would."""
     project.stage("sources.sample")
+    project.stage("sources.model")
     project.stage("tokenize")
     project.run(*GPUS, "stages.pretrain")
     weights = project.folder / "models/pretrained/model.safetensors"

@@ -19,7 +19,8 @@ from tests.toy import Project, copy_project
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CELLS = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("full", "scratch")}
-ALL = {"data/dvc.yaml:sample", "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", "report"}
+SOURCES = {"data/dvc.yaml:sample", "data/dvc.yaml:model"}
+ALL = {*SOURCES, "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", "report"}
 
 METHOD = '''"""Full fine-tuning under another name."""
 
@@ -110,7 +111,7 @@ def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project, nam
 
 def test_another_rate_reruns_pretraining_and_what_follows(clone: Project) -> None:
     done = clone.run("dvc", "exp", "run", "-S", "lr=5e-4")
-    assert _ran(done) == ALL - {"data/dvc.yaml:sample", "tokenize"}
+    assert _ran(done) == ALL - SOURCES - {"tokenize"}
     assert clone.params()["lr"] == 0.0005
     difference = clone.run("dvc", "metrics", "diff", "--md", "HEAD").stdout
     assert "sst2.full.1.loss" in difference
@@ -180,7 +181,7 @@ def test_plots_show_the_learning_curves(clone: Project) -> None:
 
 def test_a_causal_family_goes_through_all_stages(project: Project) -> None:
     project.set("family", "llama")
-    for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
+    for stage in ("sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval"):
         project.stage(stage)
     for task in ("sst2", "squad"):
         for method in ("full", "scratch"):
@@ -194,7 +195,7 @@ def test_a_causal_family_goes_through_all_stages(project: Project) -> None:
 
 def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> None:
     project.set("family", "llama")
-    for stage in ("sources.sample", "tokenize", "pretrain"):
+    for stage in ("sources.sample", "sources.model", "tokenize", "pretrain"):
         project.stage(stage)
     project.set("squad.answers", "generated")
     folders = {method: project.folder / f"predictions/squad/{method}/1" for method in ("full", "lora")}
@@ -221,7 +222,7 @@ def test_pairs_of_sentences_go_through_all_stages(project: Project) -> None:
     project.set("family", "bert")
     project.set("profiles.sample.model.rope_theta", None)
     project.set("profiles.sample.pretrain.next_sentence", True)
-    for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
+    for stage in ("sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval"):
         project.stage(stage)
     project.stage("finetune_sst2", "--method", "full", "--seed", "1")
     curve = list(csv.DictReader((project.folder / "reports/curves/pretrain.csv").read_text().splitlines()))

@@ -45,7 +45,15 @@ def _train(project: Project, tasks: Sequence[str], methods: Sequence[str]) -> No
     cells = [(f"finetune_{task}", "--method", method, "--seed", "1") for task in tasks for method in methods]
     if "squad" not in tasks:
         cells.append(("finetune_squad", "--method", methods[0], "--seed", "1"))
-    stages = [("sources.sample",), ("tokenize",), ("pretrain",), ("perplexity_eval",), *cells, ("evaluate",)]
+    stages = [
+        ("sources.sample",),
+        ("sources.model",),
+        ("tokenize",),
+        ("pretrain",),
+        ("perplexity_eval",),
+        *cells,
+        ("evaluate",),
+    ]
     for stage, done in zip(stages, _run(project, *stages), strict=True):
         assert done.code == 0, f"{stage}: {done.err}"
 

@@ -16,6 +16,8 @@ ATTENTION = (
 )
 OUTPUTS = ("attention.output.dense", "output.dense")
 
+PAIRS_ONLY = (".pooler.", ".seq_relationship.")  # weights that only learn from pairs of sentences
+
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
     """The transformers config of this size."""

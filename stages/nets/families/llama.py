@@ -31,8 +31,8 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
         attention_dropout=settings.dropout,
         tie_word_embeddings=True,
         pad_token_id=vocabulary.pad,
-        bos_token_id=vocabulary.cls,
-        eos_token_id=vocabulary.sep,
+        bos_token_id=vocabulary.begin,
+        eos_token_id=vocabulary.end,
     )
 
 

@@ -30,10 +30,10 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
         mlp_dropout=settings.dropout,
         classifier_pooling="mean",
         pad_token_id=vocabulary.pad,
-        bos_token_id=vocabulary.cls,
-        eos_token_id=vocabulary.sep,
-        cls_token_id=vocabulary.cls,
-        sep_token_id=vocabulary.sep,
+        bos_token_id=vocabulary.begin,
+        eos_token_id=vocabulary.end,
+        cls_token_id=vocabulary.begin,
+        sep_token_id=vocabulary.end,
     )
 
 

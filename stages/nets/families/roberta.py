@@ -27,8 +27,8 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfi
         hidden_dropout_prob=settings.dropout,
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,
-        bos_token_id=vocabulary.cls,
-        eos_token_id=vocabulary.sep,
+        bos_token_id=vocabulary.begin,
+        eos_token_id=vocabulary.end,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from stages.corpus.tokenizer import token_id
+from stages.corpus.tokenizer import SubwordTokenizer, token_id
 from tests.tiny import TEXT, tiny_tokenizer
 
 LENGTH = 64  # tokens that the tiny models read
@@ -17,7 +17,7 @@ _BERT_LIKE = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", 
 class Published:
     """A tokenizer with what its files say of it."""
 
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | SubwordTokenizer
     special: dict[str, str]  # bos_token and such, by name
     config: dict[str, Any]
 

@@ -209,6 +209,16 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "params.yaml: classification.own.train is missing",
         ),
         (
+            "  classification: {}",
+            "  classification: {own: {train: a}}",
+            "params.yaml: hub.classification.own.repository is missing",
+        ),
+        (
+            "repository: nyu-mll/glue@",
+            "repository: nyu-mll/glue@main #",
+            "params.yaml: hub.sst2.repository: 'nyu-mll/glue@main' is not allowed; expected org/name@commit",
+        ),
+        (
             "[squad_v2, meteor,",
             "[squad_v2, matthews,",
             "params.yaml: scores.squad: 'matthews' is not allowed; it is no",
@@ -234,6 +244,28 @@ def test_a_wrong_setting_is_one_line(tmp_path, monkeypatch, capsys, old, new, me
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"  from: null": f"  from: org/name@{'0' * 40}"}, ""),
+        ({"  from: null": f"  from: org/name@{'0' * 40}", "      epochs: 2\n": "      epochs: 0\n"}, ""),
+        ({"  from: null": f"  from: org/name@{'0' * 40}", "      block: 128": "      block: 512"}, ""),
+        ({"      epochs: 2\n": "      epochs: 0\n"}, "pretrain.epochs: 0 is not allowed with model.from: null"),
+        ({"  from: null": "  from: org/name@main"}, "params.yaml: model.from: 'org/name@main' is not allowed"),
+        ({"  from: null": "  form: null"}, "params.yaml: model.form: unknown key; allowed: from"),
+    ],
+)
+def test_a_model_to_start_from(tmp_path, monkeypatch, capsys, changes: dict[str, str], message: str) -> None:
+    text = (ROOT / "params.yaml").read_text()
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new, 1)
+    (tmp_path / "params.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert _retrace(monkeypatch, "check") == (2 if message else 0)
+    assert message in capsys.readouterr().err
 
 
 OWN = "classification: {own: {folder: a, train: t.csv, dev: d.csv, text: [title, body]}}"

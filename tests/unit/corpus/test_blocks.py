@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.corpus.blocks import cut_blocks, open_stream, write_stream
-from stages.corpus.tokenizer import TokenizerSettings, token_id, train_tokenizer
+from stages.corpus.tokenizer import TokenizerSettings, train_tokenizer
 from stages.harness.errors import InputError
 
 TEXT = ["one two three four five", "six seven eight nine ten"] * 200
@@ -14,7 +14,7 @@ TEXT = ["one two three four five", "six seven eight nine ten"] * 200
 
 def test_a_stream_is_every_document_in_order(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(TokenizerSettings(vocab_size=50), lambda: TEXT, "k")
-    counted = write_stream(tmp_path / "s.npy", tokenizer, TEXT, token_id(tokenizer, "[UNK]"))
+    counted = write_stream(tmp_path / "s.npy", tokenizer, TEXT)
     stream = open_stream(tmp_path / "s.npy")
     assert isinstance(stream, np.memmap)
     assert stream.dtype == np.uint16

@@ -52,14 +52,14 @@ def test_a_vocabulary_that_the_corpus_cannot_fill() -> None:
 
 def test_left_out_words_become_one_unknown_token() -> None:
     tokenizer = train_tokenizer(TokenizerSettings("wordpiece", 60), lambda: TEXT, "k")
-    assert tokenizer.encode(without_marks("the <unk> fox")).tokens.count("[UNK]") == 1
+    assert tokenizer.encode(without_marks("the <unk> fox", "[UNK]")).tokens.count("[UNK]") == 1
 
 
-def test_a_given_tokenizer_must_have_the_special_tokens(tmp_path: Path) -> None:
+def test_a_given_tokenizer_must_say_what_begins_a_text(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(
         '{"version":"1.0","model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"a"}}'
     )
-    with pytest.raises(InputError, match=r"the vocabulary lacks \[PAD\]"):
+    with pytest.raises(InputError, match=r"no token begins a text: .* names no cls_token or bos_token"):
         load_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match="not a tokenizer"):

@@ -9,7 +9,7 @@ from stages.nets.vocabulary import Vocabulary
 from tests.tiny import FAMILIES, MODEL, tiny_tokenizer
 
 VOCABULARY = Vocabulary.of(tiny_tokenizer())
-CLS, SEP = VOCABULARY.cls, VOCABULARY.sep
+CLS, SEP = VOCABULARY.begin, VOCABULARY.end
 FIRST, SECOND = [CLS, 20, 21, 22, SEP], [CLS, 30, 31, SEP]
 
 

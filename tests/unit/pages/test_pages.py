@@ -1,6 +1,8 @@
 import re
 import xml.etree.ElementTree as ElementTree
 
+import pytest
+
 from stages.pages.content import Code, Section, Table, figure_text
 from stages.pages.data_page import data_section
 from stages.pages.figures import line_chart
@@ -8,6 +10,7 @@ from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
 from stages.pages.perplexity_page import perplexity_section
 from stages.pages.scores_page import health_lines, scores_section
+from stages.pages.settings_page import model_section
 
 EVIL = "<script>alert('x')</script> | & *b*"
 POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
@@ -153,6 +156,18 @@ def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
     assert "next-sentence" not in plain
     assert "| 0.930 |" in good
     assert ["does not tell sentences" in page for page in (plain, poor, good)] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"from": None}, "Training started from random weights."),
+        ({"from": "org/name@0123", "license": "mit"}, "started from the weights of org/name@0123 (licence: mit)."),
+        ({"from": "folder@0123", "commit": None}, "Training started from the weights of folder@0123."),
+    ],
+)
+def test_the_model_section_says_what_training_started_from(facts, said: str) -> None:
+    assert said in as_markdown("T", [model_section(facts, {"a": 1}, {})], "figures")
 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:

@@ -58,7 +58,7 @@ def test_a_question_that_is_too_long_is_cut() -> None:
 def _window(tokens: int) -> Window:
     spans = np.array([[0, 0], *([i, i + 1] for i in range(tokens)), [0, 0]])
     question = Question("q", "T", "abcdefghijklmnopqrstuvwxyz"[:tokens], "?", ())
-    return Window(question, np.zeros(tokens + 2, dtype=np.int32), spans, slice(1, tokens + 1), 0, 0)
+    return Window(question, np.zeros(tokens + 2, dtype=np.int32), spans, slice(1, 1), slice(1, tokens + 1), 0, 0)
 
 
 @given(st.integers(1, 12), st.integers(1, 14), st.integers(0, 10_000))

@@ -28,7 +28,7 @@ def _documents() -> list[str]:
 TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=38), _documents, "vocab_size")
 VOCABULARY = Vocabulary.of(TOKENIZER)
 STREAM = np.array([i for text in _documents() for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
-DOCUMENTS = [STREAM[first:last].tolist() for first, last in find_documents(STREAM, VOCABULARY.cls)]
+DOCUMENTS = [STREAM[first:last].tolist() for first, last in find_documents(STREAM, VOCABULARY.begin)]
 
 
 def _pairs(stream: np.ndarray = STREAM, rate: float = 0.15) -> PairModelling:
@@ -38,9 +38,9 @@ def _pairs(stream: np.ndarray = STREAM, rate: float = 0.15) -> PairModelling:
 def _segments(batch: Pairs, row: int) -> tuple[list[int], list[int]]:
     """A and B as they were before masking."""
     ids = batch.labels[row].where(batch.labels[row] != IGNORED, batch.ids[row])[batch.mask[row] == 1].tolist()
-    middle = ids.index(VOCABULARY.sep)
-    assert ids[0] == VOCABULARY.cls
-    assert ids[-1] == VOCABULARY.sep
+    middle = ids.index(VOCABULARY.end)
+    assert ids[0] == VOCABULARY.begin
+    assert ids[-1] == VOCABULARY.end
     assert batch.segments[row][batch.mask[row] == 1].tolist() == [0] * (middle + 1) + [1] * (len(ids) - middle - 1)
     return ids[1:middle], ids[middle + 1 : -1]
 

@@ -16,12 +16,12 @@ from stages.training.causal import next_tokens, sliding_batches
 from stages.training.flops import count_flops, peak_flops
 from stages.training.language import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
 from stages.training.loop import Budget, Epoch, Run, train
-from stages.training.masking import Masking, mask_blocks, masked_batches
+from stages.training.masking import Masking, mask_blocks, mask_id, masked_batches
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.pseudo import Passage, pseudo_losses, sample_passages
 from stages.training.randomness import seeded
 from stages.training.schedule import rate_factor
-from stages.training.settings import OptimiserSettings, PretrainSettings, check_pretraining
+from stages.training.settings import OptimiserSettings, PretrainSettings, check_block, check_pretraining
 from tests.tiny import MASKED_FAMILIES, MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -266,7 +266,7 @@ def test_validation_masks_are_fixed() -> None:
 
 
 def test_each_position_is_asked_for_the_next_token() -> None:
-    blocks = torch.tensor([[VOCABULARY.cls, 10, 11, VOCABULARY.unk, 12, VOCABULARY.sep]])
+    blocks = torch.tensor([[VOCABULARY.begin, 10, 11, VOCABULARY.unknown, 12, VOCABULARY.end]])
     labelled = next_tokens(blocks, VOCABULARY)
     assert torch.equal(labelled.ids, blocks)
     assert labelled.labels.tolist() == [[10, 11, IGNORED, 12, IGNORED, IGNORED]]
@@ -305,7 +305,7 @@ def test_pseudo_losses_mask_each_token_once() -> None:
     for number, passage in enumerate(passages):
         for place in range(1, len(passage.ids) - 1):
             masked = torch.tensor([passage.ids])
-            masked[0, place] = VOCABULARY.mask
+            masked[0, place] = mask_id(VOCABULARY)
             with torch.no_grad():
                 scores = model.body(input_ids=masked).logits[0, place]
             expected[number] -= torch.log_softmax(scores, 0)[passage.ids[place]].item()
@@ -324,7 +324,7 @@ def test_passages_are_cut_at_whole_words_and_avoid_left_out_words() -> None:
     assert len(passages) == 2
     for passage in passages:
         assert len(passage.ids) <= 8
-        assert VOCABULARY.unk not in passage.ids
+        assert VOCABULARY.unknown not in passage.ids
         text = TOKENIZER.decode(passage.ids)
         assert passage.words == len(text.split())
         assert passage.bytes == len(text.encode())
@@ -333,6 +333,30 @@ def test_passages_are_cut_at_whole_words_and_avoid_left_out_words() -> None:
 def test_settings_that_do_not_go_together_name_both_keys() -> None:
     recipe = PretrainSettings(epochs=1, batch_size=1, block=32, lr_limit=1e-4)
     with pytest.raises(InputError, match=r"lr: 0.001 is not allowed; .* at most p.pretrain.lr_limit \(0.0001\)"):
-        check_pretraining(1e-3, MODEL, recipe, "p.model", "p.pretrain")
+        check_pretraining(1e-3, recipe, "p.pretrain", is_given=False)
     with pytest.raises(InputError, match=r"p.pretrain.block: 100 is not allowed; expected at most p.model.max_length"):
-        check_pretraining(1e-5, MODEL, PretrainSettings(1, 1, 100), "p.model", "p.pretrain")
+        check_block(PretrainSettings(1, 1, 100), "p.pretrain", MODEL.max_length, "p.model.max_length")
+
+
+def test_no_epochs_are_for_weights_that_are_given() -> None:
+    none = PretrainSettings(epochs=0, batch_size=1, block=32)
+    check_pretraining(1e-3, none, "p.pretrain", is_given=True)
+    with pytest.raises(InputError, match=r"p.pretrain.epochs: 0 is not allowed with model.from: null"):
+        check_pretraining(1e-3, none, "p.pretrain", is_given=False)
+
+
+def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:
+    model, device = _model(), tiny_device()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    learnt = BlockModelling(STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1, device.place)
+    run = Run("none", model, learnt, device, OptimiserSettings(), 1e-3, Budget(0))
+    speed = train(run, lambda epoch, meter: epoch.number)
+    assert run.journal == [0]
+    assert (speed.tokens, speed.flops) == (0, 0.0)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_nothing_is_masked_without_a_mask() -> None:
+    blocks = torch.full((1, 8), 20)
+    with pytest.raises(InputError, match="the tokenizer has no mask"):
+        mask_blocks(blocks, Masking(0.3), replace(VOCABULARY, mask=None), seeded(0, "test"))

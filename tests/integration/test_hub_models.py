@@ -1,0 +1,127 @@
+"""Models from the hub: the real clients in processes of their own, against a hub on loopback."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.hub import READ_TOKEN, Cut, LocalHub, Status, WrongBytes
+from tests.hub.content import add_models
+from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models
+from tests.hub.server import Fault
+from tests.toy import Project
+
+pytestmark = pytest.mark.slow
+
+FAMILIES = {"bert": BERT, "roberta": ROBERTA, "modernbert": MODERNBERT, "llama": LLAMA}
+CARD = b"---\nlicense: apache-2.0\nlanguage: en\ndatasets:\n- bookcorpus\n---\n# A model\n"
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[LocalHub]:
+    with LocalHub(tmp_path) as hub:
+        yield hub
+        assert hub.outside == []
+        assert hub.unserved == []
+
+
+@pytest.fixture
+def user(project: Project, hub: LocalHub, tmp_path: Path) -> Project:
+    """The project of someone who knows the local hub alone."""
+    return replace(project, variables=hub.environment(tmp_path / "home"))
+
+
+def _with(user: Project, **variables: str) -> Project:
+    return replace(user, variables={**user.variables, **variables})
+
+
+def _start_from(user: Project, family: str, pin: str) -> None:
+    user.set_all({"family": family, "model.from": pin})
+
+
+def _fetch(user: Project, code: int = 0) -> str:
+    """Fetch the model; what was said where it failed."""
+    return user.stage("sources.model", code=code).stderr
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_a_model_is_fetched_once_and_is_there_offline(user: Project, hub: LocalHub, family: str) -> None:
+    name = FAMILIES[family]
+    unwanted = {"pytorch_model.bin": b"0" * 100, "onnx/model.safetensors": b"0" * 100}
+    commit = hub.add("model", name, {**published_models()[name], **unwanted, "README.md": CARD})
+    _start_from(user, family, f"{name}@{commit}")
+    _fetch(user)
+    folder = user.folder / "data/model"
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    facts = json.loads(files.pop("source.json"))
+    left = {"generation_config.json": b""}.keys()
+    assert files == {file: content for file, content in {**published_models()[name], "README.md": CARD}.items()
+                     if file not in left}  # fmt: skip
+    assert facts == {
+        "from": f"{name}@{commit}", "repository": name, "commit": commit,
+        "license": "apache-2.0", "language": "en", "datasets": ["bookcorpus"],
+    }  # fmt: skip
+    assert not [seen for seen in hub.requests if "pytorch_model" in seen.path or "onnx" in seen.path]
+    asked = len(hub.requests)
+    _fetch(_with(user, HF_HUB_OFFLINE="1"))
+    _fetch(user)
+    assert len(hub.requests) == asked
+
+
+def test_a_model_of_the_hub_is_passed_on_offline(user: Project, hub: LocalHub) -> None:
+    _start_from(user, "roberta", f"{ROBERTA}@{add_models(hub)[ROBERTA]}")
+    user.set("profiles.sample.pretrain.epochs", 0)
+    _fetch(user)
+    asked = len(hub.requests)
+    for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
+        _with(user, HF_HUB_OFFLINE="1").stage(stage)
+    assert len(hub.requests) == asked
+    assert (user.folder / "models/pretrained/tokenizer.json").read_bytes() == published_models()[ROBERTA][
+        "tokenizer.json"
+    ]
+
+
+def test_missing_and_gated_models(user: Project, hub: LocalHub) -> None:
+    nowhere = f"own/none@{'0' * 40}"
+    _start_from(user, "bert", nowhere)
+    assert f"{nowhere}: no such repository at" in _fetch(user, code=2)
+    commit = hub.add("model", BERT, published_models()[BERT], gated=True)
+    _start_from(user, "bert", f"{BERT}@{'0' * 40}")
+    assert "the repository has no such commit" in _fetch(_with(user, HF_TOKEN=READ_TOKEN), code=2)
+    _start_from(user, "bert", f"{BERT}@{commit}")
+    said = _fetch(user, code=2)
+    assert said.count("\n") == 1
+    assert f"{BERT}@{commit}: the repository is gated; accept its terms at" in said
+    assert not (user.folder / "data/model").exists()
+    _fetch(_with(user, HF_TOKEN=READ_TOKEN))
+
+
+def test_a_model_that_is_not_what_stages_take(user: Project, hub: LocalHub) -> None:
+    files = dict(published_models()[BERT])
+    files["pytorch_model.bin"] = files.pop("model.safetensors")
+    _start_from(user, "bert", f"own/pickled@{hub.add('model', 'own/pickled', files)}")
+    said = "error: own/pickled: there is no model.safetensors in it; weights are read from safetensors only\n"
+    assert _fetch(user, code=2) == said
+    _start_from(user, "llama", f"{BERT}@{add_models(hub)[BERT]}")
+    assert _fetch(user, code=2) == f"error: params.yaml: family: llama is not allowed; {BERT} is a bert\n"
+
+
+@pytest.mark.parametrize("fault", [Status(503), Status(429, retry_after=1), Cut("body")], ids=str)
+def test_what_passes_is_tried_again(user: Project, hub: LocalHub, fault: Fault) -> None:
+    _start_from(user, "llama", f"{LLAMA}@{add_models(hub)[LLAMA]}")
+    hub.fail(r"model\.safetensors|/storage/", 1, fault)
+    _fetch(user)
+    assert hub.faults.left == 0
+    fetched = (user.folder / "data/model/model.safetensors").read_bytes()
+    assert fetched == published_models()[LLAMA]["model.safetensors"]
+
+
+def test_wrong_bytes_are_noticed_and_without_network_the_line_says_so(user: Project, hub: LocalHub) -> None:
+    _start_from(user, "llama", f"{LLAMA}@{add_models(hub)[LLAMA]}")
+    assert "HF_HUB_OFFLINE forbids" in _fetch(_with(user, HF_HUB_OFFLINE="1"), code=2)
+    hub.fail("/storage/", 1, WrongBytes())
+    assert "it was removed, run again to fetch it anew" in _fetch(user, code=2)
+    assert not (user.folder / "data/model").exists()
+    _fetch(user)

@@ -1,0 +1,136 @@
+"""Tasks with tokenizers in the layouts of published models."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from transformers import AutoTokenizer
+
+from stages.corpus.squad import Answer, Question
+from stages.corpus.tokenizer import SubwordTokenizer, load_tokenizer
+from stages.tasks.answering import UNASKED, Answering
+from stages.tasks.classification import Classification
+from stages.tasks.matching import COMMON, NONE, RARE
+from stages.tasks.settings import ReadingSettings
+from stages.tasks.spans import best_span
+from stages.tasks.squad import Reading
+from stages.tasks.windows import window_questions
+from tests.hub.content.models import LLAMA, published_models
+from tests.tiny import tiny_sentences
+
+CONTEXT = " The guild of weavers  was founded by Ada Lund, in 1601; café and naïve. "
+ASKED = "Who founded the guild?"
+Saved = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    """A folder with the files of a published model."""
+
+    def write(name: str) -> Path:
+        folder = tmp_path_factory.mktemp("model")
+        for file, content in published_models()[name].items():
+            (folder / file).write_bytes(content)
+        return folder
+
+    return write
+
+
+every_layout = pytest.mark.parametrize("name", list(published_models()))
+
+
+def _question(answer: str) -> Question:
+    return Question("q", "T", CONTEXT, ASKED, (Answer(answer, CONTEXT.index(answer)),))
+
+
+@every_layout
+@pytest.mark.parametrize("answer", ["The guild", "Ada Lund", "1601", "café", "naïve"])
+def test_answers_are_marked_and_read_without_the_space_before(saved: Saved, name: str, answer: str) -> None:
+    tokenizer = load_tokenizer(saved(name))
+    (window,) = window_questions(tokenizer, [_question(answer)], 120, 10)
+    assert window.start >= window.passage.start
+    scores = np.zeros((len(window.ids), 2))
+    scores[window.start, 0] = scores[window.end, 1] = 1.0
+    assert best_span(window, scores, 30).text == answer
+    for start, end in window.spans[window.passage]:
+        assert start == end or not CONTEXT[start].isspace()
+
+
+@every_layout
+def test_a_window_is_what_transformers_makes_of_a_pair(saved: Saved, name: str) -> None:
+    folder = saved(name)
+    (window,) = window_questions(load_tokenizer(folder), [_question("1601")], 120, 10)
+    theirs = AutoTokenizer.from_pretrained(folder)(ASKED, CONTEXT)
+    assert window.ids.tolist() == theirs["input_ids"]
+    if "token_type_ids" in theirs and "bert-base-uncased" in name:
+        assert window.segments.tolist() == theirs["token_type_ids"]
+
+
+@every_layout
+def test_windows_of_a_long_passage_keep_to_their_length_and_cover_it(saved: Saved, name: str) -> None:
+    tokenizer = load_tokenizer(saved(name))
+    windows = list(window_questions(tokenizer, [_question("1601")], 36, 5))
+    assert len(windows) > 1
+    assert all(len(window.ids) <= 36 for window in windows)
+    covered = {i for window in windows for start, end in window.spans for i in range(start, end)}
+    assert covered == {i for i, character in enumerate(CONTEXT) if not character.isspace()}
+
+
+@every_layout
+def test_sentences_are_what_transformers_makes_of_them(saved: Saved, name: str, tmp_path: Path) -> None:
+    folder = saved(name)
+    source = tiny_sentences(tmp_path / "data", ["sentence\tlabel", "the songs were charming\t1", "stale\t0"])
+    examples = Classification("sst2", source, load_tokenizer(folder), 64).examples("dev")
+    theirs = AutoTokenizer.from_pretrained(folder)
+    expected = [theirs(text)["input_ids"] for text in ("the songs were charming", "stale")]
+    assert [example.ids for example in examples] == expected
+
+
+def _squad(folder: Path) -> Path:
+    qas = [{"id": "q", "question": ASKED, "answers": [{"text": "Ada Lund", "answer_start": CONTEXT.index("Ada")}]}]
+    (folder / "squad").mkdir(parents=True)
+    for part in ("train", "dev"):
+        text = json.dumps({"data": [{"title": "T", "paragraphs": [{"context": CONTEXT, "qas": qas}]}]})
+        (folder / "squad" / f"{part}.json").write_text(text)
+    return folder
+
+
+@every_layout
+def test_words_of_the_question_are_found_in_the_passage(saved: Saved, name: str, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(saved(name))
+    (example,) = Reading(_squad(tmp_path), tokenizer, 120, ReadingSettings(question_match=True)).examples("dev")
+    window = example.window
+    found = {
+        CONTEXT[window.spans[token, 0] : window.spans[token, 1]]
+        for token in np.flatnonzero((example.match >= COMMON) & (example.match <= RARE))
+    }
+    assert {text.lower() for text in found} - {""} <= set(_pieces("founded the guild"))  # a space may be a piece
+    assert found - {""}
+    assert (example.match[window.passage.stop :] == NONE).all()
+
+
+def _pieces(words: str) -> list[str]:
+    return [word[i:j] for word in words.split() for i in range(len(word)) for j in range(i + 1, len(word) + 1)]
+
+
+def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(saved(LLAMA))
+    reading = ReadingSettings(answers="generated", max_answer=12)
+    task = Answering(_squad(tmp_path), tokenizer, 120, reading)
+    (example,) = task.examples("train")
+    prompt = tokenizer.decode(example.ids.tolist(), skip_special_tokens=False)
+    assert prompt == f"<|begin_of_text|>{CONTEXT} Question: {ASKED} Answer:"
+    assert tokenizer.decode(example.answer, skip_special_tokens=False) == " Ada Lund<|end_of_text|>"
+    labels = task.collate([example])["labels"][0]
+    assert labels[labels != UNASKED].tolist() == example.answer
+    assert len(example.ids) + reading.max_answer <= 120
+
+
+def test_generated_tokens_are_spelt_as_in_the_passage(saved: Saved, tmp_path: Path) -> None:
+    tokenizer: SubwordTokenizer = load_tokenizer(saved(LLAMA))
+    task = Answering(_squad(tmp_path), tokenizer, 120, ReadingSettings(answers="generated", max_answer=12))
+    (example,) = task.examples("dev")
+    score = np.array([0.0, 0.0, 0.0, *example.answer])
+    assert [row["text"] for row in task.rows([example], [score])] == ["Ada Lund"]
