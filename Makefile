@@ -6,10 +6,10 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test bench check format clean
+.PHONY: help setup repro test bench hub-demo check format clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 setup: $(BIN)/.run ## Make the virtual environment and install what the pipeline needs, pinned
 
@@ -31,6 +31,9 @@ bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT name
 	python benchmarks/saving.py --project $(PROJECT)
 	python benchmarks/pretraining.py --project $(PROJECT)
 	python benchmarks/fine_tuning.py --project $(PROJECT)
+
+hub-demo: $(BIN)/.dev ## Data from a hub, training, publishing and loading back, on a hub of our own, in minutes
+	demo=$$(mktemp -d) && python -m tests.hub.demo $$demo; rm -rf $$demo
 
 check: $(BIN)/.dev ## Format, lint, types, architecture, spelling
 	ruff format --check .

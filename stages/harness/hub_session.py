@@ -40,6 +40,9 @@ class RetryingClient(httpx.Client):
         if not any((request.extensions.get("timeout") or {}).values()):  # the client's functions often set none
             timeout = httpx.Timeout(constants.HF_HUB_DOWNLOAD_TIMEOUT)
             request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
+        # What is sent as it is read from a file is gone; the client's own function rewinds the file and tries again.
+        if not isinstance(request.stream, httpx.ByteStream):
+            return super().send(request, **options)
         for attempt in range(1, TRIES):
             wait = FIRST_WAIT * 2 ** (attempt - 1)
             try:

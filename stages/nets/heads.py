@@ -98,6 +98,9 @@ def read_model(head: Head, folder: Path, seed: int, attention: str, classes: Seq
     missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
     if missing:
         raise InputError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more of the model's body")
+    # In a mapped file they may begin anywhere, and where they do decides how products are rounded.
+    for weight in model.parameters():
+        weight.data = weight.data.clone()
     return model
 
 

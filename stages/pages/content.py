@@ -29,11 +29,18 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Code:
+    """Lines of Python, to be copied."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it: paragraphs of text, tables and figures."""
+    """A heading and what stands under it: paragraphs of text, tables, figures and code."""
 
     title: str
-    blocks: Sequence[str | Table | Figure]
+    blocks: Sequence[str | Table | Figure | Code]
 
 
 def figure_text(value: float | None, digits: int = 2) -> str:

@@ -1,8 +1,9 @@
 """Sections as Markdown; figures are linked from the folder beside it."""
 
+import re
 from collections.abc import Sequence
 
-from stages.pages.content import Figure, Section, Table
+from stages.pages.content import Code, Figure, Section, Table
 
 
 def as_markdown(title: str, sections: Sequence[Section], figures: str) -> str:
@@ -14,9 +15,12 @@ def as_markdown(title: str, sections: Sequence[Section], figures: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _block(block: str | Table | Figure, figures: str) -> str:
+def _block(block: str | Table | Figure | Code, figures: str) -> str:
     if isinstance(block, Figure):
         return f"![{block.caption}]({figures}/{block.name}.svg)\n\n*{block.caption}*"
+    if isinstance(block, Code):
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
+        return f"{fence}python\n{block.text}\n{fence}"
     return _table(block) if isinstance(block, Table) else _escaped(block)
 
 

@@ -29,13 +29,6 @@ TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
 
 def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, str]]) -> Section:
     """The figures of both held-out splits, and the validation perplexity by epoch."""
-    rows = [
-        (part, shown, *(_with_interval(figures[name], unit) for unit in UNITS))
-        for part, figures in report.items()
-        for name, shown in MEASURES.items()
-        if name in figures
-    ]
-    table = Table(("split", "perplexity", "per token", "per word", "bits per byte"), rows)
     shown = [name for name in CURVE if name in curve[0]]
     by_epoch = Table(
         ("epoch", *(CURVE[name][0] for name in shown)),
@@ -57,7 +50,7 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
         ("epoch", "loss"),
     )
     warnings = [f"Warning: {line}." for line in perplexity_lines(report)]
-    blocks: list[Any] = [*warnings, INTERVALS, table, by_epoch, figure]
+    blocks: list[Any] = [*warnings, INTERVALS, perplexity_table(report), by_epoch, figure]
     if float(curve[-1].get("next_sentence_accuracy", 1)) < TOLD_APART:
         blocks.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
     return Section("Perplexity", blocks)
@@ -66,6 +59,17 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
 def perplexity_lines(report: Mapping[str, Any]) -> list[str]:
     """One line a flag of the language model: the split, the flag and its evidence."""
     return health_lines({part: {"language model": figures["health"]} for part, figures in report.items()})
+
+
+def perplexity_table(report: Mapping[str, Any]) -> Table:
+    """A row a split and a kind of perplexity, the unigram baseline's among them."""
+    rows = [
+        (part, shown, *(_with_interval(figures[name], unit) for unit in UNITS))
+        for part, figures in report.items()
+        for name, shown in MEASURES.items()
+        if name in figures
+    ]
+    return Table(("split", "perplexity", "per token", "per word", "bits per byte"), rows)
 
 
 def _with_interval(figures: Mapping[str, Any], unit: str) -> str:

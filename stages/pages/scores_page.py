@@ -51,7 +51,7 @@ def _summary(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Se
     headlines, scales = details["headlines"], details["scales"]
     rows = [
         (name.replace("_", " "), "–", "–",
-         *(_with_interval(values, {}, details["baselines"][name], score, scales) for score in headlines))
+         *(with_interval(values, {}, details["baselines"][name], score, scales) for score in headlines))
         for name, values in figures["baselines"].items()
     ]  # fmt: skip
     for method in methods:
@@ -59,7 +59,7 @@ def _summary(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Se
         epochs = " ".join(str(cells[seed]["epoch"]) for seed in found["seeds"])
         rows.append(
             (method, " ".join(found["seeds"]), epochs,
-             *(_with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
+             *(with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
                for score in headlines))
         )  # fmt: skip
     return Table(("model", "seeds", "best epoch", *headlines), rows)
@@ -72,13 +72,13 @@ def _scores(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Seq
     header, columns = ["score"], []
     for name, values in figures["baselines"].items():
         header.append(name.replace("_", " "))
-        columns.append([_with_interval(values, {}, details["baselines"][name], score, scales) for score in names])
+        columns.append([with_interval(values, {}, details["baselines"][name], score, scales) for score in names])
     for method in methods:
         cells, found = figures[method], details["methods"][method]
         header += [f"{method}, before", method]
         before = [cell["before"] for cell in found["seeds"].values()]
         columns.append([_cell(score, _mean(before, score), scales) for score in names])
-        columns.append([_with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
+        columns.append([with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
                         for score in names])  # fmt: skip
     return Table(header, [[name, *(column[place] for column in columns)] for place, name in enumerate(names)])
 
@@ -163,10 +163,11 @@ def _curve_table(curve: Sequence[Mapping[str, str]], details: Mapping[str, Any])
     )  # fmt: skip
 
 
-def _with_interval(
+def with_interval(
     values: Mapping[str, float], spread: Mapping[str, float], intervals: Mapping[str, Any], score: str,
     scales: Mapping[str, str],
 ) -> str:  # fmt: skip
+    """A figure, after ± its spread over seeds, in brackets its interval, as far as they are known."""
     text = _cell(score, values.get(score), scales)
     if score in spread and scales.get(score) != "count":
         text += f" ± {_cell(score, spread[score], scales)}"

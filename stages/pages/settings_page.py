@@ -17,10 +17,13 @@ def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> S
     top = {key: params[key] for key in names}
     top |= {params["data"]: params[params["data"]]}
     top["methods"] = {method: params["methods"][method] for method in params["finetune"]["methods"]}
-    rows = [(key, _shown(value)) for key, value in [*_flat(top), *_flat(dict(profile))]]
-    return Section(
-        "Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", _table(rows)]
-    )
+    table = settings_table(top, profile)
+    return Section("Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", table])
+
+
+def settings_table(*values: Mapping[str, Any]) -> Table:
+    """Settings by dotted key."""
+    return Table(("setting", "value"), [(key, _shown(value)) for each in values for key, value in _flat(each)])
 
 
 def model_section(
@@ -47,10 +50,6 @@ def _started(facts: Mapping[str, Any]) -> str:
         return "Training started from random weights."
     licence = facts.get("license_name") or facts.get("license")
     return f"Training started from the weights of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
-
-
-def _table(rows: list[tuple[str, str]]) -> Table:
-    return Table(("setting", "value"), rows)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

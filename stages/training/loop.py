@@ -90,8 +90,9 @@ class Run(Generic[Batch]):
 
 @dataclass(frozen=True)
 class Speed:
-    """What a run took: seconds of training, evaluation left out, and real tokens over all processes."""
+    """What a run took: updates, seconds of training, evaluation left out, and real tokens over all processes."""
 
+    updates: int
     seconds: float
     waited: float  # of these seconds, in which this process waited for data
     tokens: int
@@ -142,7 +143,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
             run.journal.append(after_epoch(epoch, meter))
             at.begin_after(epoch.number)
-    return Speed(at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens)
+    return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens)
 
 
 def _flops_a_token(run: Run[Batch]) -> float:

@@ -12,7 +12,7 @@ from stages.training.loop import Speed
 
 
 def write_speed(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:
-    """Write seconds, tokens a second, waiting for data (% of seconds), operations, memory (MiB) and layout of a run.
+    """Write updates, seconds, tokens a second, waiting for data (% of seconds), operations, memory (MiB) and layout.
 
     `utilisation_percent` is that of the devices' peak where it is known, `gpu_memory_mib` this process's share.
     """
@@ -21,6 +21,7 @@ def write_speed(path: Path, speed: Speed, device: Device, model: nn.Module) -> N
     write_json(
         path,
         {
+            "updates": speed.updates,
             "seconds": round(speed.seconds, 1),
             "tokens_per_second": round(speed.tokens / seconds),
             "waiting_percent": round(100 * speed.waited / seconds, 1),

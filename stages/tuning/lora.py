@@ -4,14 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from peft import LoraConfig, inject_adapter_in_model
+from peft import LoraConfig, TaskType, inject_adapter_in_model
 from peft.tuners.tuners_utils import BaseTunerLayer
+from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
+from stages.harness.records import write_json
 from stages.harness.settings import require
 from stages.nets.heads import Head, attention_matrices, read_model
 from stages.nets.part import MethodSettings, is_new
+
+TASK_TYPES = {
+    "classifier": TaskType.SEQ_CLS, "spans": TaskType.QUESTION_ANS, "language_model": TaskType.CAUSAL_LM,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,7 @@ def start(
 
 def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
     """Freeze what is not new and put products into the body, drawn from where torch's generator stands."""
-    config = LoraConfig(
-        r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
-        target_modules=list(settings.targets or attention_matrices(model)),
-    )  # fmt: skip
-    inject_adapter_in_model(config, model)
+    inject_adapter_in_model(_config(model, settings), model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or is_new(model, head, name))
 
@@ -59,3 +61,35 @@ def merge(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, BaseTunerLayer):
             module.merge()
+
+
+def save_adapter(
+    model: PreTrainedModel, head: Head, settings: Settings, base: str, commit: str | None, folder: Path
+) -> None:
+    """Write what was trained as peft does, so that it and transformers load it onto `base`, at a commit of the hub.
+
+    A new head is among peft's `modules_to_save`.
+    """
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    config = _config(model, settings)
+    config.task_type, config.inference_mode = TASK_TYPES[head], True
+    config.base_model_name_or_path, config.revision = base, commit
+    config.modules_to_save = sorted({_module(model, name) for name in trained if "lora_" not in name}) or None
+    values = {name: sorted(value) if isinstance(value, set) else value for name, value in config.to_dict().items()}
+    write_json(folder / "adapter_config.json", values)
+    weights = {
+        f"base_model.model.{name.replace('.default', '')}": weight.contiguous() for name, weight in trained.items()
+    }
+    save_file(weights, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+
+
+def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
+    return LoraConfig(
+        r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
+        target_modules=list(settings.targets or attention_matrices(model)),
+    )  # fmt: skip
+
+
+def _module(model: PreTrainedModel, weight: str) -> str:
+    """The part of the head that a weight belongs to: the outermost module, or BERT's pooler."""
+    return weight.removeprefix(f"{model.base_model_prefix}.").partition(".")[0]

@@ -10,6 +10,7 @@ faults                 what can go wrong on the way
 server                 LocalHub, which tests use
 content                tiny data sets and models under published names
 client                 runs a function of a test against a hub, in a process of its own
+demo                   the whole loop, step by step
 loopback               a folder that keeps a process from the network
 """
 

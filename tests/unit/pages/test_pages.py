@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from stages.pages.content import Section, Table, figure_text
+from stages.pages.content import Code, Section, Table, figure_text
 from stages.pages.data_page import data_section
 from stages.pages.figures import line_chart
 from stages.pages.html import as_html
@@ -25,6 +25,12 @@ def test_text_is_escaped_in_html() -> None:
 def test_text_is_escaped_in_markdown() -> None:
     page = as_markdown("T", [Section("S", [Table(("a",), [(EVIL,)])])], "figures")
     assert r"\<script\>alert('x')\</script\> \| & \*b\*" in page
+
+
+def test_code_stays_as_it_is() -> None:
+    sections = [Section("S", [Code("a = '*'\nb = [a]")])]
+    assert "\n```python\na = '*'\nb = [a]\n```\n" in as_markdown("T", sections, "figures")
+    assert "<pre>a = &#39;*&#39;\nb = [a]</pre>" in as_html("T", sections)
 
 
 def test_the_html_needs_nothing_else() -> None:

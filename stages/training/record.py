@@ -1,0 +1,222 @@
+"""What is known of a trained model: what params.yaml, data cards, runs and reports say of it."""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from stages.corpus.checkpoint import checkpoint_facts
+from stages.corpus.examples import read_classes
+from stages.corpus.source import source_folder, task_folder
+from stages.harness.errors import InputError
+from stages.harness.hub import Pin
+from stages.harness.plugins import load_plugin
+from stages.harness.records import read_json
+from stages.harness.settings import build, check_value, profile_key, section
+from stages.metrics.assessment import SCRATCH
+from stages.nets.heads import Head
+from stages.pages.citations import Origin, files_origin, hub_origin, sample_origin
+from stages.pages.content import Table
+from stages.pages.data_page import counts_table
+from stages.pages.model_card import ModelFacts, Scores
+from stages.pages.settings_page import settings_table
+from stages.tasks.settings import ReadingSettings
+from stages.training.cell import RUNS, Cell
+from stages.training.methods import METHODS
+from stages.training.publication import Address, Published
+from stages.training.tuned import Tuning
+
+REPORTS = Path("reports")
+PRETRAINING = ("lr", "seed", "family", "model", "precision")
+LIMITS = {
+    "classifier": "It answers with one of its classes, whatever it is given.",
+    "spans": "How a long passage is cut and when there is no answer is for the caller to decide. Retrace takes the "
+    "best span of overlapping windows, and none where the first token scores higher.",
+    "masked": "It fills in masked tokens; for anything else it has to be tuned.",
+    "causal": "It goes on with a text, and what it writes may be wrong.",
+}
+CHOSEN = "The epoch was chosen by the validation loss, so the figures are a little better than on data of another day."
+WITHIN_DOCUMENTS = (
+    "In training attention stayed within documents; transformers does not hold it there where several share an input."
+)
+SAMPLE = "The sample is a few thousand sentences on an invented country: the model knows nothing else."
+LIBRARIES = ("torch", "transformers", "peft")
+SQUAD = "squad"
+
+
+def read_facts(
+    cell: Cell | None, params: Mapping[str, Any], address: Address, published: Published, commit: str
+) -> ModelFacts:
+    """All that the card of a model says; of the pretrained one where `cell` is None."""
+    family = check_value(params, "family", str)
+    started = _started(cell)
+    base = address.base.repository if address.base else started.get("repository")
+    tags = ["retrace", family, *([cell.method] if cell else [])]
+    return ModelFacts(
+        address.repository, _summary(cell, family), published.use, published.library, published.lines,
+        base, _said(started), tags, read_origins(cell, params),
+        read_counts(cell, params), read_training(cell, params, commit), read_scores(cell) if cell else None,
+        None if cell else read_perplexity(),
+        [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in read_flags(cell).items()],
+        _limits(cell, params, published),
+    )  # fmt: skip
+
+
+def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
+    """How a cell of the matrix was tuned.
+
+    Raises InputError where params.yaml does not list it.
+    """
+    tasks = [*check_value(params, "finetune.classification", list[str]), SQUAD]
+    _require_listed("--task", cell.task, tasks)
+    _require_listed("--method", cell.method, check_value(params, "finetune.methods", list[str]))
+    _require_listed("--seed", cell.seed, check_value(params, "finetune.seeds", list[int]))
+    module = load_plugin(METHODS, cell.method, "finetune.methods")
+    settings = build(module.Settings, params, f"methods.{cell.method}")
+    if cell.task != SQUAD:
+        classes = read_classes(source_folder(check_value(params, "data", str)), cell.task)
+        return Tuning(cell.method, settings, "classifier", tuple(classes))
+    reading = build(ReadingSettings, params, "squad")
+    head: Head = "language_model" if reading.answers == "generated" else "spans"
+    return Tuning(cell.method, settings, head, question_match=reading.question_match)
+
+
+def read_scores(cell: Cell) -> Scores:
+    """The figures of a cell.
+
+    Raises InputError where it was not scored.
+    """
+    figures, details = (read_json(REPORTS / f"{name}.json").get(cell.task, {}) for name in ("metrics", "scores"))
+    seed = str(cell.seed)
+    if seed not in figures.get(cell.method, {}) or cell.method not in details.get("methods", {}):
+        raise InputError(f"{REPORTS / 'metrics.json'}: no figures of {_name(cell)}; run dvc repro first")
+    trial = details["methods"][cell.method]["seeds"][seed]
+    return Scores(
+        figures[cell.method][seed], trial["intervals"], trial["before"], figures["baselines"], details["baselines"],
+        details["scales"], details["headlines"],
+    )  # fmt: skip
+
+
+def read_perplexity() -> Mapping[str, Any]:
+    """The figures of the pretrained model."""
+    return read_json(REPORTS / "perplexity.json")
+
+
+def learned_nothing(cell: Cell | None) -> dict[str, str]:
+    """Signs that a model has learned nothing, name → evidence; of the pretrained one where None."""
+    if cell is None:
+        flags = {part: figures["health"] for part, figures in read_perplexity().items()}
+        return {f"{name} on {part}": evidence for part, of in flags.items() for name, evidence in of.items()}
+    return _health(cell).get(f"{cell.method} {cell.seed}", {})
+
+
+def read_flags(cell: Cell | None) -> dict[str, str]:
+    """The same, and the flags of the method over all seeds and of the data."""
+    others = {} if cell is None else _health(cell).get(cell.method, {}) | _health(cell).get("data", {})
+    return learned_nothing(cell) | others
+
+
+def read_origins(cell: Cell | None, params: Mapping[str, Any]) -> list[Origin]:
+    """Where the data of pretraining is from and, last, that of the task."""
+    return [_origin(name, params) for name in ("text", *([] if cell is None else [cell.task]))]
+
+
+def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
+    """What every split of that data holds."""
+    card = read_json(source_folder(check_value(params, "data", str)) / "card.json")
+    if cell is None:
+        return counts_table(card, ["text"], {})
+    if cell.task in card:
+        return counts_table(card, ["text", cell.task], {})
+    return counts_table(card, ["text"], {cell.task: read_json(task_folder(cell.task) / "card.json")})
+
+
+def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> Table:
+    """Run, versions and settings in force, by name; settings by their keys in params.yaml."""
+    run = read_json((RUNS / "pretrain" if cell is None else RUNS / cell.path).with_suffix(".json"))
+    made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
+    made |= {name.replace("_", " "): run[name] for name in ("updates", "parameters", "trained_parameters", "device")
+             if name in run}  # fmt: skip
+    made["precision in force"] = run["precision"]
+    if cell is None:
+        names, keys = ("tokenizer", "model", "pretrain"), ()
+    else:
+        made |= {"seed of tuning": cell.seed, "best epoch": read_scores(cell).figures["epoch"]}
+        names, keys = ("tokenizer", "model", "pretrain", cell.task), (f"methods.{cell.method}",)
+        keys += (SQUAD,) if cell.task == SQUAD else ()
+    chosen = {key: params[key] for key in PRETRAINING}
+    chosen |= {key: section(params, key) for key in keys}
+    return settings_table(made, chosen, {name: section(params, profile_key(params, name)) for name in names})
+
+
+def _origin(name: str, params: Mapping[str, Any]) -> Origin:
+    data = check_value(params, "data", str)
+    own, of_hub = params.get("classification", {}), params.get("hub", {})
+    if name in own:
+        return files_origin(name)
+    if name in of_hub.get("classification", {}):
+        entry = of_hub["classification"][name]
+        return _from_hub(name, entry, entry.get("config", "default"), entry.get("dev"), None)
+    if data == "hub":
+        found = read_json(source_folder(data) / "card.json")["origin"][name]
+        split = of_hub[name].get("valid" if name == "text" else "dev", "validation")
+        return _from_hub(name, of_hub[name], found["config"], split, found["licence"])
+    return sample_origin(name) if data == "sample" else files_origin(name)
+
+
+def _from_hub(name: str, entry: Mapping[str, Any], config: str, split: str | None, licence: str | None) -> Origin:
+    """The origin of a part that an entry under `hub` in params.yaml describes."""
+    pin = Pin.parse(entry["repository"], f"hub.{name}.repository")
+    held_out = f"{entry.get('train', 'train')}, of which a part was held out"
+    return hub_origin(name, pin.repository, pin.commit, config, split or held_out, licence)
+
+
+def _started(cell: Cell | None) -> dict[str, Any]:
+    """What is known of the weights that training started from; nothing where they were random."""
+    if cell is not None and cell.method == SCRATCH:
+        return {}
+    found = checkpoint_facts()
+    return found if found["from"] else {}
+
+
+def _said(started: Mapping[str, Any]) -> str | None:
+    if not started:
+        return None
+    licence = started.get("license_name") or started.get("license") or "not known to Retrace"
+    return f"{started['from']}, whose licence is {licence}"
+
+
+def _summary(cell: Cell | None, family: str) -> str:
+    if cell is None:
+        return f"A language model of the family {family}, made with Retrace."
+    how = (load_plugin(METHODS, cell.method, "finetune.methods").__doc__ or "").partition("\n")[0]
+    return f"A model of the family {family}, tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}. {how}"
+
+
+def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) -> list[str]:
+    found = [LIMITS[published.use]]
+    if cell is not None:
+        longest = section(params, profile_key(params, cell.task))["max_length"]
+        found += [f"It was trained on at most {longest} tokens at once.", CHOSEN]
+    elif section(params, profile_key(params, "pretrain")).get("within_documents"):
+        found.append(WITHIN_DOCUMENTS)
+    if published.library == "retrace":
+        found.append("Retrace has to be installed to load it: transformers alone cannot.")
+    if check_value(params, "data", str) == "sample":
+        found.append(SAMPLE)
+    return found
+
+
+def _health(cell: Cell) -> dict[str, dict[str, str]]:
+    return read_json(REPORTS / "metrics.json")["health"].get(cell.task, {})
+
+
+def _name(cell: Cell) -> str:
+    return " ".join(cell.path.parts)
+
+
+def _require_listed(option: str, value: str | int, listed: Sequence[Any]) -> None:
+    if value not in listed:
+        raise InputError(
+            f"{option}: {value!r} is not what params.yaml lists; expected one of {', '.join(map(str, listed))}"
+        )

@@ -1,0 +1,38 @@
+"""Several commands in one process, which imports what they need once: `python -m tests.commands JSON`.
+
+JSON is a list of commands, each a list of a module of `stages` and its arguments. For each a line of json is printed,
+with its exit code and what it said.
+"""
+
+import io
+import json
+import runpy
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(module: str, *arguments: str) -> Done:
+    """Run a module as `python -m` does."""
+    sys.argv = [module, *arguments]
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            runpy.run_module(f"stages.{module}", run_name="__main__")
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+if __name__ == "__main__":
+    for command in json.loads(sys.argv[1]):
+        print(json.dumps(asdict(run(*command))), flush=True)

@@ -1,0 +1,78 @@
+"""Run in a project's folder: loads published models as their cards say, and has them predict what the stages did.
+
+python -m tests.reloading ORG/NAME sst2/full/1 [ORG/NAME …]: prints a line of json for each pair.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import hf_hub_download
+
+from stages.corpus.source import source_folder
+from stages.corpus.tokenizer import load_tokenizer
+from stages.harness.device import open_device
+from stages.harness.settings import build, profile_key, read_params
+from stages.metrics.trials import best_epoch
+from stages.nets.heads import read_config, takes_segments
+from stages.nets.reader import Reader
+from stages.tasks.answering import Answering
+from stages.tasks.classification import Classification
+from stages.tasks.predictions import read_epochs
+from stages.tasks.settings import ReadingSettings
+from stages.tasks.squad import Reading
+from stages.tasks.task import Row, Task
+from stages.training.cell import PREDICTIONS, PRETRAINED
+from stages.training.fine_tuning import answer
+from stages.training.settings import FineTuneSettings
+
+
+def lines_of(card: str) -> str:
+    """The Python in a card."""
+    (found,) = re.findall(r"```python\n(.*?)\n```", card, flags=re.DOTALL)
+    return found
+
+
+def load(repository: str) -> dict[str, Any]:
+    """What the lines of a repository's card leave: `model` and `tokenizer`."""
+    names: dict[str, Any] = {}
+    exec(lines_of(Path(hf_hub_download(repository, "README.md")).read_text()), names)
+    return names
+
+
+def predicted(model: Any, task_name: str) -> list[Row]:
+    """What a model says on the validation data, asked as the stages ask."""
+    params = read_params()
+    settings = build(FineTuneSettings, params, profile_key(params, task_name))
+    task = _task(task_name, settings.max_length, params)
+    device = open_device(1, params["precision"])
+    body = model.body if isinstance(model, Reader) else model
+    body.set_attn_implementation(device.attention)
+    examples = task.examples("dev")
+    asked = model if isinstance(model, Reader) else task.wrap(model)
+    return task.rows(examples, answer(task, asked, examples, 2 * settings.batch_size, device)[0])
+
+
+def _task(name: str, max_length: int, params: dict[str, Any]) -> Task[Any]:
+    source, tokenizer = source_folder(params["data"]), load_tokenizer(PRETRAINED)
+    if name != "squad":
+        return Classification(name, source, tokenizer, max_length, takes_segments(read_config(PRETRAINED)))
+    reading = build(ReadingSettings, params, "squad")
+    return {"spans": Reading, "generated": Answering}[reading.answers](source, tokenizer, max_length, reading)
+
+
+def _found(pairs: list[str]) -> Iterator[dict[str, Any]]:
+    for repository, cell in zip(pairs[::2], pairs[1::2], strict=True):
+        names = load(repository)
+        expected = best_epoch(read_epochs(PREDICTIONS / cell)).rows
+        rows = predicted(names["model"], cell.split("/")[0])
+        same_tokens = names["tokenizer"]("an ale")["input_ids"] == load_tokenizer(PRETRAINED).encode("an ale").ids
+        yield {"repository": repository, "rows": len(rows), "equal": rows == expected, "same_tokens": same_tokens}
+
+
+if __name__ == "__main__":
+    for found in _found(sys.argv[1:]):
+        print(json.dumps(found))
