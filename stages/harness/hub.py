@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from huggingface_hub import HfApi, snapshot_download
-from huggingface_hub.errors import LocalEntryNotFoundError
+from huggingface_hub import HfApi, get_cached_repo_tree, snapshot_download
+from huggingface_hub.errors import CachedRepoTreeNotFoundError, LocalEntryNotFoundError
 
 from stages.harness.errors import InputError
 from stages.harness.hub_session import hub_session, hub_token
@@ -51,10 +52,11 @@ def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) 
     Raises InputError where they cannot be had, or are not what the hub says they are.
     """
     with hub_session(str(pin)):
-        try:
+        with suppress(CachedRepoTreeNotFoundError, LocalEntryNotFoundError):
+            _require_listing(pin, kind)
             return _snapshot(pin, kind, patterns, local=True)
-        except LocalEntryNotFoundError:
-            folder = _snapshot(pin, kind, patterns, local=False)
+        folder = _snapshot(pin, kind, patterns, local=False)
+        _require_listing(pin, kind)
         if not folder.is_dir():  # the repository has no such files, nor had it others that were asked for before
             return folder
         checked = HfApi(token=hub_token()).verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit)
@@ -68,6 +70,11 @@ def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) 
             f"expected {wrong['expected']}; it was removed, run again to fetch it anew"
         )
     return folder
+
+
+def _require_listing(pin: Pin, kind: str) -> None:
+    """Raise CachedRepoTreeNotFoundError unless it is known what there is: another client may have kept a part."""
+    get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)
 
 
 def _snapshot(pin: Pin, kind: str, patterns: Sequence[str], local: bool) -> Path:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from huggingface_hub import constants, get_session, set_client_factory
 from huggingface_hub.errors import (
+    CachedRepoTreeNotFoundError,
     EntryNotFoundError,
     GatedRepoError,
     HfHubHTTPError,
@@ -110,7 +111,7 @@ def _words(error: BaseException) -> str | None:
             return "the repository has no such commit"
         case HfHubHTTPError() if error.response.status_code in (401, 403):
             return f"{hub} refused HF_TOKEN ({error.response.status_code}: {_first_line(error.server_message)})"
-        case OfflineModeIsEnabled():
+        case OfflineModeIsEnabled() | CachedRepoTreeNotFoundError():  # the latter: not as a whole
             return "not fetched before, and HF_HUB_OFFLINE forbids to fetch it now"
         case LocalEntryNotFoundError():
             return None  # it stands for its cause

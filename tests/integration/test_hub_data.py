@@ -1,6 +1,7 @@
 """Data from the hub: the real clients in processes of their own, against a hub on loopback."""
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +196,14 @@ def test_a_token_of_the_machine_is_not_sent(user: Project, hub: LocalHub, tmp_pa
     (home / "token").write_text(READ_TOKEN)
     _fetch(user)
     assert not any(seen.token for seen in hub.requests)
+
+
+def test_what_another_client_fetched_in_part_is_fetched_whole(user: Project) -> None:
+    repository, commit = user.params()["hub"]["sst2"]["repository"].split("@")
+    one = f"hf_hub_download('{repository}', 'README.md', repo_type='dataset', revision='{commit}')"
+    user.run(sys.executable, "-c", f"from huggingface_hub import hf_hub_download; {one}")
+    assert "not fetched before" in _fetch(_with(user, HF_HUB_OFFLINE="1"), code=2)
+    _fetch(user)
 
 
 def test_without_network_the_line_says_so(user: Project) -> None:
