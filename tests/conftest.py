@@ -5,10 +5,12 @@ import os
 os.environ["RETRACE_THREADS"] = "1"  # two-threaded runs collapse when both cores are busy
 os.environ["OMP_NUM_THREADS"] = "1"
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.hub import LocalHub
 from tests.toy import Project, copy_project
 
 
@@ -16,3 +18,12 @@ from tests.toy import Project, copy_project
 def project(tmp_path: Path) -> Project:
     """A copy of the project with toy settings, not yet run."""
     return copy_project(tmp_path / "project")
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[LocalHub]:
+    """A hub that serves every request, of processes that ask nobody else."""
+    with LocalHub(tmp_path / "hub") as hub:
+        yield hub
+    assert hub.unserved == []
+    assert hub.outside == []

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,10 @@ class Project:
     def stage(self, module: str, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a stage as a module, warnings of the project's own modules being errors."""
         return self.run(sys.executable, "-W", "error:::stages", "-m", f"stages.{module}", *arguments, code=code)
+
+    def with_variables(self, **variables: str) -> "Project":
+        """The same project, its processes having these variables too."""
+        return replace(self, variables={**self.variables, **variables})
 
     def params(self) -> dict[str, Any]:
         """params.yaml."""

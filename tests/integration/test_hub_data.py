@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,14 +24,6 @@ DATA = r"\.parquet"
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LocalHub]:
-    with LocalHub(tmp_path) as hub:
-        yield hub
-        assert hub.outside == []
-        assert hub.unserved == []
-
-
-@pytest.fixture
 def user(project: Project, hub: LocalHub, tmp_path: Path) -> Project:
     """The project of someone who knows the local hub alone, with its data sets in params.yaml."""
     pins = {name: f"{name}@{commit}" for name, commit in add_datasets(hub).items()}
@@ -43,10 +34,6 @@ def user(project: Project, hub: LocalHub, tmp_path: Path) -> Project:
         | {"hub.classification": {"reviews": reviews}}
     )
     return replace(project, variables=hub.environment(tmp_path / "home"))
-
-
-def _with(user: Project, **variables: str) -> Project:
-    return replace(user, variables={**user.variables, **variables})
 
 
 def _fetch(user: Project, code: int = 0) -> str:
@@ -67,7 +54,7 @@ def test_the_source_is_what_the_sample_is_and_is_fetched_once(user: Project, hub
 
     before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
     asked = len(hub.requests)
-    _with(user, HF_HUB_OFFLINE="1").stage("sources.hub")
+    user.with_variables(HF_HUB_OFFLINE="1").stage("sources.hub")
     user.stage("sources.hub")
     assert {path: path.read_bytes() for path in source.rglob("*") if path.is_file()} == before
     assert len(hub.requests) == asked
@@ -125,7 +112,7 @@ def test_a_part_of_a_split_and_a_drawn_dev(user: Project) -> None:
 )
 def test_what_passes_is_tried_again(user: Project, hub: LocalHub, pattern: str, times: int, fault: Fault) -> None:
     hub.fail(pattern, times, fault)
-    _fetch(_with(user, HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1"))
+    _fetch(user.with_variables(HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1"))
     assert hub.faults.left == 0
 
 
@@ -161,7 +148,7 @@ def test_wrong_bytes_are_noticed_and_fetched_anew(user: Project, hub: LocalHub) 
 )
 def test_what_does_not_pass_is_one_line(user: Project, hub: LocalHub, pattern: str, fault: Any, said: str) -> None:
     hub.fail(pattern, 1000, fault)
-    user = _with(user, HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1")
+    user = user.with_variables(HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1")
     line = _fetch(user, code=2)
     assert line.count("\n") == 1
     assert said in line
@@ -184,10 +171,10 @@ def test_missing_private_and_gated_repositories(user: Project, hub: LocalHub) ->
     commit = hub.add("dataset", "own/gated", hub.files("dataset", GLUE), gated=True)
     user.set("hub.classification.reviews.repository", f"own/gated@{commit}")
     assert "the repository is gated; accept its terms at" in _fetch(user, code=2)
-    said = _fetch(_with(user, HF_TOKEN=STRANGER_TOKEN), code=2)
+    said = _fetch(user.with_variables(HF_TOKEN=STRANGER_TOKEN), code=2)
     assert "gated" in said
     assert STRANGER_TOKEN not in said
-    _fetch(_with(user, HF_TOKEN=READ_TOKEN))
+    _fetch(user.with_variables(HF_TOKEN=READ_TOKEN))
 
 
 def test_a_token_of_the_machine_is_not_sent(user: Project, hub: LocalHub, tmp_path: Path) -> None:
@@ -202,13 +189,13 @@ def test_what_another_client_fetched_in_part_is_fetched_whole(user: Project) -> 
     repository, commit = user.params()["hub"]["sst2"]["repository"].split("@")
     one = f"hf_hub_download('{repository}', 'README.md', repo_type='dataset', revision='{commit}')"
     user.run(sys.executable, "-c", f"from huggingface_hub import hf_hub_download; {one}")
-    assert "not fetched before" in _fetch(_with(user, HF_HUB_OFFLINE="1"), code=2)
+    assert "not fetched before" in _fetch(user.with_variables(HF_HUB_OFFLINE="1"), code=2)
     _fetch(user)
 
 
 def test_without_network_the_line_says_so(user: Project) -> None:
-    assert "HF_HUB_OFFLINE forbids" in _fetch(_with(user, HF_HUB_OFFLINE="1"), code=2)
-    assert "cannot be reached (ConnectError)" in _fetch(_with(user, HF_ENDPOINT="http://127.0.0.1:9"), code=2)
+    assert "HF_HUB_OFFLINE forbids" in _fetch(user.with_variables(HF_HUB_OFFLINE="1"), code=2)
+    assert "cannot be reached (ConnectError)" in _fetch(user.with_variables(HF_ENDPOINT="http://127.0.0.1:9"), code=2)
 
 
 @pytest.mark.parametrize(

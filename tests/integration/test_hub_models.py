@@ -1,7 +1,6 @@
 """Models from the hub: the real clients in processes of their own, against a hub on loopback."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,21 +19,9 @@ CARD = b"---\nlicense: apache-2.0\nlanguage: en\ndatasets:\n- bookcorpus\n---\n#
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LocalHub]:
-    with LocalHub(tmp_path) as hub:
-        yield hub
-        assert hub.outside == []
-        assert hub.unserved == []
-
-
-@pytest.fixture
 def user(project: Project, hub: LocalHub, tmp_path: Path) -> Project:
     """The project of someone who knows the local hub alone."""
     return replace(project, variables=hub.environment(tmp_path / "home"))
-
-
-def _with(user: Project, **variables: str) -> Project:
-    return replace(user, variables={**user.variables, **variables})
 
 
 def _start_from(user: Project, family: str, pin: str) -> None:
@@ -65,7 +52,7 @@ def test_a_model_is_fetched_once_and_is_there_offline(user: Project, hub: LocalH
     }  # fmt: skip
     assert not [seen for seen in hub.requests if "pytorch_model" in seen.path or "onnx" in seen.path]
     asked = len(hub.requests)
-    _fetch(_with(user, HF_HUB_OFFLINE="1"))
+    _fetch(user.with_variables(HF_HUB_OFFLINE="1"))
     _fetch(user)
     assert len(hub.requests) == asked
 
@@ -76,7 +63,7 @@ def test_a_model_of_the_hub_is_passed_on_offline(user: Project, hub: LocalHub) -
     _fetch(user)
     asked = len(hub.requests)
     for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):
-        _with(user, HF_HUB_OFFLINE="1").stage(stage)
+        user.with_variables(HF_HUB_OFFLINE="1").stage(stage)
     assert len(hub.requests) == asked
     assert (user.folder / "models/pretrained/tokenizer.json").read_bytes() == published_models()[ROBERTA][
         "tokenizer.json"
@@ -89,13 +76,13 @@ def test_missing_and_gated_models(user: Project, hub: LocalHub) -> None:
     assert f"{nowhere}: no such repository at" in _fetch(user, code=2)
     commit = hub.add("model", BERT, published_models()[BERT], gated=True)
     _start_from(user, "bert", f"{BERT}@{'0' * 40}")
-    assert "the repository has no such commit" in _fetch(_with(user, HF_TOKEN=READ_TOKEN), code=2)
+    assert "the repository has no such commit" in _fetch(user.with_variables(HF_TOKEN=READ_TOKEN), code=2)
     _start_from(user, "bert", f"{BERT}@{commit}")
     said = _fetch(user, code=2)
     assert said.count("\n") == 1
     assert f"{BERT}@{commit}: the repository is gated; accept its terms at" in said
     assert not (user.folder / "data/model").exists()
-    _fetch(_with(user, HF_TOKEN=READ_TOKEN))
+    _fetch(user.with_variables(HF_TOKEN=READ_TOKEN))
 
 
 def test_a_model_that_is_not_what_stages_take(user: Project, hub: LocalHub) -> None:
@@ -120,7 +107,7 @@ def test_what_passes_is_tried_again(user: Project, hub: LocalHub, fault: Fault) 
 
 def test_wrong_bytes_are_noticed_and_without_network_the_line_says_so(user: Project, hub: LocalHub) -> None:
     _start_from(user, "llama", f"{LLAMA}@{add_models(hub)[LLAMA]}")
-    assert "HF_HUB_OFFLINE forbids" in _fetch(_with(user, HF_HUB_OFFLINE="1"), code=2)
+    assert "HF_HUB_OFFLINE forbids" in _fetch(user.with_variables(HF_HUB_OFFLINE="1"), code=2)
     hub.fail("/storage/", 1, WrongBytes())
     assert "it was removed, run again to fetch it anew" in _fetch(user, code=2)
     assert not (user.folder / "data/model").exists()

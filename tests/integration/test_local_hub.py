@@ -43,7 +43,7 @@ configs:
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[LocalHub]:
-    """A hub from which every request was served."""
+    """A hub from which every request was served; one test asks for more than loopback."""
     with LocalHub(tmp_path / "hub") as hub:
         yield hub
     assert hub.unserved == []

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,15 +63,6 @@ def _publish(
 ) -> list[Done]:
     user = replace(project, variables=hub.environment(home, token))
     return _run(user, *(("cli", "publish", *command) for command in commands))
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[LocalHub]:
-    """A hub that served every request, of processes that asked nobody else."""
-    with LocalHub(tmp_path / "hub") as hub:
-        yield hub
-    assert hub.unserved == []
-    assert hub.outside == []
 
 
 @pytest.mark.parametrize("case", CASES)
