@@ -47,7 +47,8 @@ class Reader(nn.Module):
         """Write the body as transformers does, and the extra embedding beside it; of `state_dict`, where given."""
         weights = self.state_dict() if state_dict is None else state_dict
         body = {name.removeprefix("body."): weights[name] for name in weights if name.startswith("body.")}
-        self.body.save_pretrained(folder, state_dict=body)
+        # By the names that transformers looks for: it would take those that the pretrained weights came with.
+        self.body.save_pretrained(folder, state_dict=body, save_original_format=False)
         if self.match is not None:
             save_file({"weight": weights["match.weight"].cpu().contiguous()}, folder / FILE)
 
