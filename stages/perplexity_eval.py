@@ -23,7 +23,7 @@ from stages.harness.precision import Precision
 from stages.harness.records import write_json
 from stages.harness.settings import build, check_value, profile_key, read_params
 from stages.metrics.perplexity import PerplexitySettings, Sizes, unigram_losses, with_intervals
-from stages.metrics.settings import ScoreSettings
+from stages.metrics.settings import read_resampling
 from stages.nets.heads import objective_of
 from stages.nets.language_model import read_language_model
 from stages.nets.vocabulary import Vocabulary
@@ -39,7 +39,7 @@ PARTS = ("valid", "test")
 def main() -> None:
     params = read_params()
     keys = [profile_key(params, name) for name in ("perplexity", "pretrain.block")]
-    settings, scores = build(PerplexitySettings, params, keys[0]), build(ScoreSettings, params, "scores")
+    settings, resampling = build(PerplexitySettings, params, keys[0]), read_resampling(params)
     block = check_value(params, keys[1], int)
     source = source_folder(check_value(params, "data", str))
     device = open_device(settings.seed, check_value(params, "precision", Precision))
@@ -62,7 +62,7 @@ def main() -> None:
                 passages = sample_passages(read_documents(text), tokenizer, settings.passages, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
             unigram = unigram_losses(train, stream, sizes.tokens, vocabulary.size, vocabulary.special)
-            report[part] = with_intervals(measured, (unigram, sizes), scores.resamples, scores.seed)
+            report[part] = with_intervals(measured, (unigram, sizes), resampling.resamples, resampling.seed)
             print(f"{part}: " + "  ".join(said(name, report[part][name]) for name in [*measured, "unigram"]))
         if device.is_main:
             write_json(OUT, report)

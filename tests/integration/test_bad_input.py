@@ -186,6 +186,7 @@ def test_a_vocabulary_that_the_corpus_cannot_fill(project: Project) -> None:
 
 
 def test_a_rate_that_the_model_cannot_bear(project: Project) -> None:
+    project.stage("sources.model")
     project.set("profile", "bert-base")
     limit = "expected above 0 and at most profiles.bert-base.pretrain.lr_limit (0.0001)"
     _assert_one_line(project, "pretrain", f"params.yaml: lr: 0.001 is not allowed; {limit}", "models/pretrained")

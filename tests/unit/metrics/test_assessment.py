@@ -11,7 +11,9 @@ from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
 from stages.metrics.trials import Epoch, Trial
 
-SETTINGS = ScoreSettings(("accuracy", "f1"), ("squad_v2",), ("accuracy", "squad_v2"), resamples=400)
+SETTINGS = ScoreSettings(
+    classification=("accuracy", "f1"), squad=("squad_v2",), curves=("accuracy", "squad_v2"), resamples=400
+)
 TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad ale", 0), ("good hall", 1))]
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)

@@ -13,7 +13,8 @@ from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
 from stages.metrics.trials import Epoch, Trial
 
-SETTINGS = ScoreSettings(("accuracy", "precision", "recall", "f1"), ("squad_v2", "rouge"), ("accuracy", "squad_v2"),
+SETTINGS = ScoreSettings(classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2", "rouge"),
+                         curves=("accuracy", "squad_v2"),
                          resamples=500)  # fmt: skip
 TRAIN = [Example("good ale", None, 1), Example("bad ale", None, 0)] * 9 + [Example("good hall", None, 1)]
 LOSSES = ((None, 0.7), (0.69, 0.69))
