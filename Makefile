@@ -29,6 +29,7 @@ bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT name
 	python benchmarks/tokenising.py --project $(PROJECT)
 	python benchmarks/planning.py --project $(PROJECT)
 	python benchmarks/saving.py --project $(PROJECT)
+	python benchmarks/hub.py --project $(PROJECT)
 	python benchmarks/pretraining.py --project $(PROJECT)
 	python benchmarks/fine_tuning.py --project $(PROJECT)
 
