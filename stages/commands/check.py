@@ -5,8 +5,7 @@ from typing import Any, Literal
 
 from stages.corpus.classification import task_settings
 from stages.corpus.files import FilesSettings
-from stages.corpus.hub_source import HubSettings
-from stages.corpus.hub_task import hub_task_settings
+from stages.corpus.hub_settings import HubSettings, hub_task_settings
 from stages.corpus.origin import read_origin
 from stages.corpus.sample.corpus import SampleSettings
 from stages.corpus.tokenizer import TokenizerSettings

@@ -26,7 +26,7 @@ from stages.pages.model_card import ModelFacts, eval_results, model_card
 from stages.training.cell import PRETRAINED, WEIGHTS, Cell
 from stages.training.publication import WEIGHTS as BASE_WEIGHTS
 from stages.training.publication import Address, base_digest, write_pretrained, write_tuned
-from stages.training.record import SQUAD, learned_nothing, read_facts, read_flags, read_tuning
+from stages.training.record import SQUAD, flag_lines, learned_nothing, name_of, read_facts, read_flags, read_tuning
 
 HELP = "send a model to the Hugging Face Hub"
 PREPARED = Path(".retrace/publish")
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.push:
         if address.base:
             _require_base(address.base)
-        message = f"{_name(cell)} of Retrace at {commit}"
+        message = f"{name_of(cell)} of Retrace at {commit}"
         sent = upload(folder, address.repository, address.branch, arguments.private, message, OURS)
         print(f"published as {sent.pin}" if sent.is_new else f"nothing new: {sent.pin} has all of this already")
         return
@@ -118,7 +118,7 @@ def _doubts(cell: Cell | None) -> dict[str, str]:
     signs = learned_nothing(cell)
     if signs:
         name, evidence = next(iter(signs.items()))
-        found["unlearned"] = f"{_name(cell)} has learned nothing: {name.replace('_', ' ')}: {evidence}"
+        found["unlearned"] = f"{name_of(cell)} has learned nothing: {name.replace('_', ' ')}: {evidence}"
     return found
 
 
@@ -139,7 +139,9 @@ def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str
     """Write the card and the figures."""
     write_text(folder / "README.md", str(model_card(facts)))
     figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity}
-    write_json(folder / "metrics.json", {"model": _name(cell), "commit": commit, **figures, "health": read_flags(cell)})
+    write_json(
+        folder / "metrics.json", {"model": name_of(cell), "commit": commit, **figures, "health": read_flags(cell)}
+    )
     if entries := eval_results(facts):
         write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
 
@@ -149,15 +151,10 @@ def _list(folder: Path, cell: Cell | None) -> None:
     sizes = [path.stat().st_size for path in files]
     rows = [(path.relative_to(folder).as_posix(), f"{count:,}") for path, count in zip(files, sizes, strict=True)]
     print_table([("file", "bytes"), *rows, (f"{len(files)} files", f"{sum(sizes):,}")])
-    flags = [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in read_flags(cell).items()]
-    print("health: " + ("; ".join(flags) or "no flags"))
+    print("health: " + ("; ".join(flag_lines(cell)) or "no flags"))
 
 
 def _require_base(base: Pin) -> None:
     """Raise InputError unless the base is this project's pretrained model."""
     if stored_digest(base, BASE_WEIGHTS) != base_digest(PRETRAINED):
         raise InputError(f"--base: {base} is not {PRETRAINED} as retrace publish sends it; publish that first")
-
-
-def _name(cell: Cell | None) -> str:
-    return " ".join(cell.path.parts) if cell else PRETRAINED.name

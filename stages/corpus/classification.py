@@ -27,8 +27,9 @@ Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: their place and their
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSettings:
-    """Which columns of a task's parts hold what."""
+    """Which parts a task has, and which of their columns hold what."""
 
+    train: str
     dev: str | None = None
     test: str | None = None
     split: float | None = None  # share of train that is trained on where there is no dev; the rest is dev
@@ -53,13 +54,18 @@ class TaskSettings:
         both = set(classes or ()) & set(self.drop)
         require(not both, "drop", list(self.drop), f"{min(both, default='')!r} is one of classes")
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """What the parts that there are are called where they come from."""
+        named = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {part: name for part, name in named.items() if name is not None}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClassificationSettings(TaskSettings):
     """A task in files; train, dev and test are their names."""
 
     folder: str  # relative to the project
-    train: str
     format: str | None = None  # a file of stages/corpus/formats; as the files end where absent
 
 
@@ -112,9 +118,9 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
 
     Raises InputError naming the file and row where something is wrong.
     """
-    names = {"train": settings.train, "dev": settings.dev, "test": settings.test}
-    paths = {part: Path(settings.folder) / name for part, name in names.items() if name is not None}
-    return read_task(settings, key, {part: _table(path, settings, key) for part, path in paths.items()})
+    folder = Path(settings.folder)
+    tables = {part: _table(folder / name, settings, key) for part, name in settings.parts.items()}
+    return read_task(settings, key, tables)
 
 
 def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:

@@ -14,29 +14,15 @@ import datasets
 from datasets.exceptions import DatasetsError
 from huggingface_hub import DatasetCard
 
+from stages.corpus.hub_settings import HubDataset
 from stages.harness.errors import InputError
-from stages.harness.hub import PINNED, Pin, fetch, is_pin
+from stages.harness.hub import Pin, fetch
 from stages.harness.hub_session import hub_session, hub_token
-from stages.harness.settings import require
 
 CARD = "README.md"
 BATCH = 1000  # rows read at a time, which is much faster than one by one
 # What is fetched of a repository that does not say which files a config has.
 DATA_FILES = tuple(f"*.{kind}{packed}" for kind in ("parquet", "jsonl", "json", "csv", "tsv") for packed in ("", ".gz"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class HubDataset:
-    """Which data set; a split is one of its own or, unless streamed, an expression such as train[:90%]."""
-
-    repository: str  # org/name@commit
-    config: str = "default"
-    train: str = "train"
-    stream: int | None = None  # read so many rows of each split and fetch no more; all of them where absent
-
-    def __post_init__(self) -> None:
-        require(is_pin(self.repository), "repository", self.repository, PINNED)
-        require(self.stream is None or self.stream > 0, "stream", self.stream, "expected a whole number above 0")
 
 
 @dataclass(frozen=True)
@@ -61,7 +47,7 @@ def open_split(source: HubDataset, split: str, key: str) -> Split:
 
     Raises InputError where it cannot be had.
     """
-    pin = Pin.parse(source.repository, f"{key}.repository")
+    pin = source.pin
     try:
         with hub_session(f"params.yaml: {key}.repository: {pin}"):
             if source.stream:
@@ -75,9 +61,9 @@ def open_split(source: HubDataset, split: str, key: str) -> Split:
     return Split(f"{pin} {source.config} {split}", rows, classes)
 
 
-def licence(source: HubDataset, key: str) -> str | None:
+def licence(source: HubDataset) -> str | None:
     """What the data set's card gives as its licence."""
-    found = _card(Pin.parse(source.repository, f"{key}.repository")).get("license")
+    found = _card(source.pin).get("license")
     return ", ".join(found) if isinstance(found, list) else found
 
 

@@ -4,75 +4,20 @@ They are written in the official formats, so that whatever reads a source reads 
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from stages.corpus.files import split_questions, split_sentences
-from stages.corpus.hub_dataset import HubDataset, Split, licence, open_split
+from stages.corpus.hub_dataset import Split, licence, open_split
+from stages.corpus.hub_settings import HubDataset, HubQuestions, HubSentences, HubSettings, WithDev
 from stages.corpus.source import questions_path, running_text, sentences_path
 from stages.corpus.text import text_path
 from stages.harness.errors import InputError
 from stages.harness.records import write_text
-from stages.harness.settings import require
 
-Records = Iterable[tuple[str, Mapping[str, Any]]]
 Kind = TypeVar("Kind", str, dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class HubText(HubDataset):
-    """Running text."""
-
-    valid: str = "validation"
-    test: str = "test"
-    text: str = "text"  # the column
-    rows: Literal["lines", "documents"] = "documents"  # what a row is; lines are WikiText's
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithDev(HubDataset):
-    """A data set with a validation split, or one that is drawn from its training split."""
-
-    dev: str | None = "validation"
-    split: float | None = None  # share of train that is trained on where dev is null; the rest is dev
-    split_seed: int = 1  # draws it
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require((self.dev is None) != (self.split is None), "split", self.split, "expected either dev or split")
-        require(self.split is None or 0 < self.split < 1, "split", self.split, "expected between 0 and 1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class HubSentences(WithDev):
-    """Sentences of two classes, by number."""
-
-    text: str = "sentence"
-    label: str = "label"
-
-
-@dataclass(frozen=True, kw_only=True)
-class HubQuestions(WithDev):
-    """Questions on passages, with SQuAD's columns."""
-
-    id: str = "id"
-    title: str | None = "title"
-    context: str = "context"
-    question: str = "question"
-    answers: str = "answers"  # text and answer_start, a list each
-
-
-@dataclass(frozen=True)
-class HubSettings:
-    """The data sets of the three parts of a source; `classification` holds further tasks."""
-
-    text: HubText
-    sst2: HubSentences
-    squad: HubQuestions
-    classification: dict[str, dict]
 
 
 def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
@@ -89,8 +34,7 @@ def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
     _write_parts(folder, settings.squad, "hub.squad", questions_path, write_questions, split_questions)
     named: dict[str, HubDataset] = {"text": text, "sst2": settings.sst2, "squad": settings.squad}
     return {
-        name: {"repository": of.repository, "config": of.config, "licence": licence(of, f"hub.{name}")}
-        for name, of in named.items()
+        name: {"repository": of.repository, "config": of.config, "licence": licence(of)} for name, of in named.items()
     }
 
 

@@ -7,7 +7,8 @@ what was found, and the licences, are in data/hub/card.json. What was fetched be
 """
 
 from stages.corpus.card import make_card
-from stages.corpus.hub_source import HubSettings, write_source
+from stages.corpus.hub_settings import HubSettings
+from stages.corpus.hub_source import write_source
 from stages.corpus.source import source_folder
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded

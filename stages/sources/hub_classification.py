@@ -8,7 +8,8 @@ found in card.json.
 
 import argparse
 
-from stages.corpus.hub_task import SECTION, hub_task_settings, read_hub_task
+from stages.corpus.hub_settings import SECTION, hub_task_settings
+from stages.corpus.hub_task import read_hub_task
 from stages.corpus.task_source import write_task_source
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded

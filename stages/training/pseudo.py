@@ -66,12 +66,13 @@ def pseudo_losses(
         for ids, labels in _masked_rows(torch.tensor(passages[number].ids, device=device.place), vocabulary):
             with device.autocast():
                 loss, count = token_loss(model, Labelled(ids, labels))
-            total += loss.item()
-            sums[number] += loss.item()
+            nats = loss.item()
+            total += nats
+            sums[number] += nats
             asked[number] += count
     losses = summed_losses(total, sums, asked, device)
-    words, lengths = (np.array(sizes) for sizes in ([p.words for p in passages], [p.bytes for p in passages]))
-    return losses, Sizes(losses.asked, words, lengths)
+    words, sizes = np.array([p.words for p in passages]), np.array([p.bytes for p in passages])
+    return losses, Sizes(losses.asked, words, sizes)
 
 
 def _masked_rows(ids: Tensor, vocabulary: Vocabulary) -> Iterator[tuple[Tensor, Tensor]]:

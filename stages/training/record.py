@@ -21,7 +21,7 @@ from stages.pages.data_page import counts_table
 from stages.pages.model_card import ModelFacts, Scores
 from stages.pages.settings_page import settings_table
 from stages.tasks.settings import ReadingSettings
-from stages.training.cell import RUNS, Cell
+from stages.training.cell import PRETRAINED, RUNS, Cell
 from stages.training.methods import METHODS
 from stages.training.publication import Address, Published
 from stages.training.tuned import Tuning
@@ -57,7 +57,7 @@ def read_facts(
         base, _said(started), tags, read_origins(cell, params),
         read_counts(cell, params), read_training(cell, params, commit), read_scores(cell) if cell else None,
         None if cell else read_perplexity(),
-        [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in read_flags(cell).items()],
+        flag_lines(cell),
         _limits(cell, params, published),
     )  # fmt: skip
 
@@ -89,7 +89,7 @@ def read_scores(cell: Cell) -> Scores:
     figures, details = (read_json(REPORTS / f"{name}.json").get(cell.task, {}) for name in ("metrics", "scores"))
     seed = str(cell.seed)
     if seed not in figures.get(cell.method, {}) or cell.method not in details.get("methods", {}):
-        raise InputError(f"{REPORTS / 'metrics.json'}: no figures of {_name(cell)}; run dvc repro first")
+        raise InputError(f"{REPORTS / 'metrics.json'}: no figures of {name_of(cell)}; run dvc repro first")
     trial = details["methods"][cell.method]["seeds"][seed]
     return Scores(
         figures[cell.method][seed], trial["intervals"], trial["before"], figures["baselines"], details["baselines"],
@@ -114,6 +114,11 @@ def read_flags(cell: Cell | None) -> dict[str, str]:
     """The same, and the flags of the method over all seeds and of the data."""
     others = {} if cell is None else _health(cell).get(cell.method, {}) | _health(cell).get("data", {})
     return learned_nothing(cell) | others
+
+
+def flag_lines(cell: Cell | None) -> list[str]:
+    """These flags with their evidence, a line each."""
+    return [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in read_flags(cell).items()]
 
 
 def read_origins(cell: Cell | None, params: Mapping[str, Any]) -> list[Origin]:
@@ -211,8 +216,9 @@ def _health(cell: Cell) -> dict[str, dict[str, str]]:
     return read_json(REPORTS / "metrics.json")["health"].get(cell.task, {})
 
 
-def _name(cell: Cell) -> str:
-    return " ".join(cell.path.parts)
+def name_of(cell: Cell | None) -> str:
+    """What a cell, or where it is None the pretrained model, is called."""
+    return " ".join(cell.path.parts) if cell else PRETRAINED.name
 
 
 def _require_listed(option: str, value: str | int, listed: Sequence[Any]) -> None:

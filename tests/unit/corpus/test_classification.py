@@ -189,7 +189,7 @@ def test_a_label_that_training_lacks(tmp_path: Path) -> None:
         ({"classes": ["a"]}, "own.classes: ('a',) is not allowed; expected two or more, each once"),
         ({"classes": ["a", "a", "b"]}, "own.classes: ('a', 'a', 'b') is not allowed; expected two or more, each once"),
         ({"classes": ["a", "b"], "drop": ["b"]}, "own.drop: ['b'] is not allowed; 'b' is one of classes"),
-        ({"column": "x"}, "own.column: unknown key; allowed: dev, test, split, split_seed, text"),
+        ({"column": "x"}, "own.column: unknown key; allowed: train, dev, test, split, split_seed, text"),
     ],
 )
 def test_an_entry_is_checked(change, message: str) -> None:
