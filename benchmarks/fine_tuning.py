@@ -51,7 +51,7 @@ def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     from stages.tuning import full
 
     task, settings, device = sentiment(arguments)
-    from stages.training.cell import PRETRAINED
+    from stages.training.methods import PRETRAINED
 
     model = device.placed(full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings()))
     figures = tuned_here(task, model, settings, arguments.seed, device)
@@ -63,7 +63,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     import torch
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    from stages.training.cell import PRETRAINED
+    from stages.training.methods import PRETRAINED
     from stages.training.randomness import seeded
 
     task, settings, device = sentiment(arguments)
@@ -81,7 +81,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
-    from stages.training.cell import PRETRAINED
+    from stages.training.methods import PRETRAINED
     from stages.tuning import full
 
     task, settings, device = reading(arguments)
@@ -94,7 +94,7 @@ def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
     """The same windows padded to the most tokens."""
     from transformers import AutoModelForQuestionAnswering, default_data_collator
 
-    from stages.training.cell import PRETRAINED
+    from stages.training.methods import PRETRAINED
 
     task, settings, _ = reading(arguments)
     examples = [example.window for example in task.examples("train")[: settings.examples]]
@@ -118,7 +118,7 @@ def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     from stages.corpus.tokenizer import load_tokenizer
     from stages.harness.device import open_device
     from stages.tasks.classification import Classification
-    from stages.training.cell import PRETRAINED
+    from stages.training.methods import PRETRAINED
 
     settings = limited("sst2", arguments.sentences)
     task = Classification("sst2", source(), load_tokenizer(PRETRAINED), settings.max_length)
@@ -132,7 +132,7 @@ def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     from stages.harness.settings import build, read_params
     from stages.tasks.settings import ReadingSettings
     from stages.tasks.squad import Reading
-    from stages.training.cell import PRETRAINED
+    from stages.training.methods import PRETRAINED
 
     settings, asked = limited("squad", arguments.windows), build(ReadingSettings, read_params(), "squad")
     task = Reading(source(), load_tokenizer(PRETRAINED), settings.max_length, asked)

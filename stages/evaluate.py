@@ -27,6 +27,7 @@ from stages.metrics.reading import ReadingTask
 from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
 from stages.metrics.trials import Epoch, Trial
+from stages.tasks.matrix import SQUAD, Matrix
 from stages.tasks.predictions import read_epochs
 
 PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
@@ -38,48 +39,48 @@ def main() -> None:
     params = read_params()
     settings = build(ScoreSettings, params, "scores")
     source = source_folder(check_value(params, "data", str))
-    tasks = check_value(params, "finetune.classification", list[str])
-    methods = check_value(params, "finetune.methods", list[str])
-    seeds = check_value(params, "finetune.seeds", list[int])
+    matrix = build(Matrix, params, "finetune")
     classes = scorings(settings, settings.classification, "scores.classification", Classified)
     answers = scorings(settings, settings.squad, "scores.squad", Answered)
-    prune([*tasks, "squad"], methods, seeds)
+    prune(matrix)
     with guarded("evaluate", [source, TASKS, PREDICTIONS], ["data", "scores", "finetune"]):
         assessed = {}
-        for name in tasks:
-            examples = [read_examples(source, name, part) for part in PARTS]
-            task = ClassificationTask(read_classes(source, name), *examples)
-            trials = read_trials(name, methods, seeds, task.outcome)
-            assessed[name] = score(name, task, trials, classes, settings)
-        reading = ReadingTask(*(read_questions(questions_path(source, part)) for part in PARTS))
-        trials = read_trials("squad", methods, seeds, reading.outcome)
-        assessed["squad"] = score("squad", reading, trials, answers, settings)
+        for name in matrix.tasks:
+            task = read_task(source, name)
+            trials = read_trials(name, matrix, task.outcome)
+            assessed[name] = score(name, task, trials, answers if name == SQUAD else classes, settings)
         health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
         write_json(METRICS, {name: a.figures for name, a in assessed.items()} | {"health": health})
         write_json(DETAILS, {name: assessment.details for name, assessment in assessed.items()})
 
 
-def prune(tasks: Sequence[str], methods: Sequence[str], seeds: Sequence[int]) -> None:
+def prune(matrix: Matrix) -> None:
     """Remove predictions of tasks, methods and seeds that params.yaml no longer lists; DVC leaves them lying."""
     for cell in PREDICTIONS.glob("*/*/*"):
         task, method, seed = cell.parts[-3:]
-        if task not in tasks or method not in methods or seed not in map(str, seeds):
+        is_listed = task in matrix.tasks and method in matrix.methods_of(task) and seed in map(str, matrix.seeds)
+        if not is_listed:
             shutil.rmtree(cell)
             for above in (cell.parent, cell.parent.parent):
                 if not any(above.iterdir()):
                     above.rmdir()
 
 
-def read_trials(
-    task: str, methods: Sequence[str], seeds: Sequence[int], outcome: Callable[[Sequence[Mapping[str, Any]]], Any]
-) -> list[Trial[Any]]:
+def read_task(source: Path, name: str) -> ClassificationTask | ReadingTask:
+    """The examples of a task, for training and for validation."""
+    if name == SQUAD:
+        return ReadingTask(*(read_questions(questions_path(source, part)) for part in PARTS))
+    return ClassificationTask(read_classes(source, name), *(read_examples(source, name, part) for part in PARTS))
+
+
+def read_trials(task: str, matrix: Matrix, outcome: Callable[[Sequence[Mapping[str, Any]]], Any]) -> list[Trial[Any]]:
     """What every method said from every seed."""
     return [
         Trial(method, seed, tuple(
             Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, outcome(epoch.rows))
             for epoch in read_epochs(PREDICTIONS / task / method / str(seed))
         ))
-        for method in methods for seed in seeds
+        for method in matrix.methods_of(task) for seed in matrix.seeds
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Questions: models/pretrained + data/<source>/squad → {models,predictions}/squad/<method>/<seed>.
+"""Questions: a pretrained model + data/<source>/squad → {models,predictions}/squad/<method>/<seed>.
 
 Writes the best epoch's weights, and the best span or the generated answer, its score and the null score of
 every validation question before the first and after each epoch; `stages.evaluate` scores them.
@@ -18,24 +18,25 @@ from stages.tasks.answering import Answering, check_family
 from stages.tasks.settings import ReadingSettings
 from stages.tasks.squad import Reading
 from stages.tasks.task import Task
-from stages.training.cell import PRETRAINED, read_cell, run_cell
+from stages.training.cell import read_cell, run_cell
+from stages.training.methods import read_method
 from stages.training.settings import FineTuneSettings
 
 TASKS = {"spans": Reading, "generated": Answering}
 
 
 def main() -> None:
-    cell = read_cell("squad")
-    params = read_params()
+    cell, params = read_cell("squad"), read_params()
+    method = read_method(params, cell.method)
     key = profile_key(params, "squad")
     settings = build(FineTuneSettings, params, key)
     source = source_folder(check_value(params, "data", str))
     reading = build(ReadingSettings, params, "squad")
     if reading.answers == "generated":
-        check_family(read_config(PRETRAINED).model_type)
-    task: Task[Any] = TASKS[reading.answers](source, load_tokenizer(PRETRAINED), settings.max_length, reading)
+        check_family(read_config(method.base).model_type)
+    task: Task[Any] = TASKS[reading.answers](source, load_tokenizer(method.base), settings.max_length, reading)
     precision = check_value(params, "precision", Precision)
-    run_cell(cell, task, settings, precision, inputs=[source], keys=["data", "precision", key, "squad"])
+    run_cell(cell, method, task, settings, precision, inputs=[source], keys=["data", "precision", key, "squad"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Classes: models/pretrained + a task's examples → {models,predictions}/<task>/<method>/<seed>.
+"""Classes: a pretrained model + a task's examples → {models,predictions}/<task>/<method>/<seed>.
 
 The task is SST-2 of the data source, or one that `classification` in params.yaml describes. Writes the best epoch's
 weights, and what the model answers on the validation set before the first and after each epoch; `stages.evaluate`
@@ -14,20 +14,22 @@ from stages.harness.precision import Precision
 from stages.harness.settings import build, check_value, profile_key, read_params
 from stages.nets.heads import read_config, takes_segments
 from stages.tasks.classification import Classification
-from stages.training.cell import PRETRAINED, Cell, read_cell, run_cell
+from stages.training.cell import read_cell, run_cell
+from stages.training.methods import read_method
 from stages.training.settings import FineTuneSettings
 
 
 def main() -> None:
-    cell: Cell = read_cell("sst2", others=True)
-    params = read_params()
+    cell, params = read_cell("sst2", others=True), read_params()
+    method = read_method(params, cell.method)
     key = profile_key(params, cell.task)
     settings = build(FineTuneSettings, params, key)
     source = source_folder(check_value(params, "data", str))
-    tokenizer, segments = load_tokenizer(PRETRAINED), takes_segments(read_config(PRETRAINED))
+    tokenizer, segments = load_tokenizer(method.base), takes_segments(read_config(method.base))
     task = Classification(cell.task, source, tokenizer, settings.max_length, segments)
     precision = check_value(params, "precision", Precision)
-    run_cell(cell, task, settings, precision, inputs=[source, task_folder(cell.task)], keys=["data", "precision", key])
+    inputs, keys = [source, task_folder(cell.task)], ["data", "precision", key]
+    run_cell(cell, method, task, settings, precision, inputs, keys)
 
 
 if __name__ == "__main__":

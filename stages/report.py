@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts
-from stages.corpus.examples import read_classes, read_examples
+from stages.corpus.examples import SST2, read_classes, read_examples
 from stages.corpus.source import TASKS, questions_path, source_folder, task_folder
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
@@ -29,6 +29,7 @@ from stages.pages.samples_page import answered_table, classified_table
 from stages.pages.scores_page import health_lines, scores_section
 from stages.pages.settings import ReportSettings
 from stages.pages.settings_page import model_section, settings_section
+from stages.tasks.matrix import SQUAD, Matrix
 from stages.tasks.predictions import read_epochs
 
 REPORTS, PREDICTIONS, MODEL = Path("reports"), Path("predictions"), Path("models/pretrained")
@@ -96,19 +97,20 @@ def health_line(metrics: dict[str, Any], perplexity: dict[str, Any]) -> str:
 def samples(params: dict[str, Any], source: Path, count: int) -> Section:
     """What each method said at its best epoch, from the first seed."""
     tables = []
-    for task in check_value(params, "finetune.classification", list[str]):
-        decided = {method: [decided_class(row) for row in rows] for method, rows in best_rows(params, task).items()}
+    matrix = build(Matrix, params, "finetune")
+    for task in matrix.classification:
+        decided = {method: [decided_class(row) for row in rows] for method, rows in best_rows(matrix, task).items()}
         tables.append(classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count))
-    answers = {method: answers_of(rows) for method, rows in best_rows(params, "squad").items()}
-    tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
+    if SQUAD in matrix.tasks:
+        answers = {method: answers_of(rows) for method, rows in best_rows(matrix, SQUAD).items()}
+        tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
     return Section("Sample predictions", tables)
 
 
-def best_rows(params: dict[str, Any], task: str) -> dict[str, list[dict[str, Any]]]:
+def best_rows(matrix: Matrix, task: str) -> dict[str, list[dict[str, Any]]]:
     """The rows of predictions of each method."""
-    seed = str(check_value(params, "finetune.seeds", list[int])[0])
-    methods = check_value(params, "finetune.methods", list[str])
-    return {method: best_epoch(read_epochs(PREDICTIONS / task / method / seed)).rows for method in methods}
+    folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
+    return {method: best_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
 
 
 def read_curve(name: str) -> list[dict[str, str]]:
@@ -120,8 +122,8 @@ def read_curve(name: str) -> list[dict[str, str]]:
 
 def read_task_cards(params: dict[str, Any]) -> dict[str, Any]:
     """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
-    tasks = [task for task in check_value(params, "finetune.classification", list[str]) if task != "sst2"]
-    return {task: read_json(task_folder(task) / "card.json") for task in tasks}
+    tasks = build(Matrix, params, "finetune").classification
+    return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
 
 
 def read_runs() -> dict[str, dict[str, Any]]:

@@ -25,8 +25,9 @@ from stages.tasks.predictions import read_epochs
 from stages.tasks.settings import ReadingSettings
 from stages.tasks.squad import Reading
 from stages.tasks.task import Row, Task
-from stages.training.cell import PREDICTIONS, PRETRAINED
+from stages.training.cell import PREDICTIONS
 from stages.training.fine_tuning import answer
+from stages.training.methods import PRETRAINED
 from stages.training.settings import FineTuneSettings
 
 

@@ -6,11 +6,11 @@ from typing import Any, Literal
 from stages.corpus.classification import task_settings
 from stages.corpus.files import FilesSettings
 from stages.corpus.hub_settings import HubSettings, hub_task_settings
-from stages.corpus.origin import read_origin
+from stages.corpus.origin import read_start
 from stages.corpus.sample.corpus import SampleSettings
 from stages.corpus.tokenizer import TokenizerSettings
 from stages.harness.errors import InputError
-from stages.harness.plugins import load_plugin, plugin_names
+from stages.harness.plugins import plugin_names
 from stages.harness.precision import Precision
 from stages.harness.settings import build, check_value, profile_key, read_params, section
 from stages.metrics.outcomes import Answered, Classified
@@ -20,7 +20,9 @@ from stages.metrics.settings import ScoreSettings
 from stages.nets.settings import ModelSettings
 from stages.pages.settings import ReportSettings
 from stages.tasks.answering import check_family
+from stages.tasks.matrix import Matrix
 from stages.tasks.settings import ReadingSettings
+from stages.training.methods import read_method
 from stages.training.settings import FineTuneSettings, PretrainSettings, check_block, check_pretraining
 
 HELP = "check params.yaml, all profiles of it, without running anything"
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 SECTIONS = {
     "sample": SampleSettings, "files": FilesSettings, "hub": HubSettings, "squad": ReadingSettings,
-    "scores": ScoreSettings, "report": ReportSettings,
+    "scores": ScoreSettings, "report": ReportSettings, "finetune": Matrix,
 }  # fmt: skip
 VALUES = {
     "lr": float,
@@ -42,9 +44,8 @@ VALUES = {
     "methods": dict[str, dict],
     "data": Literal["sample", "files", "hub"],
     "profile": str,
-    "finetune": dict[str, list],
     "classification": dict[str, dict],
-    "model": dict[str, str | None],
+    "model": dict[str, str | int | None],
 }
 PROFILE = {
     "tokenizer": TokenizerSettings, "model": ModelSettings, "pretrain": PretrainSettings,
@@ -55,7 +56,7 @@ PROFILE = {
 def run(arguments: argparse.Namespace) -> None:
     """Build every settings class; the first that is wrong raises InputError."""
     params = read_params()
-    _known(params, "", [*VALUES, *SECTIONS, "profiles"])
+    _known(params, "", [*VALUES, *SECTIONS, "models", "profiles"])
     for key, expected in VALUES.items():
         check_value(params, key, expected)
     for key, settings in SECTIONS.items():
@@ -68,19 +69,22 @@ def run(arguments: argparse.Namespace) -> None:
         if task in of_files:
             raise InputError(f"params.yaml: hub.classification.{task}: classification has a task of that name too")
     tasks = [*of_files, *of_hub]
-    _known(params["finetune"], "finetune.", ["classification", "methods", "seeds"])
-    for task in check_value(params, "finetune.classification", list[str]):
+    matrix = build(Matrix, params, "finetune")
+    for task in matrix.classification:
         _one_of("finetune.classification", task, ["sst2", *tasks])
         build(FineTuneSettings, params, profile_key(params, task))
-    check_value(params, "finetune.seeds", list[int])
     _one_of("family", params["family"], plugin_names("stages.nets.families"))
     if build(ReadingSettings, params, "squad").answers == "generated":
         check_family(params["family"])
-    _plugins(params, "finetune.methods", "stages.tuning")
-    for method in params["methods"]:
-        _one_of("methods", method, plugin_names("stages.tuning"))
-    for method in params["finetune"]["methods"]:
-        build(load_plugin("stages.tuning", method, "finetune.methods").Settings, params, f"methods.{method}")
+    models = params.get("models", {})
+    for name in models:
+        _one_of(f"models.{name}.family", read_start(params, name).family, plugin_names("stages.nets.families"))
+    for label, entry in params["methods"].items():
+        _one_of("methods", entry.get("tuning") or label, plugin_names("stages.tuning"))
+    for label in matrix.methods:
+        model = read_method(params, label).settings.model
+        if model is not None:
+            _one_of(f"methods.{label}.model", model, list(models))
     _plugins(params, "scores.curves", SCORES)
     for task, kind in (("classification", Classified), ("squad", Answered)):
         Scoring(params["scores"][task], f"scores.{task}", kind)
@@ -90,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
         for name, settings in sections.items():
             build(settings, params, f"profiles.{profile}.{name}")
     model, recipe = (profile_key(params, name) for name in ("model", "pretrain"))
-    settings, is_given = build(PretrainSettings, params, recipe), read_origin(params) is not None
+    settings, is_given = build(PretrainSettings, params, recipe), read_start(params).origin is not None
     check_pretraining(params["lr"], settings, recipe, is_given)
     if not is_given:
         check_block(settings, recipe, build(ModelSettings, params, model).max_length, f"{model}.max_length")

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
     if named.config.pad_token_id is None:  # as in Llama's published config; a classifier then takes no batch
         named.config.pad_token_id = 0
     params = read_params() if PARAMS.is_file() else {}
-    method = read_method(arguments.method)
+    method = read_method(params, arguments.method)
     optimiser, mask_rate = _recipe(params, arguments.head)
     optimiser = replace(optimiser, kind=method.settings.optimiser or optimiser.kind)
     device = open_device(0, check_value(params, "precision", Precision) if params else "auto")

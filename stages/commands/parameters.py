@@ -13,6 +13,7 @@ from typing import Any
 from torchinfo import summary
 
 from stages.harness.plugins import plugin_names
+from stages.harness.settings import PARAMS, read_params
 from stages.harness.table import print_table
 from stages.nets.closed_form import ClosedForm, closed_form
 from stages.nets.counts import Count, count_parameters, total
@@ -41,7 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
     """
     named = find_model(arguments.model)
     head: Head | None = HEADS.get(arguments.head)
-    model, counts = count_parameters(head, named.config, read_method(arguments.method).tune)
+    params = read_params() if PARAMS.is_file() else {}
+    model, counts = count_parameters(head, named.config, read_method(params, arguments.method).tune)
     if arguments.summary is not None:
         print(summary(model, depth=arguments.summary, verbose=0))
         return

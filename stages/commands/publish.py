@@ -23,10 +23,12 @@ from stages.harness.records import write_json, write_text, written_folder
 from stages.harness.settings import check_value, read_params
 from stages.harness.table import print_table
 from stages.pages.model_card import ModelFacts, eval_results, model_card
-from stages.training.cell import PRETRAINED, WEIGHTS, Cell
+from stages.tasks.matrix import SQUAD
+from stages.training.cell import WEIGHTS, Cell
+from stages.training.methods import PRETRAINED, read_method
 from stages.training.publication import WEIGHTS as BASE_WEIGHTS
 from stages.training.publication import Address, base_digest, write_pretrained, write_tuned
-from stages.training.record import SQUAD, flag_lines, learned_nothing, name_of, read_facts, read_flags, read_tuning
+from stages.training.record import flag_lines, learned_nothing, name_of, read_facts, read_flags, read_tuning
 
 HELP = "send a model to the Hugging Face Hub"
 PREPARED = Path(".retrace/publish")
@@ -62,21 +64,22 @@ def run(arguments: argparse.Namespace) -> None:
     params, address = read_params(), _address(arguments)
     cell = _cell(arguments, params)
     tuning = read_tuning(cell, params) if cell else None
-    commit, doubts = head_commit(), _doubts(cell)
+    base = read_method(params, cell.method).base if cell else PRETRAINED
+    commit, doubts = head_commit(), _doubts(cell, base)
     if arguments.push:
         _require_no_doubts(doubts, arguments.even_if)
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
     with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], []), written_folder(folder) as aside:
         if cell and tuning:
-            published = write_tuned(tuning, WEIGHTS / cell.path, PRETRAINED, address, aside)
+            published = write_tuned(tuning, WEIGHTS / cell.path, base, address, aside)
         else:
             published = write_pretrained(PRETRAINED, address, aside)
         _write_words(aside, cell, read_facts(cell, params, address, published, commit), commit)
     _list(folder, cell)
     if arguments.push:
         if address.base:
-            _require_base(address.base)
+            _require_base(address.base, base)
         message = f"{name_of(cell)} of Retrace at {commit}"
         sent = upload(folder, address.repository, address.branch, arguments.private, message, OURS)
         print(f"published as {sent.pin}" if sent.is_new else f"nothing new: {sent.pin} has all of this already")
@@ -105,14 +108,14 @@ def _address(arguments: argparse.Namespace) -> Address:
     return Address(arguments.repository, arguments.revision, base)
 
 
-def _doubts(cell: Cell | None) -> dict[str, str]:
+def _doubts(cell: Cell | None, base: Path) -> dict[str, str]:
     """What stands against publishing, by reason."""
     found = {}
     files = uncommitted_files()
     if files:
         what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
         found["dirty"] = f"the model would belong to no commit: {what} not committed"
-    stale = stale_stages(_stages(cell))
+    stale = stale_stages(_stages(cell, base))
     if stale:
         found["stale"] = f"{', '.join(stale)}: out of date by dvc.lock; run dvc repro and commit it"
     signs = learned_nothing(cell)
@@ -122,11 +125,12 @@ def _doubts(cell: Cell | None) -> dict[str, str]:
     return found
 
 
-def _stages(cell: Cell | None) -> list[str]:
+def _stages(cell: Cell | None, base: Path) -> list[str]:
     if cell is None:
         return ["pretrain", "perplexity-eval"]
     tuned = f"squad@{cell.method}" if cell.task == SQUAD else f"sst2@{cell.task}-{cell.method}"
-    return ["pretrain", f"finetune-{tuned}-{cell.seed}", "evaluate"]
+    first = ["pretrain"] if base == PRETRAINED else []
+    return [*first, f"finetune-{tuned}-{cell.seed}", "evaluate"]
 
 
 def _require_no_doubts(doubts: Mapping[str, str], told: Sequence[str]) -> None:
@@ -154,7 +158,7 @@ def _list(folder: Path, cell: Cell | None) -> None:
     print("health: " + ("; ".join(flag_lines(cell)) or "no flags"))
 
 
-def _require_base(base: Pin) -> None:
-    """Raise InputError unless the base is this project's pretrained model."""
-    if stored_digest(base, BASE_WEIGHTS) != base_digest(PRETRAINED):
-        raise InputError(f"--base: {base} is not {PRETRAINED} as retrace publish sends it; publish that first")
+def _require_base(named: Pin, base: Path) -> None:
+    """Raise InputError unless what is named is the model that the tuning started from."""
+    if stored_digest(named, BASE_WEIGHTS) != base_digest(base):
+        raise InputError(f"--base: {named} is not {base} as retrace publish sends it; publish that first")

@@ -1,4 +1,6 @@
-"""The model that training starts from: weights, config and tokenizer in data/model, where params.yaml names one.
+"""Models to start from, weights, config and tokenizer of each, where params.yaml names them.
+
+That of pretraining lies in data/model, those of tuning methods that start from another in data/models.
 
 `stages.sources.model` brings them there and writes down where they are from.
 """
@@ -10,7 +12,13 @@ from stages.corpus.source import DATA
 from stages.harness.records import read_json
 
 CHECKPOINT = DATA / "model"
+NAMED = DATA / "models"
 FACTS = "source.json"
+
+
+def named_checkpoint(name: str) -> Path:
+    """The folder of an entry under `models` in params.yaml."""
+    return NAMED / name
 
 
 def checkpoint_facts(folder: Path = CHECKPOINT) -> dict[str, Any]:

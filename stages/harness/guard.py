@@ -20,6 +20,7 @@ from stages.harness.errors import InputError
 from stages.harness.settings import PARAMS, read_params, section
 
 LOCKS = Path(".retrace/locks")
+PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
 Snapshot = dict[str, tuple[int, int]]  # path → size and time of change
 
 
@@ -31,12 +32,12 @@ def guarded(name: str, inputs: Iterable[Path], keys: Iterable[str]) -> Iterator[
     """
     inputs, keys = list(inputs), list(keys)
     with _locked(name):
-        code = _snapshot(_code())
+        code = _code()
         data = _snapshot(inputs)
         values = _values(keys)
         yield
         loaded = {str(path) for path in _loaded()}
-        now = _snapshot(_code())
+        now = _code()
         changed = [path for path in loaded if now.get(path) != code.get(path)]
         changed += [path for path in data.keys() | _snapshot(inputs).keys() if data.get(path) != _stat(Path(path))]
         changed += [f"{PARAMS}: {key}" for key, value in _values(keys).items() if value != values[key]]
@@ -47,7 +48,8 @@ def guarded(name: str, inputs: Iterable[Path], keys: Iterable[str]) -> Iterator[
 def run_digest(inputs: Iterable[Path], keys: Iterable[str], layout: str) -> str:
     """A digest of what a run's outcome depends on: params, input files, the code it has loaded, and the layout."""
     settings = json.dumps(_values(list(keys)), sort_keys=True)
-    files = [f"{path} {file_digest(path)}" for path in [*_files(inputs), *sorted(_loaded())]]
+    files = [f"{path} {file_digest(path)}" for path in _files(inputs)]
+    files += [f"{path} {file_digest(PROJECT / path)}" for path in sorted(_loaded())]
     return hashlib.sha256("\n".join([layout, settings, *files]).encode()).hexdigest()
 
 
@@ -91,18 +93,19 @@ def _values(keys: list[str]) -> dict[str, Any]:
     return {key: section(params, key) for key in keys}
 
 
-def _code() -> list[Path]:
-    return sorted(Path("stages").rglob("*.py"))
+def _code() -> Snapshot:
+    """All of the project's modules, relative to the project."""
+    found = ((path, _stat(path)) for path in sorted((PROJECT / "stages").rglob("*.py")))
+    return {str(path.relative_to(PROJECT)): status for path, status in found if status is not None}
 
 
 def _loaded() -> list[Path]:
     """The project's modules that this process has imported, relative to the project."""
-    here = Path.cwd()
     files = [
         getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name.startswith("stages")
     ]
     paths = [Path(file) for file in files if file]
-    return [path.relative_to(here) for path in paths if path.is_relative_to(here)]
+    return [path.relative_to(PROJECT) for path in paths if path.is_relative_to(PROJECT)]
 
 
 def _snapshot(paths: Iterable[Path]) -> Snapshot:

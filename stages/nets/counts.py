@@ -8,8 +8,7 @@ from typing import cast
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from stages.harness.plugins import load_plugin
-from stages.nets.heads import FAMILIES, Head, make_model
+from stages.nets.heads import Head, make_model, pretraining_head
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,8 @@ def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "e
     Without a head it is the one with the family's pretraining head: `body_of` is then what was pretrained. BERT's
     has a pooler, as pairs of sentences were among what it learnt; RoBERTa's has none.
     """
-    if head is None:
-        pairs = hasattr(load_plugin(FAMILIES, config.model_type, "family"), "relation_head")
-        head = "pairs" if pairs else "language_model"
     with torch.device("meta"):
-        return make_model(head, config, 0, attention)
+        return make_model(head or pretraining_head(config), config, 0, attention)
 
 
 def body_of(model: PreTrainedModel) -> PreTrainedModel:

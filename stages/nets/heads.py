@@ -124,6 +124,11 @@ def set_dropout(model: PreTrainedModel, rate: float) -> None:
         layer.p = rate
 
 
+def pretraining_head(config: PreTrainedConfig) -> Head:
+    """The head that a published model of this config was pretrained with: of pairs too, where the family has that."""
+    return "pairs" if hasattr(_family(config), "relation_head") else "language_model"
+
+
 def objective_of(config: PreTrainedConfig) -> Objective:
     """How a language model of this config is trained."""
     return _family(config).OBJECTIVE

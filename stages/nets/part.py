@@ -20,6 +20,8 @@ FILE = "trained.safetensors"
 class MethodSettings:
     """What every tuning method can be told; those that can be told more have settings of their own."""
 
+    tuning: str | None = None  # a file of stages/tuning; the method's own name where absent
+    model: str | None = None  # an entry under models, to start from; models/pretrained where absent
     lr_times: float = 1.0  # the method's peak learning rate over the task's
     optimiser: Literal["muon", "adamw"] | None = None  # the task's where absent
 

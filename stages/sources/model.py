@@ -1,11 +1,13 @@
-"""A model to start from: `model.from` in params.yaml → data/model, with where it is from in source.json.
+"""A model to start from: `model` in params.yaml → data/model, or `models.<name>` → data/models/<name>.
 
-From the Hugging Face Hub or from a folder; config, weights as safetensors and tokenizer, checked. Where params.yaml
-names none, training starts from random weights and there is only source.json, which says so.
+From the Hugging Face Hub or from a folder; config, weights as safetensors and tokenizer, checked; source.json says
+where it is from. Where `random` holds a seed, the weights are drawn anew. Where `model.from` names nothing, training
+starts from random weights and there is only source.json, which says so.
 
-    python -m stages.sources.model
+    python -m stages.sources.model [--name NAME]
 """
 
+import argparse
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,18 @@ from typing import Any
 from huggingface_hub.repocard import metadata_load
 from yaml import YAMLError
 
-from stages.corpus.checkpoint import CHECKPOINT, FACTS
-from stages.corpus.origin import PinnedFolder, read_origin
+from stages.corpus.checkpoint import CHECKPOINT, FACTS, named_checkpoint
+from stages.corpus.origin import NAMED, PinnedFolder, Start, read_start
 from stages.corpus.tokenizer import TOKENIZER_FILES, load_tokenizer
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.hub import Pin, fetch
 from stages.harness.plugins import plugin_names
 from stages.harness.records import read_object, write_json, written_folder
-from stages.harness.settings import check_value, read_params
+from stages.harness.settings import read_params
 from stages.nets.parameters import FILE as WEIGHTS
 from stages.nets.parameters import INDEX, weight_files
+from stages.nets.vocabulary import Vocabulary
 
 CONFIG = "config.json"
 PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES, "README.md", "LICENSE*")
@@ -32,25 +35,64 @@ FAMILIES = "stages.nets.families"
 
 
 def main() -> None:
-    params = read_params()
-    origin = read_origin(params)
-    family = check_value(params, "family", str)
+    name = read_name()
+    start = read_start(read_params(), name)
+    origin, keys = start.origin, ["family", "model"] if name is None else [f"{NAMED}.{name}"]
     read = [origin.path] if isinstance(origin, PinnedFolder) else []
-    with guarded("model", read, ["family", "model"]), written_folder(CHECKPOINT) as folder:
+    target, lock = (CHECKPOINT, "model") if name is None else (named_checkpoint(name), f"model-{name}")
+    with guarded(lock, read, keys), written_folder(target) as folder:
         if origin is None:
             write_json(folder / FACTS, {"from": None})
             print("training starts from random weights")
             return
-        if isinstance(origin, Pin):
-            source, name = fetch(origin, "model", PATTERNS), origin.repository
-        else:
-            source, name = origin.path, str(origin.path)
-        check(source, name, family)
-        for pattern in PATTERNS:
-            for path in sorted(source.glob(pattern)):
-                shutil.copyfile(path, folder / path.name)
-        write_json(folder / FACTS, facts(origin, source))
-        print(f"training starts from {origin}")
+        fill(folder, start, origin, draws_head=name is not None)
+        weights = "" if start.seed is None else f"random weights, drawn from {start.seed}, and all else of "
+        print(f"training starts from {weights}{origin}")
+
+
+def read_name() -> str | None:
+    """The entry under `models` that the command line names."""
+    parser = argparse.ArgumentParser(description="Fetch a model to start from.")
+    parser.add_argument("--name", help="an entry under models in params.yaml; model itself if absent")
+    return parser.parse_args().name
+
+
+def fill(folder: Path, start: Start, origin: Pin | PinnedFolder, draws_head: bool) -> None:
+    """Copy the files of the model and say where they are from.
+
+    Raises InputError where they are not those of a model of its family.
+    """
+    if isinstance(origin, Pin):
+        source, called = fetch(origin, "model", PATTERNS), origin.repository
+    else:
+        source, called = origin.path, str(origin.path)
+    check(source, called, start.family)
+    for pattern in PATTERNS:
+        for path in sorted(source.glob(pattern)):
+            shutil.copyfile(path, folder / path.name)
+    if start.seed is not None:
+        draw_weights(folder, start.seed)
+    if draws_head:
+        name_padding(folder)
+    write_json(folder / FACTS, facts(origin, source) | ({} if start.seed is None else {"random": start.seed}))
+
+
+def draw_weights(folder: Path, seed: int) -> None:
+    """Put random weights in place of those of the model saved in `folder`."""
+    from stages.nets.heads import make_model, pretraining_head, read_config  # here, for it takes seconds to import
+
+    config = read_config(folder)
+    for path in [*folder.glob("*.safetensors"), *folder.glob(INDEX)]:
+        path.unlink()
+    make_model(pretraining_head(config), config, seed, "eager").save_pretrained(folder)
+
+
+def name_padding(folder: Path) -> None:
+    """Write the tokenizer's padding into the config that names none, without which there is no classifier."""
+    config = read_object(folder / CONFIG)
+    if config.get("pad_token_id") is None:
+        padding = Vocabulary.of(load_tokenizer(folder)).pad
+        write_json(folder / CONFIG, {**config, "pad_token_id": padding})
 
 
 def check(folder: Path, name: str, family: str) -> None:

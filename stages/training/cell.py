@@ -10,23 +10,19 @@ from stages.corpus.tokenizer import copy_tokenizer
 from stages.harness.device import open_device
 from stages.harness.errors import InputError
 from stages.harness.guard import guarded
-from stages.harness.plugins import load_plugin
 from stages.harness.precision import Precision
 from stages.harness.records import written_folder
-from stages.harness.settings import build, read_params
 from stages.nets.heads import longest_input, read_config, set_dropout
 from stages.nets.part import MethodSettings, is_part, save_trained
 from stages.tasks.task import Task
 from stages.training.fine_tuning import fine_tune, write_predictions
+from stages.training.methods import Method
 from stages.training.settings import FineTuneSettings
 from stages.training.sharding import placed, whole_weights
 from stages.training.speed import write_speed
 from stages.training.states import States
 
-PRETRAINED, WEIGHTS, PREDICTIONS, RUNS = (
-    Path(p) for p in ("models/pretrained", "models", "predictions", "reports/runs")
-)
-METHODS = "stages.tuning"
+WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
 
 Example = TypeVar("Example")
 
@@ -44,6 +40,11 @@ class Cell:
         """Where the cell's files lie, under each of the output folders."""
         return Path(self.task) / self.method / str(self.seed)
 
+    @property
+    def title(self) -> str:
+        """What it is called where people read it."""
+        return " ".join(self.path.parts)
+
 
 def read_cell(task: str, others: bool = False) -> Cell:
     """The cell that the command line names; where it may name `others`, `task` is only the default."""
@@ -56,28 +57,24 @@ def read_cell(task: str, others: bool = False) -> Cell:
 
 
 def run_cell(
-    cell: Cell, task: Task[Example], settings: FineTuneSettings, precision: Precision,
+    cell: Cell, method: Method, task: Task[Example], settings: FineTuneSettings, precision: Precision,
     inputs: Sequence[Path], keys: Sequence[str],
 ) -> None:  # fmt: skip
     """Fine-tune and write weights, predictions, losses and speed.
 
-    Raises InputError where the method is unknown or examples are longer than the model reads.
+    Raises InputError where examples are longer than the model reads.
     """
-    method = load_plugin(METHODS, cell.method, "finetune.methods")
-    key = f"methods.{cell.method}"
-    chosen = build(method.Settings, read_params(), key)
-    settings = _adjusted(settings, chosen)
-    _check_length(cell, settings)
+    base, settings = method.base, _adjusted(settings, method.settings)
+    _check_length(cell, settings, base)
     device = open_device(cell.seed, precision)
-    name, inputs, keys = "-".join(cell.path.parts), [PRETRAINED, *inputs], [*keys, key]
+    name, inputs, keys = "-".join(cell.path.parts), [base, *inputs], [*keys, f"methods.{cell.method}"]
     with guarded(f"{name}-{device.rank}", inputs, keys):
-        started = method.start(task.head, PRETRAINED, cell.seed, device.attention, chosen, task.classes)
+        started = method.tuning.start(task.head, base, cell.seed, device.attention, method.settings, task.classes)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
         model = placed(task.wrap(started), device)
-        title = " ".join(cell.path.parts)
         states = States(name, inputs, keys, device)
-        tuned = fine_tune(task, model, settings, cell.seed, device, title, states)
+        tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, states)
         weights = whole_weights(model)
         if device.is_main:
             with written_folder(WEIGHTS / cell.path) as folder:
@@ -85,7 +82,7 @@ def run_cell(
                     save_trained(model, weights, folder)
                 else:
                     model.save_pretrained(folder, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
-                copy_tokenizer(PRETRAINED, folder)
+                copy_tokenizer(base, folder)
             write_predictions(PREDICTIONS / cell.path, tuned)
             write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
             states.remove()
@@ -98,10 +95,10 @@ def _adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSet
     return replace(settings, lr=settings.lr * method.lr_times, optimiser=optimiser)
 
 
-def _check_length(cell: Cell, settings: FineTuneSettings) -> None:
-    longest = longest_input(read_config(PRETRAINED))
+def _check_length(cell: Cell, settings: FineTuneSettings, base: Path) -> None:
+    longest = longest_input(read_config(base))
     if settings.max_length > longest:
         raise InputError(
             f"params.yaml: {cell.task}.max_length: {settings.max_length} is not allowed; "
-            f"expected at most the pretrained model's {longest}"
+            f"expected at most the {longest} that {base} reads"
         )

@@ -78,7 +78,7 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
     Raises InputError where the address has a base and the model needs none.
     """
     copy_tokenizer(tuned, folder)
-    method = load_plugin(METHODS, tuning.method, "finetune.methods")
+    method = load_plugin(METHODS, tuning.method, "method")
     model = read_tuned(tuning, tuned, pretrained)
     library, use = _library(tuning, method, model), _use(tuning.head, pretrained)
     if address.base and (library == "transformers" or not (tuned / FILE).is_file()):

@@ -1,28 +1,29 @@
 """What is known of a trained model: what params.yaml, data cards, runs and reports say of it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from stages.corpus.checkpoint import checkpoint_facts
+from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts
 from stages.corpus.examples import read_classes
 from stages.corpus.source import source_folder, task_folder
 from stages.harness.errors import InputError
 from stages.harness.hub import Pin
-from stages.harness.plugins import load_plugin
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
 from stages.metrics.assessment import SCRATCH
-from stages.nets.heads import Head
+from stages.nets.heads import Head, read_config
 from stages.pages.citations import Origin, files_origin, hub_origin, sample_origin
 from stages.pages.content import Table
 from stages.pages.data_page import counts_table
 from stages.pages.model_card import ModelFacts, Scores
 from stages.pages.settings_page import settings_table
+from stages.tasks.matrix import SQUAD, Matrix
 from stages.tasks.settings import ReadingSettings
-from stages.training.cell import PRETRAINED, RUNS, Cell
-from stages.training.methods import METHODS
+from stages.training.cell import RUNS, Cell
+from stages.training.methods import PRETRAINED, read_method
 from stages.training.publication import Address, Published
 from stages.training.tuned import Tuning
 
@@ -41,19 +42,18 @@ WITHIN_DOCUMENTS = (
 )
 SAMPLE = "The sample is a few thousand sentences on an invented country: the model knows nothing else."
 LIBRARIES = ("torch", "transformers", "peft")
-SQUAD = "squad"
 
 
 def read_facts(
     cell: Cell | None, params: Mapping[str, Any], address: Address, published: Published, commit: str
 ) -> ModelFacts:
     """All that the card of a model says; of the pretrained one where `cell` is None."""
-    family = check_value(params, "family", str)
-    started = _started(cell)
+    family = _family(cell, params)
+    started = _started(cell, params)
     base = address.base.repository if address.base else started.get("repository")
     tags = ["retrace", family, *([cell.method] if cell else [])]
     return ModelFacts(
-        address.repository, _summary(cell, family), published.use, published.library, published.lines,
+        address.repository, _summary(cell, family, params), published.use, published.library, published.lines,
         base, _said(started), tags, read_origins(cell, params),
         read_counts(cell, params), read_training(cell, params, commit), read_scores(cell) if cell else None,
         None if cell else read_perplexity(),
@@ -67,18 +67,18 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
 
     Raises InputError where params.yaml does not list it.
     """
-    tasks = [*check_value(params, "finetune.classification", list[str]), SQUAD]
-    _require_listed("--task", cell.task, tasks)
-    _require_listed("--method", cell.method, check_value(params, "finetune.methods", list[str]))
-    _require_listed("--seed", cell.seed, check_value(params, "finetune.seeds", list[int]))
-    module = load_plugin(METHODS, cell.method, "finetune.methods")
-    settings = build(module.Settings, params, f"methods.{cell.method}")
+    matrix = build(Matrix, params, "finetune")
+    _require_listed("--task", cell.task, matrix.tasks)
+    _require_listed("--method", cell.method, matrix.methods_of(cell.task))
+    _require_listed("--seed", cell.seed, matrix.seeds)
+    method = read_method(params, cell.method)
+    settings = replace(method.settings, tuning=None, model=None)  # labels of this project, which mean nothing elsewhere
     if cell.task != SQUAD:
         classes = read_classes(source_folder(check_value(params, "data", str)), cell.task)
-        return Tuning(cell.method, settings, "classifier", tuple(classes))
+        return Tuning(method.file, settings, "classifier", tuple(classes))
     reading = build(ReadingSettings, params, "squad")
     head: Head = "language_model" if reading.answers == "generated" else "spans"
-    return Tuning(cell.method, settings, head, question_match=reading.question_match)
+    return Tuning(method.file, settings, head, question_match=reading.question_match)
 
 
 def read_scores(cell: Cell) -> Scores:
@@ -122,18 +122,17 @@ def flag_lines(cell: Cell | None) -> list[str]:
 
 
 def read_origins(cell: Cell | None, params: Mapping[str, Any]) -> list[Origin]:
-    """Where the data of pretraining is from and, last, that of the task."""
-    return [_origin(name, params) for name in ("text", *([] if cell is None else [cell.task]))]
+    """Where the data of pretraining is from, if that was done here, and, last, that of the task."""
+    return [_origin(name, params) for name in _data_of(cell, params)]
 
 
 def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
     """What every split of that data holds."""
-    card = read_json(source_folder(check_value(params, "data", str)) / "card.json")
-    if cell is None:
-        return counts_table(card, ["text"], {})
-    if cell.task in card:
-        return counts_table(card, ["text", cell.task], {})
-    return counts_table(card, ["text"], {cell.task: read_json(task_folder(cell.task) / "card.json")})
+    path = source_folder(check_value(params, "data", str)) / "card.json"
+    names = _data_of(cell, params)
+    card = read_json(path) if path.is_file() else {}  # further tasks need no source
+    others = {name: read_json(task_folder(name) / "card.json") for name in names if name not in card}
+    return counts_table(card, [name for name in names if name in card], others)
 
 
 def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> Table:
@@ -143,15 +142,27 @@ def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> 
     made |= {name.replace("_", " "): run[name] for name in ("updates", "parameters", "trained_parameters", "device")
              if name in run}  # fmt: skip
     made["precision in force"] = run["precision"]
-    if cell is None:
-        names, keys = ("tokenizer", "model", "pretrain"), ()
-    else:
+    names, keys = (("tokenizer", "model", "pretrain"), PRETRAINING) if _is_own(cell, params) else ((), ("precision",))
+    if cell is not None:
         made |= {"seed of tuning": cell.seed, "best epoch": read_scores(cell).figures["epoch"]}
-        names, keys = ("tokenizer", "model", "pretrain", cell.task), (f"methods.{cell.method}",)
+        names, keys = (*names, cell.task), (*keys, f"methods.{cell.method}")
         keys += (SQUAD,) if cell.task == SQUAD else ()
-    chosen = {key: params[key] for key in PRETRAINING}
-    chosen |= {key: section(params, key) for key in keys}
+    chosen = {key: section(params, key) for key in keys}
     return settings_table(made, chosen, {name: section(params, profile_key(params, name)) for name in names})
+
+
+def _is_own(cell: Cell | None, params: Mapping[str, Any]) -> bool:
+    """Whether it is, or starts from, the model that was pretrained here."""
+    return cell is None or read_method(params, cell.method).base == PRETRAINED
+
+
+def _data_of(cell: Cell | None, params: Mapping[str, Any]) -> list[str]:
+    """The data that it was trained on here, by name."""
+    return [*(["text"] if _is_own(cell, params) else []), *([cell.task] if cell else [])]
+
+
+def _family(cell: Cell | None, params: Mapping[str, Any]) -> str:
+    return read_config(read_method(params, cell.method).base if cell else PRETRAINED).model_type
 
 
 def _origin(name: str, params: Mapping[str, Any]) -> Origin:
@@ -176,12 +187,13 @@ def _from_hub(name: str, entry: Mapping[str, Any], config: str, split: str | Non
     return hub_origin(name, pin.repository, pin.commit, config, split or held_out, licence)
 
 
-def _started(cell: Cell | None) -> dict[str, Any]:
+def _started(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of the weights that training started from; nothing where they were random."""
-    if cell is not None and cell.method == SCRATCH:
+    method = read_method(params, cell.method) if cell else None
+    if method and method.file == SCRATCH:
         return {}
-    found = checkpoint_facts()
-    return found if found["from"] else {}
+    found = checkpoint_facts(CHECKPOINT if method is None or method.base == PRETRAINED else method.base)
+    return found if found["from"] and not found.get("random") else {}
 
 
 def _said(started: Mapping[str, Any]) -> str | None:
@@ -191,10 +203,10 @@ def _said(started: Mapping[str, Any]) -> str | None:
     return f"{started['from']}, whose licence is {licence}"
 
 
-def _summary(cell: Cell | None, family: str) -> str:
+def _summary(cell: Cell | None, family: str, params: Mapping[str, Any]) -> str:
     if cell is None:
         return f"A language model of the family {family}, made with Retrace."
-    how = (load_plugin(METHODS, cell.method, "finetune.methods").__doc__ or "").partition("\n")[0]
+    how = (read_method(params, cell.method).tuning.__doc__ or "").partition("\n")[0]
     return f"A model of the family {family}, tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}. {how}"
 
 
@@ -218,7 +230,7 @@ def _health(cell: Cell) -> dict[str, dict[str, str]]:
 
 def name_of(cell: Cell | None) -> str:
     """What a cell, or where it is None the pretrained model, is called."""
-    return " ".join(cell.path.parts) if cell else PRETRAINED.name
+    return cell.title if cell else PRETRAINED.name
 
 
 def _require_listed(option: str, value: str | int, listed: Sequence[Any]) -> None:

@@ -11,6 +11,7 @@ FILES = {"dvc.yaml": None, "data/dvc.yaml": "sources"}
 FAMILY = "stages/nets/families/${family}.py"
 # Found by file name at run time, so no import shows them: which plug-ins each stage may load.
 PLUGINS = {
+    "model": {FAMILY},
     "pretrain": {FAMILY},
     "perplexity-eval": {FAMILY},
     "finetune-sst2": {FAMILY, "stages/tuning/${item.method}.py"},
@@ -61,6 +62,7 @@ def test_code_deps_are_the_import_closure(graph: grimp.ImportGraph, name: str, m
 @pytest.mark.parametrize(
     ("name", "folder"),
     [
+        ("model", "nets/families"),
         ("pretrain", "nets/families"),
         ("finetune-sst2", "tuning"),
         ("finetune-squad", "tuning"),

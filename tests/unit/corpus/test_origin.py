@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.corpus.origin import PinnedFolder, folder_digest, read_origin
+from stages.corpus.origin import PinnedFolder, folder_digest, read_start
 from stages.harness.errors import InputError
 from stages.harness.hub import Pin
 
@@ -11,7 +11,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def _origin(value: object) -> Pin | PinnedFolder | None:
-    return read_origin({"model": {"from": value}})
+    return read_start({"family": "bert", "model": {"from": value}}).origin
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def test_neither_a_commit_nor_a_folder(folder: Path, value: str) -> None:
 
 def test_other_keys_and_types() -> None:
     with pytest.raises(InputError, match=r"model.form: unknown key; allowed: from"):
-        read_origin({"model": {"form": None}})
+        read_start({"family": "bert", "model": {"form": None}})
     with pytest.raises(InputError, match=r"model.from is missing"):
-        read_origin({"model": {}})
+        read_start({"family": "bert", "model": {}})
     with pytest.raises(InputError, match=r"model.from: 3 is not allowed"):
         _origin(3)
