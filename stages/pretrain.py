@@ -62,7 +62,7 @@ class Settings:
     seed: int
     family: str
     precision: Precision
-    model: ModelSettings
+    model: ModelSettings | None  # its sizes; none of a model to start from, which has its own
     pretrain: PretrainSettings
     given: Path | None  # the folder of the model to start from
     keys: tuple[str, ...]
@@ -93,22 +93,22 @@ def read_settings() -> Settings:
     """The settings, checked one by one and against each other."""
     params = read_params()
     model, recipe = profile_key(params, "model"), profile_key(params, "pretrain")
-    lr = check_value(params, "lr", float)
+    lr, given = check_value(params, "lr", float), given_checkpoint()
     settings = Settings(
         lr=lr,
         seed=check_value(params, "seed", int),
         family=check_value(params, "family", str),
         precision=check_value(params, "precision", Precision),
-        model=build(ModelSettings, params, model),
+        model=None if given else build(ModelSettings, params, model),
         pretrain=build(PretrainSettings, params, recipe),
-        given=given_checkpoint(),
+        given=given,
         keys=("lr", "seed", "family", "precision", model, recipe),
     )
-    check_pretraining(lr, settings.pretrain, recipe, settings.given is not None)
-    longest, name = settings.model.max_length, f"{model}.max_length"
-    if settings.given:
-        longest, name = longest_input(read_config(settings.given)), f"what {settings.given} reads"
-    check_block(settings.pretrain, recipe, longest, name)
+    check_pretraining(lr, settings.pretrain, recipe, given is not None)
+    if settings.model:
+        check_block(settings.pretrain, recipe, settings.model.max_length, f"{model}.max_length")
+    elif given:
+        check_block(settings.pretrain, recipe, longest_input(read_config(given)), f"what {given} reads")
     return settings
 
 
@@ -132,6 +132,7 @@ def first_model(settings: Settings, vocabulary: Vocabulary, attention: str) -> L
     pairs, seed = settings.pretrain.next_sentence, settings.seed
     if settings.given:
         return continue_model(settings.given, vocabulary, pairs, seed, attention)
+    assert settings.model, "sizes are read where no model is given"
     config = make_config(settings.family, settings.model, vocabulary)
     return (make_pair_model if pairs else make_language_model)(config, seed, attention)
 

@@ -1,7 +1,7 @@
 """Examples of a classification task, the same whatever they were read from.
 
 SST-2's are those of the data source, in GLUE's format; another task's were brought into
-data/classification/<task> by `stages.sources.classification`. The names of the classes lie there for both.
+data/classification/<task> by `stages.sources.classification`, with the names of its classes.
 """
 
 import json
@@ -15,7 +15,7 @@ from stages.corpus.source import sentences_path, task_folder
 from stages.harness.errors import InputError
 from stages.harness.records import read_json, write_json, write_text
 
-SST2 = "sst2"
+SST2, SENTIMENTS = "sst2", ("negative", "positive")
 CLASSES = "classes.json"
 
 
@@ -33,6 +33,8 @@ def read_classes(source: Path, task: str) -> tuple[str, ...]:
 
     Raises InputError where the task was not read.
     """
+    if task == SST2:
+        return SENTIMENTS
     path = task_folder(task, source.parent) / CLASSES
     if not path.is_file():
         raise InputError(

@@ -1,7 +1,7 @@
 """The code of each stage: stages/ → studies/code/<stage>.txt, a line for each file that the stage imports.
 
-A line is the SHA-256 of the file's bytes and its name. A stage of a study depends on its one file here, where dvc.yaml lists
-all that it imports: editing a metric changes evaluate.txt and with it what scores, and trains nothing anew.
+A line is the SHA-256 of the file's bytes and its name. A stage of a study depends on its one file here, where dvc.yaml
+lists all that it imports: editing a metric changes evaluate.txt and with it what scores, and trains nothing anew.
 
     python -m stages.sources.code
 """

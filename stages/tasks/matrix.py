@@ -13,21 +13,24 @@ class Matrix:
     """Every method with every seed, on every task."""
 
     classification: Names  # tasks
-    methods: Names
+    methods: Names  # labels under methods in params.yaml
     seeds: tuple[int, ...]
-    squad: Names | None = None  # the methods for questions; all of them where absent, and no questions where empty
+    squad: Names | None = None  # the methods for questions; those above where absent, and no questions where empty
 
     def __post_init__(self) -> None:
         for field in ("classification", "methods", "seeds"):
             listed = getattr(self, field)
             require(len(set(listed)) == len(listed), field, list(listed), "expected each once")
-        others = [name for name in self.squad or () if name not in self.methods]
-        require(not others, "squad", others, f"expected some of methods ({', '.join(self.methods)})")
 
     @property
     def tasks(self) -> Names:
         """All tasks, that of questions last."""
         return (*self.classification, *([SQUAD] if self.methods_of(SQUAD) else []))
+
+    @property
+    def every_method(self) -> Names:
+        """The methods of any task, each once."""
+        return tuple(dict.fromkeys([*self.methods, *self.methods_of(SQUAD)]))
 
     def methods_of(self, task: str) -> Names:
         """The methods that a task is trained by."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.corpus.classification import ClassificationSettings, read_files, task_settings
-from stages.corpus.examples import Example, read_classes, read_examples, write_task
+from stages.corpus.examples import SST2, Example, read_classes, read_examples, write_task
 from stages.corpus.split import held_out_split
 from stages.corpus.task_card import make_task_card
 from stages.harness.errors import InputError
@@ -288,3 +288,8 @@ def test_published_tasks_are_entries(folder: str, settings: dict[str, Any], coun
     assert {part: len(examples) for part, examples in data.parts.items()} == counts
     assert len(data.classes) == {"acl-arc": 6, "ag-news": 4}.get(folder, 3)
     assert card["findings"][: len(findings)] == findings
+
+
+def test_the_folder_that_dvc_knows_of_sst2_has_its_classes() -> None:
+    folder = ROOT / "data" / "classification" / SST2
+    assert tuple(json.loads((folder / "classes.json").read_text())) == read_classes(ROOT / "data" / "sample", SST2)

@@ -73,3 +73,17 @@ def test_other_keys_and_types() -> None:
         read_start({"family": "bert", "model": {}})
     with pytest.raises(InputError, match=r"model.from: 3 is not allowed"):
         _origin(3)
+
+
+def test_a_named_model_says_its_family_and_may_be_drawn_anew(tmp_path: Path) -> None:
+    commit = "0" * 40
+    params = {"models": {"tiny": {"family": "llama", "from": f"org/name@{commit}", "random": 3}}}
+    start = read_start(params, "tiny")
+    assert (str(start.origin), start.family, start.seed) == (f"org/name@{commit}", "llama", 3)
+
+
+def test_a_named_model_is_from_somewhere() -> None:
+    with pytest.raises(InputError, match=r"^params.yaml: models.tiny.from: nothing is named; expected org/name@commit"):
+        read_start({"models": {"tiny": {"family": "llama", "from": None}}}, "tiny")
+    with pytest.raises(InputError, match=r"^params.yaml: model.from: nothing is named"):
+        read_start({"family": "bert", "model": {"from": None, "random": 1}})

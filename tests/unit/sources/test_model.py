@@ -2,10 +2,14 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
+from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.errors import InputError
 from stages.harness.hub import Pin
-from stages.sources.model import check, facts
+from stages.nets.vocabulary import Vocabulary
+from stages.sources.model import check, draw_weights, facts, name_padding
 from tests.hub.content.models import BERT, LLAMA, published_models
 
 COMMIT = "0" * 40
@@ -82,3 +86,28 @@ def test_a_card_that_says_nothing(folder: Path, card: str | None) -> None:
     if card is not None:
         (folder / "README.md").write_text(card)
     assert facts(Pin("org/name", COMMIT), folder).keys() == {"from", "repository", "commit"}
+
+
+def test_weights_are_drawn_anew(folder: Path) -> None:
+    before = load_file(folder / "model.safetensors")
+    draw_weights(folder, 1)
+    once = load_file(folder / "model.safetensors")
+    draw_weights(folder, 1)
+    again = load_file(folder / "model.safetensors")
+    draw_weights(folder, 2)
+    other = load_file(folder / "model.safetensors")
+    name = "bert.encoder.layer.0.attention.self.query.weight"
+    assert once.keys() == again.keys()
+    assert all(torch.equal(once[name], again[name]) for name in once)
+    assert not torch.equal(once[name], before[name])
+    assert not torch.equal(once[name], other[name])
+    assert "bert.pooler.dense.weight" in once  # as the published ones have it
+
+
+def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
+    for name, content in published_models()[LLAMA].items():
+        (tmp_path / name).write_bytes(content)
+    assert json.loads((tmp_path / "config.json").read_text())["pad_token_id"] is None
+    name_padding(tmp_path)
+    padding = json.loads((tmp_path / "config.json").read_text())["pad_token_id"]
+    assert padding == Vocabulary.of(load_tokenizer(tmp_path)).pad

@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from stages.harness.errors import InputError
+from stages.training.methods import PRETRAINED, read_method
+from stages.tuning import full, lora
+
+PARAMS = {
+    "methods": {
+        "full": {"lr_times": 2},
+        "roberta": {"tuning": "full", "model": "roberta-base"},
+        "thin": {"tuning": "lora", "rank": 4},
+        "wrong": {"tuning": "prefix"},
+    }
+}
+
+
+def test_a_method_is_the_file_of_its_name_on_what_was_pretrained_here() -> None:
+    method = read_method(PARAMS, "full")
+    assert (method.tuning, method.file, method.base) == (full, "full", PRETRAINED)
+    assert method.settings.lr_times == 2
+
+
+def test_a_label_names_its_tuning_and_its_model() -> None:
+    method = read_method(PARAMS, "roberta")
+    assert (method.tuning, method.file, method.base) == (full, "full", Path("data/models/roberta-base"))
+
+
+def test_a_label_has_the_settings_of_its_tuning() -> None:
+    method = read_method(PARAMS, "thin")
+    assert isinstance(method.settings, lora.Settings)
+    assert (method.settings.rank, method.base) == (4, PRETRAINED)
+
+
+def test_a_method_that_params_yaml_is_silent_about_is_as_by_default() -> None:
+    assert read_method({}, "lora").settings == lora.Settings()
+
+
+def test_a_tuning_that_there_is_not() -> None:
+    with pytest.raises(InputError, match=r"^params.yaml: methods.wrong.tuning: 'prefix' is not allowed; expected one"):
+        read_method(PARAMS, "wrong")
+    with pytest.raises(InputError, match=r"^params.yaml: finetune.methods: 'none' is not allowed; expected one of"):
+        read_method(PARAMS, "none")
