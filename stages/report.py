@@ -18,7 +18,7 @@ from stages.harness.guard import guarded
 from stages.harness.records import read_json, write_text, written_folder
 from stages.harness.settings import build, check_value, profile_key, read_params, section
 from stages.metrics.decisions import answers_of, decided_class
-from stages.metrics.trials import best_epoch
+from stages.metrics.trials import kept_epoch
 from stages.nets.parameters import parameters_by_module
 from stages.pages.content import Figure, Section
 from stages.pages.data_page import data_section
@@ -95,7 +95,7 @@ def health_line(metrics: dict[str, Any], perplexity: dict[str, Any]) -> str:
 
 
 def samples(params: dict[str, Any], source: Path, count: int) -> Section:
-    """What each method said at its best epoch, from the first seed."""
+    """What each method said at the epoch that was kept, from the first seed."""
     tables = []
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
@@ -110,7 +110,7 @@ def samples(params: dict[str, Any], source: Path, count: int) -> Section:
 def best_rows(matrix: Matrix, task: str) -> dict[str, list[dict[str, Any]]]:
     """The rows of predictions of each method."""
     folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
-    return {method: best_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
+    return {method: kept_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
 
 
 def read_curve(name: str) -> list[dict[str, str]]:
