@@ -105,16 +105,16 @@ def _published(
     config: PreTrainedConfig, needs: Needs, arguments: argparse.Namespace, method: Method
 ) -> list[tuple[str, str]]:
     """The study's formula for the method, where it has one."""
-    shape, batch, length = published.Shape.of(config), arguments.batch, arguments.length
+    shape = published.Shape.of(config)
     if arguments.method in ("full", "scratch"):
-        formula, found = published.FULL, published.full_bytes(needs.parameters, shape, batch, length)
+        formula, found = published.FULL, published.full_memory(needs.parameters, shape)
     elif arguments.method == "adapter":
         width = max(1, shape.hidden // getattr(method.settings, "reduction", 1))
         formula, frozen = published.ADAPTER, needs.parameters - needs.trained
-        found = published.adapter_bytes(frozen, needs.trained, shape, width, batch, length)
+        found = published.adapter_memory(frozen, needs.trained, shape, width)
     else:
         return [("", ""), ("published", "no formula")]
-    return [("", ""), (f"published: {formula}", size(found))]
+    return [("", ""), (f"published: {formula}", size(found.at(arguments.batch, arguments.length)))]
 
 
 def _measured(needs: Needs) -> Sequence[tuple[str, str]]:

@@ -1,14 +1,23 @@
 """How many parameters a model has, by name, known without the memory that they would take."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from stages.nets.heads import Head, make_model, pretraining_head
+from stages.nets.parameters import module_of
+
+Grouping = Literal["parameter", "module", "layer"]
+
+_GROUPS: dict[Grouping, Callable[[str], str]] = {
+    "parameter": lambda name: name,
+    "module": lambda name: name.rpartition(".")[0] or name,  # a matrix with its bias
+    "layer": module_of,
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,15 @@ class Count:
     def size(self) -> int:
         """How many numbers it holds."""
         return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Parameters that are counted together."""
+
+    name: str
+    size: int
+    trained: int  # of these
 
 
 def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "eager") -> PreTrainedModel:
@@ -60,3 +78,20 @@ def count_parameters(
 def total(counts: Iterable[Count]) -> int:
     """All of them."""
     return sum(count.size for count in counts)
+
+
+def sums(counts: Sequence[Count]) -> dict[str, int]:
+    """All of them; those that are trained, and are not; and those that the tuning method added."""
+    trained = total(count for count in counts if count.is_trained)
+    added = total(count for count in counts if count.is_added)
+    return {"total": total(counts), "trainable": trained, "frozen": total(counts) - trained, "added": added}
+
+
+def rows(counts: Iterable[Count], by: Grouping) -> list[Row]:
+    """Size and how many are trained of each parameter, each module that holds some itself, or each layer."""
+    found: dict[str, tuple[int, int]] = {}
+    for count in counts:
+        name = _GROUPS[by](count.name)
+        size, trained = found.get(name, (0, 0))
+        found[name] = size + count.size, trained + count.size * count.is_trained
+    return [Row(name, *sizes) for name, sizes in found.items()]
