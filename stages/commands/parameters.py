@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _totals(counts: Sequence[Count], form: ClosedForm | None, published: Sequence[Published]) -> list[tuple[str, str]]:
     """What the model has, and how each other count comes to that."""
-    lines = [(name.capitalize(), f"{count:,}") for name, count in sums(counts).items()]
+    lines = [(name.capitalize().replace("_", " "), f"{count:,}") for name, count in sums(counts).items()]
     if form is not None:
         lines += [("", ""), ("By the formula of the architecture", f"{form.total:,}")]
         lines += [(f"{term.name} {term.formula}", f"{term.count:,}") for term in form.terms]

@@ -1,7 +1,7 @@
 """How many parameters a model has, by name, known without the memory that they would take."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -28,6 +28,7 @@ class Count:
     shape: tuple[int, ...]
     is_trained: bool
     is_added: bool  # by the tuning method; the architecture has it not
+    is_head: bool  # outside the pretrained body
 
     @property
     def size(self) -> int:
@@ -67,9 +68,10 @@ def count_parameters(
     original = {id(weight) for weight in model.parameters()}
     with torch.device("meta"):
         tune(model, head or "language_model")
+    body = {id(weight) for weight in body_of(model).parameters()}
     shown = body_of(model) if head is None else model
     counts = [
-        Count(name, tuple(weight.shape), weight.requires_grad, id(weight) not in original)
+        Count(name, tuple(weight.shape), weight.requires_grad, id(weight) not in original, id(weight) not in body)
         for name, weight in shown.named_parameters()
     ]
     return shown, counts
@@ -80,11 +82,22 @@ def total(counts: Iterable[Count]) -> int:
     return sum(count.size for count in counts)
 
 
-def sums(counts: Sequence[Count]) -> dict[str, int]:
-    """All of them; those that are trained, and are not; and those that the tuning method added."""
-    trained = total(count for count in counts if count.is_trained)
-    added = total(count for count in counts if count.is_added)
-    return {"total": total(counts), "trainable": trained, "frozen": total(counts) - trained, "added": added}
+def sums(counts: Iterable[Count]) -> dict[str, int]:
+    """All of them; trained or not; those that the tuning method added; those of the head, which is no part of the body.
+
+    BERT's pooler is of the body: it was pretrained.
+    """
+    counts = list(counts)
+    trainable = total(count for count in counts if count.is_trained)
+    biases = total(count for count in counts if count.is_head and count.name.endswith("bias"))
+    return {
+        "total": total(counts),
+        "trainable": trainable,
+        "frozen": total(counts) - trainable,
+        "added": total(count for count in counts if count.is_added),
+        "head_weights": total(count for count in counts if count.is_head) - biases,
+        "head_biases": biases,
+    }
 
 
 def rows(counts: Iterable[Count], by: Grouping) -> list[Row]:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedConfig
 
+from stages.training.methods import Method
+from stages.training.planning import Needs
+
 FULL = "16N + d(34blh + 9bal² + 8blh′)"
 ADAPTER = "4N + 16N_ad + 2d(4blh + 8bl·h_ad)"
 PARAMETERS = "vh + d(4h² + 2hh′ + 4h)"
@@ -74,12 +77,25 @@ def adapter_memory(parameters: int, added: int, shape: Shape, width: int) -> Mem
     return Memory(4 * parameters + 16 * added, 2 * shape.layers * (4 * shape.hidden + 8 * width), 0)
 
 
-# The study's example.
+def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tuple[str, Memory] | None:
+    """The formula for a method and what it gives for a model; None where the study has none."""
+    shape = Shape.of(config)
+    if method.file in ("full", "scratch"):
+        return FULL, full_memory(needs.parameters, shape)
+    if method.file != "adapter":
+        return None
+    width = max(1, shape.hidden // getattr(method.settings, "reduction", 1))
+    return ADAPTER, adapter_memory(needs.parameters - needs.trained, needs.trained, shape, width)
+
+
+# The study's example, and what it printed of it.
 EXAMPLE = Shape(layers=64, hidden=1920, inner=7680, heads=32)
 EXAMPLE_VOCABULARY = 50_000
 EXAMPLE_WIDTH = 120  # of its adapters
 EXAMPLE_PARAMETERS = 3 * 10**9  # as it rounds them
 UNIT = 10**6  # bytes; it says MiB
+EXAMPLE_PRINTED = {"full": "4.8·10⁴ + 1.84·10⁻²·bl² + 8.11·bl", "adapter": "1.3·10⁴ + 1.11·bl"}
+CLAIM = 3 / 4  # the share of the memory that adapters are said to save at least
 
 
 def example_memory(parameters: int = EXAMPLE_PARAMETERS) -> dict[str, Memory]:
