@@ -23,9 +23,9 @@ from stages.harness.settings import PARAMS, build, check_value, profile_key, rea
 from stages.harness.table import print_table, size
 from stages.nets.heads import longest_input, objective_of
 from stages.nets.presets import HEADS, find_model
-from stages.training import published
 from stages.training.methods import METHODS, Method, read_method
 from stages.training.planning import Load, Needs, tuning_needs
+from stages.training.published import formula_memory
 from stages.training.settings import FineTuneSettings, OptimiserSettings, PretrainSettings
 
 HELP = "memory of an update, estimated, published and measured"
@@ -105,16 +105,11 @@ def _published(
     config: PreTrainedConfig, needs: Needs, arguments: argparse.Namespace, method: Method
 ) -> list[tuple[str, str]]:
     """The study's formula for the method, where it has one."""
-    shape, batch, length = published.Shape.of(config), arguments.batch, arguments.length
-    if arguments.method in ("full", "scratch"):
-        formula, found = published.FULL, published.full_bytes(needs.parameters, shape, batch, length)
-    elif arguments.method == "adapter":
-        width = max(1, shape.hidden // getattr(method.settings, "reduction", 1))
-        formula, frozen = published.ADAPTER, needs.parameters - needs.trained
-        found = published.adapter_bytes(frozen, needs.trained, shape, width, batch, length)
-    else:
+    found = formula_memory(method, config, needs)
+    if found is None:
         return [("", ""), ("published", "no formula")]
-    return [("", ""), (f"published: {formula}", size(found))]
+    formula, memory = found
+    return [("", ""), (f"published: {formula}", size(memory.at(arguments.batch, arguments.length)))]
 
 
 def _measured(needs: Needs) -> Sequence[tuple[str, str]]:

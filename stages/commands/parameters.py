@@ -1,14 +1,14 @@
 """`retrace parameters`: every parameter of a model, and their number beside what the architecture's formula says.
 
-MODEL is a preset (bert-base, llama-3.2-1b, roberta-small), a folder with config.json, or, if absent, the model of
-params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler, RoBERTa's without one.
+MODEL is a preset (bert-base, or another file of stages/nets/presets), a folder with config.json, or, if absent, the
+model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler, RoBERTa's without one.
 """
 
 import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 from torchinfo import summary
 
@@ -16,9 +16,8 @@ from stages.harness.plugins import plugin_names
 from stages.harness.settings import PARAMS, read_params
 from stages.harness.table import print_table
 from stages.nets.closed_form import ClosedForm, closed_form
-from stages.nets.counts import Count, count_parameters, total
+from stages.nets.counts import Count, Grouping, count_parameters, rows, sums
 from stages.nets.heads import Head
-from stages.nets.parameters import module_of
 from stages.nets.presets import HEADS, Published, find_model
 from stages.training.methods import METHODS, read_method
 
@@ -30,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a preset or a folder; params.yaml's if absent")
     parser.add_argument("--head", choices=list(HEADS), help="the task's head; the pretrained body alone if absent")
     parser.add_argument("--method", choices=plugin_names(METHODS), default="full", help="what is added and frozen")
-    parser.add_argument("--by", choices=["parameter", "layer"], default="parameter", help="a row for each")
+    parser.add_argument("--by", choices=get_args(Grouping), default="parameter", help="a row for each")
     parser.add_argument("--format", choices=["table", "json"], default="table")
     parser.add_argument("--summary", type=int, metavar="DEPTH", help="torchinfo's summary instead, so many levels deep")
 
@@ -53,28 +52,17 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         print(json.dumps(_as_json(named.name, counts, arguments.by, form, published), indent=2, ensure_ascii=False))
         return
-    names = {"parameter": "Parameter", "layer": "Module"}
     print_table(
-        [(names[arguments.by], "Size", "Trained")]
-        + [(name, f"{size:,}", f"{trained:,}") for name, size, trained in _rows(counts, arguments.by)]
+        [(arguments.by.capitalize(), "Size", "Trained")]
+        + [(row.name, f"{row.size:,}", f"{row.trained:,}") for row in rows(counts, arguments.by)]
     )
     print()
     print_table(_totals(counts, form, published))
 
 
-def _rows(counts: Sequence[Count], by: str) -> list[tuple[str, int, int]]:
-    """Name, size and how many are trained, of each parameter or of each layer."""
-    found: dict[str, tuple[int, int]] = {}
-    for count in counts:
-        name = count.name if by == "parameter" else module_of(count.name)
-        size, trained = found.get(name, (0, 0))
-        found[name] = size + count.size, trained + count.size * count.is_trained
-    return [(name, *sizes) for name, sizes in found.items()]
-
-
 def _totals(counts: Sequence[Count], form: ClosedForm | None, published: Sequence[Published]) -> list[tuple[str, str]]:
     """What the model has, and how each other count comes to that."""
-    lines = [(name.capitalize(), f"{count:,}") for name, count in _sums(counts).items()]
+    lines = [(name.capitalize().replace("_", " "), f"{count:,}") for name, count in sums(counts).items()]
     if form is not None:
         lines += [("", ""), ("By the formula of the architecture", f"{form.total:,}")]
         lines += [(f"{term.name} {term.formula}", f"{term.count:,}") for term in form.terms]
@@ -85,17 +73,12 @@ def _totals(counts: Sequence[Count], form: ClosedForm | None, published: Sequenc
     return lines
 
 
-def _sums(counts: Sequence[Count]) -> dict[str, int]:
-    trained = total(count for count in counts if count.is_trained)
-    return {"total": total(counts), "trainable": trained, "frozen": total(counts) - trained}
-
-
 def _as_json(
-    name: str, counts: Sequence[Count], by: str, form: ClosedForm | None, published: Sequence[Published]
+    name: str, counts: Sequence[Count], by: Grouping, form: ClosedForm | None, published: Sequence[Published]
 ) -> dict[str, Any]:
     return {
         "model": name,
-        **_sums(counts),
+        **sums(counts),
         "closed_form": form
         and {
             "total": form.total,
@@ -103,5 +86,5 @@ def _as_json(
             "differences": form.differences,
         },
         "published": [asdict(entry) for entry in published],
-        "rows": [{"name": row, "size": size, "trained": trained} for row, size, trained in _rows(counts, by)],
+        "rows": [asdict(row) for row in rows(counts, by)],
     }

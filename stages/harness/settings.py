@@ -34,29 +34,35 @@ def read_params(path: Path = PARAMS) -> dict[str, Any]:
     return params
 
 
-def section(params: Mapping[str, Any], key: str) -> Any:
+def section(params: Mapping[str, Any], key: str, file: Path = PARAMS) -> Any:
     """The value under a dotted key; each step that is missing is named with what there is."""
     value: Any = params
     for step, name in enumerate(key.split(".")):
         if not isinstance(value, Mapping) or name not in value:
             there = ", ".join(map(str, value)) if isinstance(value, Mapping) else repr(value)
             above = ".".join(key.split(".")[:step]) or "top level"
-            raise InputError(f"{PARAMS}: {key} is missing; {above} has: {there}")
+            raise InputError(f"{file}: {key} is missing; {above} has: {there}")
         value = value[name]
     return value
 
 
-def build(cls: type[T], params: Mapping[str, Any], key: str) -> T:
-    """Build the settings class `cls` from the section of params.yaml called `key`."""
-    values = section(params, key)
+def build(cls: type[T], params: Mapping[str, Any], key: str, file: Path = PARAMS) -> T:
+    """Build the settings class `cls` from the section called `key` of params.yaml, or of another `file`."""
+    values = section(params, key, file)
     if not isinstance(values, Mapping):
-        raise InputError(f"{PARAMS}: {key}: {values!r} is not a section of keys and values")
-    return _build(cls, values, key)
+        raise InputError(f"{file}: {key}: {values!r} is not a section of keys and values")
+    try:
+        return _build(cls, values, key)
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from None
 
 
 def check_value(params: Mapping[str, Any], key: str, expected: Any) -> Any:
     """A single value of params.yaml, checked against a type such as `float` or `list[int]`."""
-    return _converted(section(params, key), expected, key)
+    try:
+        return _converted(section(params, key), expected, key)
+    except ValueError as error:
+        raise InputError(f"{PARAMS}: {error}") from None
 
 
 def profile_key(params: Mapping[str, Any], name: str) -> str:
@@ -79,16 +85,16 @@ def _build(cls: type[T], values: Mapping[str, Any], key: str) -> T:
     fields = dataclasses.fields(typing.cast(Any, cls))
     unknown = [name for name in values if name not in hints]
     if unknown:
-        raise InputError(f"{PARAMS}: {key}.{unknown[0]}: unknown key; allowed: {', '.join(hints)}")
+        raise ValueError(f"{key}.{unknown[0]}: unknown key; allowed: {', '.join(hints)}")
     for field in fields:
         has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         if field.name not in values and not has_default:
-            raise InputError(f"{PARAMS}: {key}.{field.name} is missing")
+            raise ValueError(f"{key}.{field.name} is missing")
     converted = {name: _converted(value, hints[name], f"{key}.{name}") for name, value in values.items()}
     try:
         return cls(**converted)
     except ValueError as error:
-        raise InputError(f"{PARAMS}: {key}.{error}") from None
+        raise ValueError(f"{key}.{error}") from None
 
 
 def _converted(value: Any, expected: Any, key: str) -> Any:
@@ -112,7 +118,7 @@ def _converted(value: Any, expected: Any, key: str) -> Any:
         return float(value)
     if isinstance(expected, type) and isinstance(value, expected) and not (expected is int and isinstance(value, bool)):
         return value
-    raise InputError(f"{PARAMS}: {key}: {value!r} is not allowed; expected {_described(expected)}")
+    raise ValueError(f"{key}: {value!r} is not allowed; expected {_described(expected)}")
 
 
 def _described(expected: Any) -> str:

@@ -3,12 +3,21 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from stages.nets.heads import Head, make_model, pretraining_head
+from stages.nets.parameters import module_of
+
+Grouping = Literal["parameter", "module", "layer"]
+
+_GROUPS: dict[Grouping, Callable[[str], str]] = {
+    "parameter": lambda name: name,
+    "module": lambda name: name.rpartition(".")[0] or name,  # a matrix with its bias
+    "layer": module_of,
+}
 
 
 @dataclass(frozen=True)
@@ -19,11 +28,21 @@ class Count:
     shape: tuple[int, ...]
     is_trained: bool
     is_added: bool  # by the tuning method; the architecture has it not
+    is_head: bool  # outside the pretrained body
 
     @property
     def size(self) -> int:
         """How many numbers it holds."""
         return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Parameters that are counted together."""
+
+    name: str
+    size: int
+    trained: int  # of these
 
 
 def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "eager") -> PreTrainedModel:
@@ -49,9 +68,10 @@ def count_parameters(
     original = {id(weight) for weight in model.parameters()}
     with torch.device("meta"):
         tune(model, head or "language_model")
+    body = {id(weight) for weight in body_of(model).parameters()}
     shown = body_of(model) if head is None else model
     counts = [
-        Count(name, tuple(weight.shape), weight.requires_grad, id(weight) not in original)
+        Count(name, tuple(weight.shape), weight.requires_grad, id(weight) not in original, id(weight) not in body)
         for name, weight in shown.named_parameters()
     ]
     return shown, counts
@@ -60,3 +80,31 @@ def count_parameters(
 def total(counts: Iterable[Count]) -> int:
     """All of them."""
     return sum(count.size for count in counts)
+
+
+def sums(counts: Iterable[Count]) -> dict[str, int]:
+    """All of them; trained or not; those that the tuning method added; those of the head, which is no part of the body.
+
+    BERT's pooler is of the body: it was pretrained.
+    """
+    counts = list(counts)
+    trainable = total(count for count in counts if count.is_trained)
+    biases = total(count for count in counts if count.is_head and count.name.endswith("bias"))
+    return {
+        "total": total(counts),
+        "trainable": trainable,
+        "frozen": total(counts) - trainable,
+        "added": total(count for count in counts if count.is_added),
+        "head_weights": total(count for count in counts if count.is_head) - biases,
+        "head_biases": biases,
+    }
+
+
+def rows(counts: Iterable[Count], by: Grouping) -> list[Row]:
+    """Size and how many are trained of each parameter, each module that holds some itself, or each layer."""
+    found: dict[str, tuple[int, int]] = {}
+    for count in counts:
+        name = _GROUPS[by](count.name)
+        size, trained = found.get(name, (0, 0))
+        found[name] = size + count.size, trained + count.size * count.is_trained
+    return [Row(name, *sizes) for name, sizes in found.items()]

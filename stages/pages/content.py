@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_FIGURES = re.compile(r"[-–\d.,±() ]*")
+_FIGURES = re.compile(r"[-–+\d.,±() ]*")
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,7 @@ class Table:
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    folded: str = ""  # what stands for a long table until it is opened; it is open where empty
 
     def is_numeric(self, column: int) -> bool:
         """Whether a column holds figures only, such as 1,234.5 or -0.5 ± 0.1 (0.3 – 0.7)."""
@@ -30,9 +31,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Code:
-    """Lines of Python, to be copied."""
+    """Lines that keep their shape, such as those of Python, to be copied."""
 
     text: str
+    language: str = "python"
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,15 @@ def _block(block: str | Table | Figure | Code, figures: str) -> str:
         return f"![{block.caption}]({figures}/{block.name}.svg)\n\n*{block.caption}*"
     if isinstance(block, Code):
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
-        return f"{fence}python\n{block.text}\n{fence}"
+        return f"{fence}{block.language}\n{block.text}\n{fence}"
     return _table(block) if isinstance(block, Table) else _escaped(block)
 
 
 def _table(table: Table) -> str:
     rule = ["---:" if table.is_numeric(column) else "---" for column in range(len(table.header))]
     rows = [table.header, rule, *table.rows]
-    return "\n".join(
-        "| " + " | ".join(_escaped(cell) if row is not rule else cell for cell in row) + " |" for row in rows
-    )
+    lines = ["| " + " | ".join(_escaped(cell) if row is not rule else cell for cell in row) + " |" for row in rows]
+    return "\n".join([_escaped(table.folded), "", *lines] if table.folded else lines)
 
 
 def _escaped(text: str) -> str:

@@ -328,6 +328,10 @@ def test_a_table_of_parameters_has_a_row_for_each_or_for_each_layer(monkeypatch,
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["encoder.layer.3", "1,577,984", "0"] in lines
     assert ["Frozen", "22,829,568"] in lines
+    assert _retrace(monkeypatch, "parameters", "roberta-small", "--by", "module", "--head", "qa") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["qa_outputs", "1,026", "1,026"] in lines
+    assert ["Head", "biases", "2"] in lines
 
 
 def test_torchinfos_summary_is_an_option(monkeypatch, capsys) -> None:

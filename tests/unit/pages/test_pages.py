@@ -33,6 +33,18 @@ def test_code_stays_as_it_is() -> None:
     assert "<pre>a = &#39;*&#39;\nb = [a]</pre>" in as_html("T", sections)
 
 
+def test_code_of_no_language_is_not_python() -> None:
+    assert "\n```text\n└─ x\n```\n" in as_markdown("T", [Section("S", [Code("└─ x", "text")])], "figures")
+
+
+def test_a_long_table_is_folded_away_in_html_and_plain_in_markdown() -> None:
+    sections = [Section("S", [Table(("a",), [("1",)], folded="<30> rows"), Table(("b",), [("2",)])])]
+    page = as_html("T", sections)
+    assert page.count("<details><summary>&lt;30&gt; rows</summary>") == page.count("</details>") == 1
+    assert page.index("</details>") < page.index('<th class="n">b</th>')
+    assert "\n\\<30\\> rows\n\n| a |\n| ---: |\n| 1 |\n\n| b |" in as_markdown("T", sections, "figures")
+
+
 def test_the_html_needs_nothing_else() -> None:
     page = as_html("T", [Section("S", [line_chart("f", "caption", POINTS, ("epoch", "accuracy"))])])
     assert "<svg" in page
@@ -56,7 +68,7 @@ def test_the_x_axis_is_marked_at_whole_epochs() -> None:
 
 
 def test_columns_of_figures_are_aligned() -> None:
-    table = Table(("name", "n", "i"), [("a", "1,234.50", "0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", "")])
+    table = Table(("name", "n", "i"), [("a", "+1,234.50", "0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", "")])
     assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
     assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])], "f")
 

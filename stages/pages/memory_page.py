@@ -1,0 +1,109 @@
+"""Memory of tuning: a published study's formulas and example, beside an estimate that counts what is alive."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stages.pages.content import Section, Table, figure_text
+
+TITLE = "Memory of tuning"
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Memory that grows with batch b and length l, in a unit."""
+
+    name: str
+    constant: float
+    per_token: float
+    per_token_pair: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one update takes, by part, in bytes."""
+
+    model: str
+    load: str  # batch and length
+    method: str
+    parameters: int
+    trained: int
+    parts: Mapping[str, int]  # weights and the like; they add up to the whole
+    saved: float | None  # share of what the first method of this load takes; None of the first itself
+    by_formula: int | None
+    saved_by_formula: float | None
+
+    @property
+    def whole(self) -> int:
+        """Bytes at the peak."""
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True)
+class MemoryFacts:
+    """All that the section says."""
+
+    formulas: Mapping[str, str]  # of bytes, or of parameters, by what they are of
+    printed: Mapping[str, str]  # the example's, by what is tuned
+    example: Sequence[Coefficients]
+    sizes: str  # of the example
+    example_saved: Mapping[str, float]  # by load: the share that adapters save by the formulas
+    questionable: Sequence[str]
+    claim: float  # the share that adapters are said to save at least
+    estimates: Sequence[Estimate]
+    assumed: str  # by the estimates
+
+
+def memory_section(facts: MemoryFacts) -> Section:
+    """Formulas, example, what is questionable in them, and estimates."""
+    formulas = Table(("of", "formula"), list(facts.formulas.items()))
+    printed = Table(("the example as printed", "MiB"), list(facts.printed.items()))
+    example = Table(
+        ("the example by the formulas", "constant", "× bl²", "× bl"),
+        [
+            (row.name, f"{row.constant:,.0f}", figure_text(row.per_token_pair, 4), figure_text(row.per_token))
+            for row in facts.example
+        ],
+    )
+    saved = Table(
+        ("batch × length", "% that adapters save in the example by the formulas"),
+        [(load, _percent(share)) for load, share in facts.example_saved.items()],
+    )
+    blocks = [formulas, facts.sizes, printed, example, saved, *facts.questionable, facts.assumed]
+    return Section(TITLE, [*blocks, _estimates(facts.estimates), *_verdicts(facts)])
+
+
+def _estimates(estimates: Sequence[Estimate]) -> Table:
+    parts = list(estimates[0].parts)
+    return Table(
+        ("model", "batch × length", "method", "parameters", "trained", *(f"{part}, MiB" for part in parts),
+         "estimate, MiB", "% saved", "by the formula, MiB", "% saved by the formula"),
+        [
+            (each.model, each.load, each.method, f"{each.parameters:,}", f"{each.trained:,}",
+             *(_mebibytes(each.parts[part]) for part in parts), _mebibytes(each.whole), _percent(each.saved),
+             _mebibytes(each.by_formula), _percent(each.saved_by_formula))
+            for each in estimates
+        ],
+    )  # fmt: skip
+
+
+def _verdicts(facts: MemoryFacts) -> list[str]:
+    """How far the claim holds, by the formulas and by the estimates."""
+    said = f"that at least {100 * facts.claim:.0f}% is saved"
+    lines = []
+    for by, shares in (
+        ("its own formulas in its example", list(facts.example_saved.values())),
+        ("the estimates", [each.saved for each in facts.estimates if each.saved is not None]),
+    ):
+        held = sum(share >= facts.claim for share in shares)
+        span = f"{_percent(min(shares))}% to {_percent(max(shares))}%"
+        lines.append(f"By {by}, {said} holds in {held} of {len(shares)} cases: {span} is saved.")
+    return lines
+
+
+def _mebibytes(count: int | None) -> str:
+    return NOTHING if count is None else f"{count / 2**20:,.0f}"
+
+
+def _percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{100 * share:.1f}"

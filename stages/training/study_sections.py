@@ -1,0 +1,148 @@
+"""Sections of a study's page about parameters and memory, as its published.yaml lists them under `sections`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from torchinfo import summary
+from transformers import PreTrainedModel
+
+from stages.harness.errors import InputError
+from stages.harness.plugins import load_plugin
+from stages.harness.settings import build, require
+from stages.nets.closed_form import FORMS, closed_form
+from stages.nets.counts import Count, Grouping, count_parameters, rows, sums
+from stages.nets.presets import HEADS, find_model, preset_names
+from stages.pages.content import Section
+from stages.pages.memory_page import memory_section
+from stages.pages.parameters_page import differences_section, formula_section, rows_section, summary_section
+from stages.training.methods import read_method
+from stages.training.study_counts import method_names
+from stages.training.study_memory import MemoryEntry, memory_facts
+
+FILE = Path("published.yaml")
+HeadName = Literal["none", "classification", "qa", "lm"]
+HEAD_TITLES: dict[HeadName, str] = {
+    "none": "", "classification": " with a classifier", "qa": " with a head for answers", "lm": " as a language model",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A section about a model as it was published."""
+
+    kind: Literal["formula", "differences"]
+    model: str  # a preset
+
+    def __post_init__(self) -> None:
+        require(self.model in preset_names(), "model", self.model, f"expected one of {', '.join(preset_names())}")
+        require(
+            self.kind != "differences" or bool(find_model(self.model).published),
+            "model", self.model, "stages/nets/presets has no published count of it",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TunedEntry:
+    """A section about a model under a head, as a method tunes it."""
+
+    kind: Literal["parameters", "modules", "summary"]
+    model: str  # a preset
+    head: HeadName = "none"
+    method: str = "full"
+
+    def __post_init__(self) -> None:
+        require(self.model in preset_names(), "model", self.model, f"expected one of {', '.join(preset_names())}")
+
+    @property
+    def title(self) -> str:
+        """The model, its head and how it is tuned."""
+        tuned = "" if self.method == "full" else f", tuned by {self.method}"
+        return f"{self.model}{HEAD_TITLES[self.head]}{tuned}"
+
+
+@dataclass(frozen=True)
+class SummaryEntry(TunedEntry):
+    """torchinfo's summary of such a model."""
+
+    part: str = ""  # a module, such as encoder.layer.0; the whole model where empty
+    depth: int = 3  # levels
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.depth > 0, "depth", self.depth, "expected a whole number above 0")
+
+
+def study_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> list[Section]:
+    """A section for each entry; `params` is the study's params.yaml, whose methods count.
+
+    Raises InputError, which names the entry and the key, where an entry is wrong.
+    """
+    return [_section(entry, f"sections[{place}]", params) for place, entry in enumerate(entries)]
+
+
+def _section(values: Mapping[str, Any], key: str, params: Mapping[str, Any]) -> Section:
+    kind = values.get("kind") if isinstance(values, Mapping) else None
+    if kind not in _KINDS:
+        raise InputError(f"{FILE}: {key}.kind: {kind!r} is not allowed; expected one of {', '.join(_KINDS)}")
+    settings, make = _KINDS[kind]
+    entry = build(settings, {key: values}, key, FILE)
+    _check_methods(entry, key, params)
+    return make(entry, params)
+
+
+def _check_methods(entry: Any, key: str, params: Mapping[str, Any]) -> None:
+    there = method_names(params)
+    for method in getattr(entry, "methods", [getattr(entry, "method", "full")]):
+        if method not in there:
+            raise InputError(f"{FILE}: {key}: no method {method!r}; there is: {', '.join(there)}")
+
+
+def _summary(entry: SummaryEntry, params: Mapping[str, Any]) -> Section:
+    model, counts = _counted(entry, params)
+    modules = dict(model.named_modules())
+    if entry.part not in modules:
+        raise InputError(f"{FILE}: sections: summary: part: {entry.part!r} is no module of {entry.title}")
+    shown = summary(modules[entry.part], depth=entry.depth, verbose=0)
+    found = sums(count for count in counts if not entry.part or count.name.startswith(f"{entry.part}."))
+    title = f"Summary of {entry.title}" + (f": {entry.part}" if entry.part else "")
+    return summary_section(title, str(shown), shown.total_params, found)
+
+
+def _rows(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
+    by: Grouping = "parameter" if entry.kind == "parameters" else "module"
+    _, counts = _counted(entry, params)
+    return rows_section(f"Parameters of {entry.title}, by {by}", rows(counts, by), sums(counts))
+
+
+def _formula(entry: ModelEntry, params: Mapping[str, Any]) -> Section:
+    config = find_model(entry.model).config
+    _, counts = count_parameters(None, config, read_method({}, "full").tune)
+    symbols = load_plugin(FORMS, config.model_type, "family").terms.__doc__
+    form = closed_form(config, counts)
+    assert form is not None, f"every preset's family has a formula, but {config.model_type} has none"
+    return formula_section(f"Parameters of {entry.model} by the formula", symbols, form)
+
+
+def _differences(entry: ModelEntry, params: Mapping[str, Any]) -> Section:
+    return differences_section(f"Published counts of {entry.model}", find_model(entry.model).published)
+
+
+def _memory(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
+    return memory_section(memory_facts(entry, params))
+
+
+def _counted(entry: TunedEntry, params: Mapping[str, Any]) -> tuple[PreTrainedModel, list[Count]]:
+    config = find_model(entry.model).config
+    return count_parameters(HEADS.get(entry.head), config, read_method(params, entry.method).tune)
+
+
+_KINDS: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Section]]] = {
+    "summary": (SummaryEntry, _summary),
+    "parameters": (TunedEntry, _rows),
+    "modules": (TunedEntry, _rows),
+    "formula": (ModelEntry, _formula),
+    "differences": (ModelEntry, _differences),
+    "memory": (MemoryEntry, _memory),
+}
