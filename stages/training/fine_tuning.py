@@ -1,8 +1,8 @@
 """Fine-tuning on a task: train, and before the first and after each epoch write down what the model answers.
 
 The weights of one epoch are kept, and its answers are scored: of the one with the lowest validation loss, or of the
-last, where the answers are to a test set, which must choose nothing. Epoch 0, the model before any training, counts only
-in the curves.
+last, where the answers are to a test set, which must choose nothing. Epoch 0, the model before any training, counts
+only in the curves.
 """
 
 from collections.abc import Iterator, Sequence
