@@ -1,8 +1,8 @@
 """Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/tasks/<task>.csv.
 
-Every listed method and seed is scored at the epoch with the lowest validation loss, beside baselines
-that need no language model and the model before training. metrics.json has the figures and the health
-flags; scores.json their intervals, the comparison of methods and what is behind the figures. No model is loaded.
+Every listed method and seed is scored at the epoch that was kept, beside baselines that need no language model and
+the model before training. metrics.json has the figures and the health flags; scores.json their intervals, the
+comparison of methods and what is behind the figures. No model is loaded.
 
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
@@ -77,7 +77,7 @@ def read_trials(task: str, matrix: Matrix, outcome: Callable[[Sequence[Mapping[s
     """What every method said from every seed."""
     return [
         Trial(method, seed, tuple(
-            Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, outcome(epoch.rows))
+            Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, epoch.kept, outcome(epoch.rows))
             for epoch in read_epochs(PREDICTIONS / task / method / str(seed))
         ))
         for method in matrix.methods_of(task) for seed in matrix.seeds

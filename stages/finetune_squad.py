@@ -1,6 +1,6 @@
 """Questions: a pretrained model + data/<source>/squad → {models,predictions}/squad/<method>/<seed>.
 
-Writes the best epoch's weights, and the best span or the generated answer, its score and the null score of
+Writes the kept epoch's weights, and the best span or the generated answer, its score and the null score of
 every validation question before the first and after each epoch; `stages.evaluate` scores them.
 
     accelerate launch --config_file launch/one.yaml -m stages.finetune_squad --method full --seed 1

@@ -1,6 +1,6 @@
 """Classes: a pretrained model + a task's examples → {models,predictions}/<task>/<method>/<seed>.
 
-The task is SST-2 of the data source, or one that `classification` in params.yaml describes. Writes the best epoch's
+The task is SST-2 of the data source, or one that `classification` in params.yaml describes. Writes the kept epoch's
 weights, and what the model answers on the validation set before the first and after each epoch; `stages.evaluate`
 scores it.
 

@@ -16,7 +16,7 @@ from stages.corpus.source import source_folder
 from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.device import open_device
 from stages.harness.settings import build, profile_key, read_params
-from stages.metrics.trials import best_epoch
+from stages.metrics.trials import kept_epoch
 from stages.nets.heads import read_config, takes_segments
 from stages.nets.reader import Reader
 from stages.tasks.answering import Answering
@@ -68,7 +68,7 @@ def _task(name: str, max_length: int, params: dict[str, Any]) -> Task[Any]:
 def _found(pairs: list[str]) -> Iterator[dict[str, Any]]:
     for repository, cell in zip(pairs[::2], pairs[1::2], strict=True):
         names = load(repository)
-        expected = best_epoch(read_epochs(PREDICTIONS / cell)).rows
+        expected = kept_epoch(read_epochs(PREDICTIONS / cell)).rows
         rows = predicted(names["model"], cell.split("/")[0])
         same_tokens = names["tokenizer"]("an ale")["input_ids"] == load_tokenizer(PRETRAINED).encode("an ale").ids
         yield {"repository": repository, "rows": len(rows), "equal": rows == expected, "same_tokens": same_tokens}

@@ -97,7 +97,7 @@ def _estimate(needs: Needs) -> list[tuple[str, str]]:
         ("moments of the optimiser", size(needs.moments)),
         ("activations and the like, at the peak", size(needs.passing)),
         ("estimate", size(needs.peak)),
-        ("the best epoch's weights, in main memory, from the second epoch on", size(needs.weights)),
+        ("the kept epoch's weights, in main memory, from the second epoch on", size(needs.weights)),
     ]
 
 

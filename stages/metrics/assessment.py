@@ -47,7 +47,7 @@ class Assessment:
 
 
 def assess(task: ScoredTask, scoring: Scoring, trials: Sequence[Trial[Any]], settings: ScoreSettings) -> Assessment:
-    """Score every trial at its best epoch, beside baselines and the model before training."""
+    """Score every trial at the epoch that was kept, beside baselines and the model before training."""
     return _Assessor(task, scoring, trials, settings).assessment()
 
 
@@ -65,7 +65,7 @@ class _Assessor:
         for trial in trials:
             self._methods.setdefault(trial.method, []).append(trial)
         self._baselines = dict(task.baselines())
-        outcomes = self._baselines | {_name(trial): trial.best.outcome for trial in trials}
+        outcomes = self._baselines | {_name(trial): trial.kept.outcome for trial in trials}
         outcomes |= {_before(trial): trial.before.outcome for trial in trials}
         self._figures = {name: scoring.score(outcome) for name, outcome in outcomes.items()}
         # Of the models before training only what the trained ones are held against.
@@ -90,7 +90,7 @@ class _Assessor:
             details={
                 "headlines": self._headlines,
                 "scales": self._scoring.scales,
-                "notes": self._scoring.notes(self._trials[0].best.outcome),
+                "notes": self._scoring.notes(self._trials[0].kept.outcome),
                 "baselines": {name: self._intervals(name) for name in self._baselines},
                 "methods": {method: self._method_details(method) for method in self._methods},
                 "comparisons": self._comparisons(),
@@ -100,7 +100,7 @@ class _Assessor:
     def _method_figures(self, method: str) -> dict[str, Any]:
         trials = self._methods[method]
         cells = {
-            str(trial.seed): {"epoch": trial.best.number, "loss": trial.best.validation_loss}
+            str(trial.seed): {"epoch": trial.kept.number, "loss": trial.kept.validation_loss}
             | self._figures[_name(trial)]
             for trial in trials
         }
@@ -125,7 +125,7 @@ class _Assessor:
             "intervals": self._intervals(_name(trial)),
             "before": self._figures[_before(trial)],
             "groups": groups,
-            **self._task.breakdown(trial.best.outcome),
+            **self._task.breakdown(trial.kept.outcome),
         }
 
     def _groups(self) -> dict[str, np.ndarray]:
@@ -172,7 +172,7 @@ class _Assessor:
 
     def _trial_flags(self, trial: Trial[Any]) -> Flags:
         name = _name(trial)
-        flags = self._task.flags(trial.best.outcome) | figure_flags(self._figures[name], self._scoring.scales)
+        flags = self._task.flags(trial.kept.outcome) | figure_flags(self._figures[name], self._scoring.scales)
         for other, shown in [*((b, b) for b in self._baselines), (_before(trial), "before_training")]:
             flags |= self._not_above(name, other, shown)
         return flags | loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in trial.epochs])

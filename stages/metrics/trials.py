@@ -16,6 +16,7 @@ class Epoch(Generic[Outcome]):
     number: int
     training_loss: float | None
     validation_loss: float
+    kept: bool  # whether it is the one that is scored
     outcome: Outcome
 
 
@@ -33,23 +34,24 @@ class Trial(Generic[Outcome]):
         return self.epochs[0]
 
     @property
-    def best(self) -> Epoch[Outcome]:
+    def kept(self) -> Epoch[Outcome]:
         """The epoch that is scored."""
-        return best_epoch(self.epochs)
+        return kept_epoch(self.epochs)
 
 
-class Validated(Protocol):
-    """An epoch of which a loss is known."""
+class Chosen(Protocol):
+    """An epoch that was kept or not."""
 
     @property
-    def validation_loss(self) -> float:
-        """In nats."""
+    def kept(self) -> bool:
+        """Whether the model's weights are of this one."""
         ...
 
 
-Known = TypeVar("Known", bound=Validated)
+Known = TypeVar("Known", bound=Chosen)
 
 
-def best_epoch(epochs: Sequence[Known]) -> Known:
-    """The trained epoch with the lowest validation loss, the first of equals."""
-    return min(epochs[1:], key=lambda epoch: epoch.validation_loss)
+def kept_epoch(epochs: Sequence[Known]) -> Known:
+    """The one that was kept."""
+    (kept,) = (epoch for epoch in epochs if epoch.kept)
+    return kept

@@ -8,17 +8,21 @@ from stages.nets.presets import Published
 from stages.pages.content import Code, Section, Table
 
 LONG = 20  # rows, from which on a table is folded away
+Printed = tuple[str, int, int]  # a parameter or module, what a report printed of it, and what it has
 
 
-def summary_section(title: str, summary: str, summed: int, sums: Mapping[str, int]) -> Section:
+def summary_section(
+    title: str, summary: str, summed: int, sums: Mapping[str, int], printed: Sequence[Printed] = ()
+) -> Section:
     """torchinfo's summary with the total that it comes to, and the model's own."""
     notes = [
         f"torchinfo counts weights that two modules share once for each: {summed:,}. The model has {sums['total']:,}."
     ]
-    return Section(title, [Code(summary, "text"), *(notes if summed != sums["total"] else []), sums_table(sums)])
+    notes = notes if summed != sums["total"] else []
+    return Section(title, [Code(summary, "text"), *notes, sums_table(sums), *_printed_table(printed)])
 
 
-def rows_section(title: str, rows: Sequence[Row], sums: Mapping[str, int]) -> Section:
+def rows_section(title: str, rows: Sequence[Row], sums: Mapping[str, int], printed: Sequence[Printed] = ()) -> Section:
     """A row for each parameter or module, and the totals."""
     is_whole = all(row.trained == row.size for row in rows)
     lines = [(row.name, f"{row.size:,}", f"{row.trained:,}") for row in rows]
@@ -27,7 +31,13 @@ def rows_section(title: str, rows: Sequence[Row], sums: Mapping[str, int]) -> Se
         [line[:2] for line in lines] if is_whole else lines,
         f"{len(rows)} rows" if len(rows) > LONG else "",
     )
-    return Section(title, [sums_table(sums), table])
+    return Section(title, [sums_table(sums), *_printed_table(printed), table])
+
+
+def _printed_table(printed: Sequence[Printed]) -> list[Table]:
+    rows = [(name, f"{said:,}", f"{has:,}", "exact" if said == has else f"{has - said:+,}")
+            for name, said, has in printed]  # fmt: skip
+    return [Table(("part", "published", "Retrace", "difference"), rows)] if rows else []
 
 
 def formula_section(title: str, symbols: str, form: ClosedForm) -> Section:

@@ -62,7 +62,7 @@ def _summary(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Se
              *(with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
                for score in headlines))
         )  # fmt: skip
-    return Table(("model", "seeds", "best epoch", *headlines), rows)
+    return Table(("model", "seeds", "epoch", *headlines), rows)
 
 
 def _scores(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Sequence[str]) -> Table:

@@ -19,6 +19,7 @@ class Epoch:
     number: int
     training_loss: float | None
     validation_loss: float
+    kept: bool  # whether the weights that were kept are of this one
     rows: list[dict[str, Any]]
 
 
@@ -34,6 +35,6 @@ def read_epochs(folder: Path) -> list[Epoch]:
     for row in rows:
         by_epoch.setdefault(row.pop("epoch"), []).append(row)
     return [
-        Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], by_epoch[loss["epoch"]])
+        Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], loss["kept"], by_epoch[loss["epoch"]])
         for loss in read_json(folder / LOSSES)
     ]

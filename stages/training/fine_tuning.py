@@ -1,7 +1,8 @@
 """Fine-tuning on a task: train, and before the first and after each epoch write down what the model answers.
 
-The best epoch is the one with the lowest validation loss; its weights are kept, and epoch 0, the model
-before any training, counts only in the curves.
+The weights of one epoch are kept, and its answers are scored: of the one with the lowest validation loss, or of the
+last, where the answers are to a test set, which must choose nothing. Epoch 0, the model before any training, counts
+only in the curves.
 """
 
 from collections.abc import Iterator, Sequence
@@ -119,7 +120,7 @@ class Tuned:
     """What fine-tuning wrote down: predictions and losses of every epoch, and how fast it was."""
 
     rows: list[Row]  # each with its epoch
-    losses: list[dict[str, Any]]
+    losses: list[dict[str, Any]]  # `kept` says of which epoch the weights are
     speed: Speed
 
 
@@ -127,7 +128,7 @@ def fine_tune(
     task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str,
     states: States | None = None,
 ) -> Tuned:  # fmt: skip
-    """Train `model` and leave it with the best epoch's weights."""
+    """Train `model` and leave it with the kept epoch's weights."""
     objective = TaskObjective(task, settings, seed, device.place)
     held_out = task.examples("dev")
     run = Run(title, model, objective, device, settings.optimiser, settings.lr, Budget(settings.epochs), states)
@@ -135,9 +136,13 @@ def fine_tune(
     def after_epoch(epoch: Epoch, meter: Meter) -> Found:
         scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
         meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
-        if epoch.number and all(loss < found["loss"]["validation_loss"] for found in run.journal[1:]):
+        better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
+        kept = bool(epoch.number) and (better or settings.keep == "last")
+        if kept:
+            for earlier in run.journal:
+                earlier["loss"]["kept"] = False
             run.kept.update({name: value.cpu().clone() for name, value in whole_weights(model).items()})
-        losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss}
+        losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
         return {"loss": losses, "rows": [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]}
 
     speed = train(run, after_epoch)

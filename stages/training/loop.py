@@ -74,7 +74,7 @@ class Run(Generic[Batch]):
     budget: Budget
     states: States | None = None  # where the run is kept while it lasts
     journal: list[Any] = field(default_factory=list)  # what was found after epoch 0, 1, …; json
-    kept: dict[str, Tensor] = field(default_factory=dict)  # such as the best epoch's weights
+    kept: dict[str, Tensor] = field(default_factory=dict)  # such as the weights of the epoch that counts
 
     @property
     def updates(self) -> int:

@@ -25,6 +25,7 @@ from stages.tasks.settings import ReadingSettings
 from stages.training.cell import RUNS, Cell
 from stages.training.methods import PRETRAINED, read_method
 from stages.training.publication import Address, Published
+from stages.training.settings import FineTuneSettings
 from stages.training.tuned import Tuning
 
 REPORTS = Path("reports")
@@ -144,7 +145,7 @@ def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> 
     made["precision in force"] = run["precision"]
     names, keys = (("tokenizer", "model", "pretrain"), PRETRAINING) if _is_own(cell, params) else ((), ("precision",))
     if cell is not None:
-        made |= {"seed of tuning": cell.seed, "best epoch": read_scores(cell).figures["epoch"]}
+        made |= {"seed of tuning": cell.seed, "epoch": read_scores(cell).figures["epoch"]}
         names, keys = (*names, cell.task), (*keys, f"methods.{cell.method}")
         keys += (SQUAD,) if cell.task == SQUAD else ()
     chosen = {key: section(params, key) for key in keys}
@@ -213,8 +214,9 @@ def _summary(cell: Cell | None, family: str, params: Mapping[str, Any]) -> str:
 def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) -> list[str]:
     found = [LIMITS[published.use]]
     if cell is not None:
-        longest = section(params, profile_key(params, cell.task))["max_length"]
-        found += [f"It was trained on at most {longest} tokens at once.", CHOSEN]
+        settings = build(FineTuneSettings, params, profile_key(params, cell.task))
+        found.append(f"It was trained on at most {settings.max_length} tokens at once.")
+        found += [CHOSEN] if settings.keep == "best" else []
     elif section(params, profile_key(params, "pretrain")).get("within_documents"):
         found.append(WITHIN_DOCUMENTS)
     if published.library == "retrace":

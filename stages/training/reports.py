@@ -11,7 +11,7 @@ from stages.corpus.squad import read_questions
 from stages.harness.records import read_json, write_text, written_folder
 from stages.harness.settings import build
 from stages.metrics.decisions import answers_of, decided_class
-from stages.metrics.trials import best_epoch
+from stages.metrics.trials import kept_epoch
 from stages.pages.content import Figure, Section
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
@@ -57,7 +57,7 @@ def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> st
 
 
 def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Section:
-    """What each method said at its best epoch, from the first seed."""
+    """What each method said at the epoch that was kept, from the first seed."""
     tables = []
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
@@ -72,7 +72,7 @@ def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Sect
 def best_rows(matrix: Matrix, task: str) -> dict[str, list[dict[str, Any]]]:
     """The rows of predictions of each method."""
     folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
-    return {method: best_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
+    return {method: kept_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
 
 
 def read_curve(name: str) -> list[dict[str, str]]:

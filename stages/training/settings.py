@@ -80,6 +80,7 @@ class FineTuneSettings:
     max_length: int  # tokens an example
     examples: int | None = None  # train on so many examples, drawn from the seed; all where absent
     dropout: float | None = None  # as in pretraining where absent
+    keep: Literal["best", "last"] = "best"  # the epoch that counts: of the lowest validation loss, or the last
     optimiser: OptimiserSettings = OptimiserSettings()
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Sections of a study's page about parameters and memory, as its published.yaml lists them under `sections`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,6 +51,7 @@ class TunedEntry:
     model: str  # a preset
     head: HeadName = "none"
     method: str = "full"
+    published: dict[str, int] = field(default_factory=dict)  # what was printed, by parameter or module
 
     def __post_init__(self) -> None:
         require(self.model in preset_names(), "model", self.model, f"expected one of {', '.join(preset_names())}")
@@ -107,13 +108,25 @@ def _summary(entry: SummaryEntry, params: Mapping[str, Any]) -> Section:
     shown = summary(modules[entry.part], depth=entry.depth, verbose=0)
     found = sums(count for count in counts if not entry.part or count.name.startswith(f"{entry.part}."))
     title = f"Summary of {entry.title}" + (f": {entry.part}" if entry.part else "")
-    return summary_section(title, str(shown), shown.total_params, found)
+    return summary_section(title, str(shown), shown.total_params, found, _printed(entry, counts))
 
 
 def _rows(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
     by: Grouping = "parameter" if entry.kind == "parameters" else "module"
     _, counts = _counted(entry, params)
-    return rows_section(f"Parameters of {entry.title}, by {by}", rows(counts, by), sums(counts))
+    title = f"Parameters of {entry.title}, by {by}"
+    return rows_section(title, rows(counts, by), sums(counts), _printed(entry, counts))
+
+
+def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[tuple[str, int, int]]:
+    """What was printed of a parameter or a module, and what there is."""
+    found = []
+    for name, printed in entry.published.items():
+        sizes = [count.size for count in counts if count.name == name or count.name.startswith(f"{name}.")]
+        if not sizes:
+            raise InputError(f"{FILE}: sections: {entry.kind}: published: {entry.title} has no {name}")
+        found.append((name, printed, sum(sizes)))
+    return found
 
 
 def _formula(entry: ModelEntry, params: Mapping[str, Any]) -> Section:

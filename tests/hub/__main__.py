@@ -2,10 +2,15 @@
 
 FOLDER/models/ORGANISATION/NAME and FOLDER/datasets/ORGANISATION/NAME are its repositories at the start; with
 --content, also tiny data sets and models under published names. What is published to it ends with it.
+
+--study studies/NAME puts up what the study's small run reads, at the very commits that its params.yaml pins, and writes
+small versions of files of one's own that it names and that are not there. Files of the real hub have the same commits:
+HF_HOME, which is printed too, keeps the small ones apart from them.
 """
 
 import argparse
 import contextlib
+import shlex
 import time
 from pathlib import Path
 
@@ -20,6 +25,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=600, help="stop after so long (default 600)")
     parser.add_argument("--content", action="store_true", help="tiny data sets and models under published names")
+    parser.add_argument("--study", type=Path, help="what the small run of this folder's study reads")
     chosen = parser.parse_args()
     with LocalHub(chosen.folder) as hub:
         for kind in KINDS:
@@ -27,7 +33,11 @@ def main() -> None:
                 print(_pinned(hub, kind, folder))
         if chosen.content:
             _add_content(hub)
-        print(f"export HF_ENDPOINT={hub.endpoint} HF_HUB_DISABLE_XET=1 HF_TOKEN={WRITE_TOKEN}", flush=True)
+        if chosen.study:
+            _add_study(hub, chosen.study)
+        home = shlex.quote(str((chosen.folder / "home").resolve()))
+        access = f"HF_ENDPOINT={hub.endpoint} HF_HUB_DISABLE_XET=1 HF_TOKEN={WRITE_TOKEN}"
+        print(f"export {access} HF_HOME={home}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             time.sleep(chosen.seconds)
 
@@ -40,6 +50,17 @@ def _add_content(hub: LocalHub) -> None:
     disable_progress_bars()
     for name, commit in {**add_datasets(hub), **add_models(hub)}.items():
         print(f"{name}@{commit}")
+
+
+def _add_study(hub: LocalHub, study: Path) -> None:
+    from datasets import disable_progress_bars
+
+    from tests.hub.content.studies import add_study, fill_folders
+
+    disable_progress_bars()
+    print(*add_study(hub, study), sep="\n")
+    for path in fill_folders(study):
+        print(f"{path}: a small version; remove it before the study is run as published")
 
 
 def _pinned(hub: LocalHub, kind: Kind, folder: Path) -> str:

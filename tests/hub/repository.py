@@ -4,6 +4,7 @@ Nothing is forgotten: every commit keeps its files, so an old revision resolves 
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ Kind = Literal["model", "dataset"]
 LARGE = 10 * 2**20  # bytes from which a file of any name goes to the large-file storage
 LARGE_SUFFIXES = (".arrow", ".bin", ".gz", ".npy", ".npz", ".onnx", ".parquet", ".pt", ".pth", ".safetensors", ".zip")
 FIRST_DATE = datetime(2026, 1, 1, tzinfo=UTC)  # commits are a second apart, so that the same calls give the same hub
+_OID = re.compile("[0-9a-f]{40}")
 ATTRIBUTES = "".join(f"*{suffix} filter=lfs diff=lfs merge=lfs -text\n" for suffix in LARGE_SUFFIXES).encode()
 
 
@@ -54,7 +56,7 @@ class File:
 
 @dataclass(frozen=True)
 class Commit:
-    """A state of the repository; `oid` is the hash of everything else."""
+    """A state of the repository; `oid` is the hash of everything else, unless it was given."""
 
     oid: str
     parent: str | None
@@ -117,12 +119,20 @@ class Repository:
             yield self.commits[oid]
             oid = self.commits[oid].parent
 
-    def commit(self, branch: str, title: str, message: str, files: Mapping[str, File]) -> Commit:
-        """Add a commit with exactly these files to a branch; the same files again make a commit too."""
+    def commit(
+        self, branch: str, title: str, message: str, files: Mapping[str, File], oid: str | None = None
+    ) -> Commit:
+        """Add a commit with exactly these files to a branch; the same files again make a commit too.
+
+        `oid` is given where it is to be called as one of the real hub. Raises ValueError where it cannot be.
+        """
         parent = self.branches.get(branch)
         date = FIRST_DATE + timedelta(seconds=len(self.commits))
         content = repr((parent, title, message, date, sorted((path, file.blob) for path, file in files.items())))
-        made = Commit(_git_hash("commit", content.encode()), parent, title, message, date, dict(files))
+        oid = oid or _git_hash("commit", content.encode())
+        if not _OID.fullmatch(oid) or oid in self.commits:
+            raise ValueError(f"{self.name}: commit {oid!r}: expected 40 hex digits, those of no other commit")
+        made = Commit(oid, parent, title, message, date, dict(files))
         self.commits[made.oid] = made
         self.branches[branch] = made.oid
         return made

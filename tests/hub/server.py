@@ -69,8 +69,12 @@ class LocalHub:
         private: bool = False,
         gated: bool = False,
         message: str = "Upload",
+        commit: str | None = None,
     ) -> str:
-        """Put files, or those of a folder, into a repository, made if it is not there; the commit that has them."""
+        """Put files, or those of a folder, into a repository, made if it is not there; the commit that has them.
+
+        `commit` is what it is to be called, 40 hex digits: for what params.yaml pins on the real hub.
+        """
         if isinstance(content, Path):
             paths = sorted(path for path in content.rglob("*") if path.is_file())
             content = {path.relative_to(content).as_posix(): path.read_bytes() for path in paths}
@@ -78,7 +82,7 @@ class LocalHub:
             repository = self.store.repositories.setdefault((kind, name), Repository(kind, name, private, gated))
             added = {path: File(data, is_large(path, len(data))) for path, data in content.items()}
             repository.objects |= {file.sha256: file.content for file in added.values() if file.large}
-            return repository.commit("main", message, "", {**repository.at("main").files, **added}).oid
+            return repository.commit("main", message, "", {**repository.at("main").files, **added}, commit).oid
 
     def files(self, kind: Kind, name: str, revision: str = "main") -> dict[str, bytes]:
         """What a repository holds at a revision. Raises KeyError where there is none."""

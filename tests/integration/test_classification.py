@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stages.metrics.trials import best_epoch
+from stages.metrics.trials import kept_epoch
 from stages.nets.heads import read_config
 from stages.tasks.predictions import read_epochs
 from tests.tiny import tiny_pretrained
@@ -37,7 +37,7 @@ def test_three_classes_of_pairs_end_to_end(project: Project, family: str) -> Non
     project.stage("finetune_sst2", "--task", "terms", "--method", "full", "--seed", "1")
     epochs = read_epochs(project.folder / "predictions/terms/full/1")
     assert [epoch.number for epoch in epochs] == [0, 1, 2]
-    rows = best_epoch(epochs).rows
+    rows = kept_epoch(epochs).rows
     assert [list(row) for row in rows] == [["id", "label", "logit_0", "logit_1", "logit_2"]] * 3
     assert [row["label"] for row in rows] == [0, 2, 1]
     config = read_config(project.folder / "models/terms/full/1")

@@ -124,6 +124,47 @@ def test_models_of_every_family_load_by_name_and_commit(hub: LocalHub, tmp_path:
     assert hub.outside == []
 
 
+def _fetch_pinned(model: str, data: str) -> dict[str, Any]:
+    from huggingface_hub import HfApi
+
+    from stages.harness.hub import Pin, fetch
+
+    pins: dict[Literal["model", "dataset"], Pin] = {
+        "model": Pin.parse(model, "here"),
+        "dataset": Pin.parse(data, "here"),
+    }
+    folders = {kind: fetch(pin, kind, ["*"]) for kind, pin in pins.items()}
+    return {
+        "commits": [folder.name for folder in folders.values()],
+        "again": fetch(pins["model"], "model", ["*"]) == folders["model"],
+        "files": [sorted(path.name for path in folder.iterdir()) for folder in folders.values()],
+        "head": HfApi().model_info(pins["model"].repository).sha,
+    }
+
+
+def test_a_repository_is_served_at_the_commit_that_is_pinned(hub: LocalHub, tmp_path: Path) -> None:
+    commits = ["86b5e0934494bd15c9632b12f734a8a67f723594", "b08601e04326c79dfdd32d625aee71d232d685c3"]
+    assert (
+        hub.add("model", "org/model", {"a.txt": b"a", "model.safetensors": b"w" * 99}, commit=commits[0]) == commits[0]
+    )
+    assert hub.add("dataset", "org/data", {"b.csv": b"b"}, commit=commits[1]) == commits[1]
+    later = hub.add("model", "org/model", {"c.txt": b"c"})
+    found = run_client(hub, tmp_path / "home", _fetch_pinned, f"org/model@{commits[0]}", f"org/data@{commits[1]}")
+    assert found["commits"] == commits
+    assert found["again"]
+    assert found["files"] == [[".gitattributes", "a.txt", "model.safetensors"], [".gitattributes", "b.csv"]]
+    assert found["head"] == later
+    assert hub.commits("model", "org/model")[:2] == [later, commits[0]]
+
+
+@pytest.mark.parametrize("commit", ["main", "86b5e09", "f" * 40])
+def test_a_commit_has_forty_digits_of_its_own(hub: LocalHub, commit: str) -> None:
+    hub.add("model", "org/model", {"a.txt": b"a"}, commit="f" * 40)
+    with pytest.raises(ValueError, match="expected 40 hex digits, those of no other commit"):
+        hub.add("model", "org/model", {"a.txt": b"b"}, commit=commit)
+    assert hub.files("model", "org/model")["a.txt"] == b"a"
+
+
 def _publish(folder: str) -> dict[str, Any]:
     from huggingface_hub import CommitOperationCopy, CommitOperationDelete, HfApi, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError

@@ -1,8 +1,11 @@
 """Tiny content under published names, in the layout of the real repositories.
 
-datasets    WikiText-2, SST-2 and SQuAD v2.0, made from the embedded corpus
+datasets    WikiText-2, SST-2 and SQuAD, made from the embedded corpus or from what else is given
 models      a model with random weights and a tokenizer of each family
 tokenizers  with the special tokens of the published ones
+small       the data of the studies' small runs
+stand_in    made up for it where the published data sets are not beside the checkout
+studies     all that a study's params.yaml pins, at the commits it says
 """
 
 from tests.hub.content.datasets import published_datasets

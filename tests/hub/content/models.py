@@ -15,8 +15,9 @@ from transformers import (
     PreTrainedModel,
 )
 
+from stages.nets.settings import ModelSettings
 from tests.hub.content import tokenizers
-from tests.hub.content.tokenizers import LENGTH, Published
+from tests.hub.content.tokenizers import Published
 from tests.tiny import MODEL
 
 BERT, ROBERTA = "google-bert/bert-base-uncased", "FacebookAI/roberta-base"
@@ -26,16 +27,20 @@ MODERNBERT, LLAMA = "answerdotai/ModernBERT-base", "meta-llama/Llama-3.2-1B"
 @cache
 def published_models() -> dict[str, dict[str, bytes]]:
     """The files of each model, by name."""
-    return {BERT: _bert(), ROBERTA: _roberta(), MODERNBERT: _modernbert(), LLAMA: _llama()}
+    return {
+        BERT: bert(tokenizers.bert(), MODEL),
+        ROBERTA: roberta(tokenizers.roberta(), MODEL),
+        MODERNBERT: modernbert(tokenizers.modernbert(), MODEL),
+        LLAMA: llama(tokenizers.llama(), MODEL),
+    }
 
 
-def _bert() -> dict[str, bytes]:
+def bert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     """Weights of both of BERT's objectives, with the names that TensorFlow gave to those of the norms.
 
     The published config names the masked language model; there is no special_tokens_map.json, and vocab.txt.
     """
-    tokenizer = tokenizers.bert()
-    files = _upload(AutoModelForPreTraining, "bert", tokenizer, type_vocab_size=2)
+    files = _upload(AutoModelForPreTraining, "bert", tokenizer, size, type_vocab_size=2)
     weights = {
         name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): weight
         for name, weight in load(files["model.safetensors"]).items()
@@ -47,27 +52,28 @@ def _bert() -> dict[str, bytes]:
     return {**files, "vocab.txt": "".join(f"{token}\n" for _, token in by_id).encode()}
 
 
-def _roberta() -> dict[str, bytes]:
+def roberta(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     """Two positions more than tokens: they are numbered from after the padding id, which is 1."""
-    positions = {"max_position_embeddings": LENGTH + 2, "type_vocab_size": 1}
-    return _upload(AutoModelForMaskedLM, "roberta", tokenizers.roberta(), **positions)
+    positions = {"max_position_embeddings": size.max_length + 2, "type_vocab_size": 1}
+    return _upload(AutoModelForMaskedLM, "roberta", tokenizer, size, **positions)
 
 
-def _modernbert() -> dict[str, bytes]:
-    return _upload(AutoModelForMaskedLM, "modernbert", tokenizers.modernbert())
+def modernbert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
+    """As its family is by default."""
+    return _upload(AutoModelForMaskedLM, "modernbert", tokenizer, size)
 
 
-def _llama() -> dict[str, bytes]:
+def llama(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     """In bfloat16, with fewer heads of keys than of queries, and no padding id."""
     grouped = {"num_key_value_heads": 1, "tie_word_embeddings": True, "dtype": torch.bfloat16}
-    return _upload(AutoModelForCausalLM, "llama", tokenizers.llama(), **grouped)
+    return _upload(AutoModelForCausalLM, "llama", tokenizer, size, **grouped)
 
 
-def _upload(head: Any, family: str, tokenizer: Published, **settings: Any) -> dict[str, bytes]:
+def _upload(head: Any, family: str, tokenizer: Published, size: ModelSettings, **settings: Any) -> dict[str, bytes]:
     """config.json, model.safetensors and the tokenizer's files."""
     ids = {f"{name}_token_id": tokenizer.id(f"{name}_token") for name in ("pad", "bos", "eos", "cls", "sep")}
-    size = {"vocab_size": tokenizer.tokenizer.get_vocab_size(), "max_position_embeddings": LENGTH}
-    config = AutoConfig.for_model(family, **{**MODEL.shape, **ids, **size, **settings})
+    numbers = {"vocab_size": tokenizer.tokenizer.get_vocab_size(), "max_position_embeddings": size.max_length}
+    config = AutoConfig.for_model(family, **{**size.shape, **ids, **numbers, **settings})
     torch.manual_seed(0)
     model: PreTrainedModel = head.from_config(config)
     with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,7 @@ def _trial(method: str, seed: int, wrong: tuple[int, int, int], losses: tuple = 
     for number, ((training, validation), errors) in enumerate(zip(losses, wrong, strict=True)):
         decided = [example.label ^ (place < errors) for place, example in enumerate(DEV)]
         rows = [{"logit_0": 1.0 - label, "logit_1": float(label)} for label in decided]
-        epochs.append(Epoch(number, training, validation, TASK.outcome(rows)))
+        epochs.append(Epoch(number, training, validation, number == 1, TASK.outcome(rows)))
     return Trial(method, seed, tuple(epochs))
 
 
@@ -34,7 +34,7 @@ def _assess(*trials: Trial) -> Assessment:
     return assess(TASK, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
 
 
-def test_the_epoch_with_the_lowest_validation_loss_is_scored() -> None:
+def test_the_epoch_that_was_kept_is_scored() -> None:
     figures = _assess(_trial("full", 1, (30, 6, 0))).figures["full"]
     assert figures["1"]["epoch"] == 1
     assert figures["1"]["accuracy"] == figures["mean"]["accuracy"] == 0.9
@@ -66,7 +66,9 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
 
 def test_one_class_and_a_rising_loss() -> None:
     one = [{"logit_0": 0.0, "logit_1": 1.0}] * len(DEV)
-    epochs = tuple(Epoch(n, t, v, TASK.outcome(one)) for n, (t, v) in enumerate(((None, 0.7), (0.7, 0.8), (0.9, 0.9))))
+    epochs = tuple(
+        Epoch(n, t, v, n == 1, TASK.outcome(one)) for n, (t, v) in enumerate(((None, 0.7), (0.7, 0.8), (0.9, 0.9)))
+    )
     flags = _assess(Trial("full", 1, epochs)).health["full 1"]
     assert flags.keys() >= {"one_class_only", "loss_diverges", "not_above_majority"}
 
@@ -76,7 +78,7 @@ def test_examples_of_the_training_data_are_counted_and_scores_given_without_them
     rows = [{"logit_0": 0.0, "logit_1": 1.0}] * 6 + [
         {"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in DEV[6:]
     ]
-    epochs = tuple(Epoch(n, t, v, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring(("accuracy",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
     assert found.health["data"] == {"test_in_training": "6 of 60 examples are in the training data too"}
     groups = found.details["methods"]["full"]["seeds"]["1"]["groups"]

@@ -24,7 +24,7 @@ def _classified(labels: list[int], predicted: list[int], before: list[int]) -> t
     dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
     task = ClassificationTask(("negative", "positive"), TRAIN, dev)
     epochs = tuple(
-        Epoch(n, *losses, task.outcome([{"logit_0": 1.0 - p, "logit_1": float(p)} for p in decided]))
+        Epoch(n, *losses, n == 1, task.outcome([{"logit_0": 1.0 - p, "logit_1": float(p)} for p in decided]))
         for n, (losses, decided) in enumerate(zip(LOSSES, (before, predicted), strict=True))
     )
     found = assess(task, Scoring(SETTINGS.classification, "", Classified), [Trial("full", 1, epochs)], SETTINGS)
@@ -36,7 +36,8 @@ def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, floa
     rows = [{"id": q.id, "text": a, "score": 0.0, "null_score": 0.0} for q, a in zip(questions, answers, strict=True)]
     empty = [{**row, "text": "nothing of the kind"} for row in rows]
     epochs = tuple(
-        Epoch(n, *losses, task.outcome(r)) for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
+        Epoch(n, *losses, n == 1, task.outcome(r))
+        for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
     )
     found = assess(task, Scoring(SETTINGS.squad, "", Answered), [Trial("full", 1, epochs)], SETTINGS)
     return found.figures["full"]["mean"], found.health["full 1"]
@@ -95,7 +96,7 @@ def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_o
     for method, shares in (("full", (0.5, 0.83)), ("scratch", (0.62, 0.64))):
         rows = [[{"logit_0": float(((n + 75 * e) % 200 < 200 * share) == (y == 0)), "logit_1": 0.5}
                  for n, y in enumerate(labels)] for e, share in enumerate(shares)]  # fmt: skip
-        epochs = tuple(Epoch(n, *LOSSES[n], task.outcome(r)) for n, r in enumerate(rows))
+        epochs = tuple(Epoch(n, *LOSSES[n], n == 1, task.outcome(r)) for n, r in enumerate(rows))
         trials.append(Trial(method, 1, epochs))
     found = assess(task, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
     assert "full" not in found.health
@@ -108,7 +109,7 @@ def test_plm_peft_scores_texts_that_were_trained_on() -> None:
     test = [Example(f"cites {number + 48}", None, number % 2) for number in range(139)]  # ACL-ARC shares 52 of its 139
     task = ClassificationTask(("background", "uses"), train, test)
     rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
-    epochs = tuple(Epoch(n, *losses, task.outcome(rows)) for n, losses in enumerate(LOSSES))
+    epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(rows)) for n, losses in enumerate(LOSSES))
     found = assess(task, Scoring(("accuracy",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
     assert found.health["data"] == {"test_in_training": "52 of 139 examples are in the training data too"}
     without = found.details["methods"]["full"]["seeds"]["1"]["groups"]["not in the training data"]

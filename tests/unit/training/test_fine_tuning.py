@@ -1,14 +1,17 @@
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
 
-from stages.metrics.trials import best_epoch
+from stages.metrics.trials import kept_epoch
 from stages.nets.heads import make_model
 from stages.tasks.classification import Classification
-from stages.tasks.predictions import Epoch, read_epochs
+from stages.tasks.predictions import read_epochs
+from stages.training import fine_tuning
 from stages.training.fine_tuning import TaskObjective, answer, fine_tune, write_predictions
 from stages.training.settings import FineTuneSettings
 from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
@@ -45,7 +48,7 @@ def test_every_epoch_is_written_and_the_best_weights_kept(task: Classification, 
     assert [epoch.number for epoch in epochs] == [0, 1, 2, 3]
     assert epochs[0].training_loss is None
     assert all(len(epoch.rows) == 20 for epoch in epochs)
-    best = best_epoch(epochs)
+    best = kept_epoch(epochs)
     assert best.validation_loss < epochs[0].validation_loss
     model.eval()
     scores, loss = answer(task, model, task.examples("dev"), 16, tiny_device())
@@ -54,9 +57,17 @@ def test_every_epoch_is_written_and_the_best_weights_kept(task: Classification, 
     assert json.loads((tmp_path / "predictions" / "losses.json").read_text())[0]["epoch"] == 0
 
 
-def test_the_best_epoch_is_never_the_untrained_one() -> None:
-    epochs = [Epoch(0, None, 0.1, []), Epoch(1, 1.0, 0.5, []), Epoch(2, 1.0, 0.4, []), Epoch(3, 1.0, 0.4, [])]
-    assert best_epoch(epochs).number == 2
+@pytest.mark.parametrize(
+    ("keep", "losses", "kept"),
+    [("best", [0.1, 0.5, 0.4, 0.4], 2), ("last", [0.1, 0.3, 0.4, 0.5], 3)],  # never the untrained; the first of equals
+)
+def test_which_epoch_is_kept(
+    task: Classification, monkeypatch: pytest.MonkeyPatch, keep: Literal["best", "last"], losses: list[float], kept: int
+) -> None:
+    found, scores = iter(losses), [np.zeros(2)] * 20
+    monkeypatch.setattr(fine_tuning, "answer", lambda *_: (scores, next(found)))
+    tuned = fine_tune(task, _model(), replace(SETTINGS, keep=keep), 1, tiny_device(), "t")
+    assert [loss["epoch"] for loss in tuned.losses if loss["kept"]] == [kept]
 
 
 def test_a_subset_depends_on_the_seed(task: Classification) -> None:

@@ -139,3 +139,14 @@ def test_a_wrong_entry_is_one_line(entry: Any, said: str) -> None:
     assert str(error.value).startswith("published.yaml: ")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_what_was_printed_stands_beside_what_there_is() -> None:
+    printed = {"embeddings.word_embeddings": 23_440_896, "pooler": 590_000}
+    _, table = _tables(_section(kind="summary", model="bert-base", published=printed))
+    assert table.rows == [
+        ("embeddings.word_embeddings", "23,440,896", "23,440,896", "exact"),
+        ("pooler", "590,000", "590,592", "+592"),
+    ]
+    with pytest.raises(InputError, match="^published.yaml: sections: parameters: published: bert-base has no pool$"):
+        _section(kind="parameters", model="bert-base", published={"pool": 1})

@@ -1,0 +1,82 @@
+"""Stand-ins for the published data sets, from the embedded corpus, in files that are called as those of ../shared/data.
+
+The topics of news and the purposes of citations are the kinds of articles; of restaurants, reviews speak.
+"""
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from stages.corpus.glue import read_sentences
+from stages.corpus.sample.corpus import HELD_OUT, READ, SampleSettings, write_sample
+from stages.corpus.sample.encyclopedia import Article, Style, write_articles
+from stages.corpus.sample.names import NameMaker
+from stages.corpus.sample.opinions import ASPECTS
+from stages.corpus.sample.world import build_world
+
+SIZE = SampleSettings(articles=600, reviews=1800, questioned=300, held_out_articles=100, held_out_reviews=400)
+TOPICS = {"town": 0, "event": 1, "guild": 2, "work": 3}  # of AG News: world, sports, business, science
+PURPOSES = {
+    "person": "Background", "town": "Uses", "guild": "CompareOrContrast", "work": "Motivation", "event": "Extends",
+    "river": "Future",
+}  # fmt: skip
+
+
+def write_stand_in(folder: Path) -> None:
+    """Write every data set's folder."""
+    write_sample(folder, SIZE)
+    (folder / "text").rename(folder / "wikitext-2")
+    _write_squad(folder / "squad")
+    names = NameMaker(random.Random("names of news"))
+    _write_articles(folder, names, 3, {"ag-news": "train", "acl-arc": "train"})
+    _write_articles(folder, names, 1, {"ag-news": "test", "acl-arc": "dev"})
+    _write_articles(folder, names, 1, {"acl-arc": "test"})
+    _write_restaurants(folder, "train", "Restaurants_Train.xml")
+    _write_restaurants(folder, "dev", "Restaurants_Test_Gold.xml")
+
+
+def _write_squad(folder: Path) -> None:
+    """Version 1.1 has those questions of 2.0 that have an answer."""
+    for part, name in (("train", "train-v2.0-10-articles"), ("dev", "dev-v2.0")):
+        document = json.loads((folder / f"{part}.json").read_text())
+        (folder / f"{part}.json").rename(folder / f"{name}.json")
+        for paragraph in (paragraph for article in document["data"] for paragraph in article["paragraphs"]):
+            paragraph["qas"] = [qa for qa in paragraph["qas"] if qa["answers"]]
+        (folder / f"{part}-v1.1.json").write_text(json.dumps(document))
+
+
+def _write_articles(folder: Path, names: NameMaker, times: float, parts: Mapping[str, str]) -> None:
+    """The parts of data sets that a world's articles make; another world shares no name with it."""
+    rng = random.Random(str(dict(parts)))
+    articles = write_articles(rng, build_world(rng, names, HELD_OUT.times(times)), Style(False, READ))
+    for name, part in parts.items():
+        (folder / name).mkdir(exist_ok=True)
+        labels: Mapping[str, Any] = TOPICS if name == "ag-news" else PURPOSES
+        rows = [_row(article, labels) for article in articles if article.subject.kind in labels]
+        (folder / name / f"{part}.jsonl").write_text("".join(rows))
+
+
+def _row(article: Article, labels: Mapping[str, Any]) -> str:
+    return json.dumps({"text": article.paragraphs[0], "label": labels[article.subject.kind]}) + "\n"
+
+
+def _write_restaurants(folder: Path, part: str, name: str) -> None:
+    """Reviews with the first aspect that each judges; every sixth says nothing of it, some say both."""
+    rows = []
+    for number, sentence in enumerate(read_sentences(folder / "sst2" / f"{part}.tsv")):
+        term = next(word for word in sentence.text.split() if word in ASPECTS)
+        text, polarity = sentence.text, ("negative", "positive")[sentence.label]
+        if number % 6 == 0:
+            text, polarity = f"we came here for the {term} .", "neutral"
+        elif number % 40 == 1:
+            text, polarity = f"the {term} was lovely at first , but then it was grim .", "conflict"
+        start = text.index(term)
+        rows.append(
+            f'<sentence id="{number}"><text>{text}</text><aspectTerms><aspectTerm term={quoteattr(term)} '
+            f'polarity="{polarity}" from="{start}" to="{start + len(term)}"/></aspectTerms></sentence>\n'
+        )
+    (folder / "semeval14-restaurants").mkdir(exist_ok=True)
+    (folder / "semeval14-restaurants" / name).write_text(f"<sentences>\n{''.join(rows)}</sentences>\n")

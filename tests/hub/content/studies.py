@@ -1,0 +1,129 @@
+"""What a study's small run reads: tiny models and small data under the names and commits that its params.yaml pins.
+
+Whatever name a model or a further task's data set has, there is something for it, so that another study needs no more
+than its folder: a model of the family that params.yaml says, news in the splits and columns that it says.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from datasets import ClassLabel, Dataset, Features, Value
+
+from stages.corpus.classification import task_settings
+from stages.corpus.hub_settings import HubTaskSettings, hub_task_settings
+from stages.harness.hub import Pin, is_pin
+from stages.nets.settings import ModelSettings
+from tests.hub.content import models, tokenizers
+from tests.hub.content.datasets import GLUE, SQUAD, SQUAD_V1, WIKITEXT, Files, glue, repository, squad, wikitext
+from tests.hub.content.small import small_data
+from tests.hub.content.tokenizers import Published
+from tests.hub.repository import Kind
+from tests.hub.server import LocalHub
+
+SCIBERT = "allenai/scibert_scivocab_uncased"
+SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_length=256, init_std=0.06)
+TOKENS = 4000  # of a vocabulary, or as many as there are words if they are fewer
+TOPICS = ("World", "Sports", "Business", "Sci/Tech")
+FAMILIES: dict[str, tuple[Callable[..., Published], Callable[[Published, ModelSettings], Files]]] = {
+    "bert": (tokenizers.bert, models.bert),
+    "roberta": (tokenizers.roberta, models.roberta),
+    "modernbert": (tokenizers.modernbert, models.modernbert),
+    "llama": (tokenizers.llama, models.llama),
+}
+DATASETS: dict[str, Callable[[], Files]] = {
+    WIKITEXT: lambda: wikitext(small_data().text),
+    GLUE: lambda: glue(small_data().sentences),
+    SQUAD: lambda: squad(SQUAD, small_data().questions),
+    SQUAD_V1: lambda: squad(SQUAD_V1, small_data().answerable),
+}
+
+
+def add_study(hub: LocalHub, study: Path) -> list[str]:
+    """Put all that a study's folder pins on a hub, unless it is there; returns the pins.
+
+    Raises ValueError where a part of `hub` names a data set that there is nothing like.
+    """
+    params = yaml.safe_load((study / "params.yaml").read_text())
+    found: dict[tuple[Kind, Pin], Callable[[], Files]] = {}
+    for kind, pins in (("dataset", _datasets(params)), ("model", _models(params))):
+        for pin, files in pins:
+            found.setdefault((cast(Kind, kind), pin), files)
+    for (kind, pin), files in found.items():
+        there = hub.store.repositories.get((kind, pin.repository))
+        if there is None or pin.commit not in there.commits:
+            hub.add(kind, pin.repository, files(), commit=pin.commit)
+    return [str(pin) for _, pin in found]
+
+
+def fill_folders(study: Path) -> list[Path]:
+    """Write small versions of those files under `classification` of params.yaml that are not there; returns them.
+
+    Raises ValueError where one is not called as a file of ../shared/data.
+    """
+    params, written = yaml.safe_load((study / "params.yaml").read_text()), []
+    for task in params.get("classification") or {}:
+        settings = task_settings(params, task)
+        folder = study / settings.folder
+        for path in (folder / name for name in settings.parts.values()):
+            if path.exists():
+                continue
+            content = small_data().files.get(folder.name, {}).get(path.name)
+            if content is None:
+                raise ValueError(f"classification.{task}: there is nothing like {folder.name}/{path.name}")
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+            written.append(path)
+    return written
+
+
+def _datasets(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files]]]:
+    hub = params.get("hub") or {}
+    for part in ("text", "sst2", "squad"):
+        if part in hub:
+            pin = Pin.parse(hub[part]["repository"], f"hub.{part}.repository")
+            if pin.repository not in DATASETS:
+                raise ValueError(f"hub.{part}: there is nothing like {pin.repository}; only {', '.join(DATASETS)}")
+            yield pin, DATASETS[pin.repository]
+    for task in hub.get("classification") or {}:
+        settings = hub_task_settings(params, task)
+        name = settings.pin.repository
+        yield settings.pin, DATASETS[name] if name in DATASETS else lambda settings=settings: _news(settings)
+
+
+def _models(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files]]]:
+    entries = {f"models.{name}": entry for name, entry in (params.get("models") or {}).items()}
+    entries["model"] = {"family": params.get("family"), **(params.get("model") or {})}
+    for key, entry in entries.items():
+        if is_pin(str(entry.get("from"))):
+            pin = Pin.parse(entry["from"], f"{key}.from")
+            family, scientific = entry["family"], pin.repository == SCIBERT
+            yield pin, lambda family=family, scientific=scientific: _model(family, scientific)
+
+
+@cache
+def _model(family: str, scientific: bool) -> Files:
+    """Random weights with a tokenizer of small data's words, or of science's."""
+    tokenizer, model = FAMILIES[family]
+    text = small_data().science if scientific else small_data().documents
+    words = {word for document in text for word in document.lower().split()}
+    return model(tokenizer(text, min(TOKENS, len(words)), SIZE.max_length), SIZE)
+
+
+def _news(settings: HubTaskSettings) -> Files:
+    """AG News, in the splits and columns that params.yaml reads; of its topics as many as it has classes."""
+    first, *others = (settings.text,) if isinstance(settings.text, str) else settings.text
+    names = (settings.classes or TOPICS)[: len(TOPICS)]
+    columns = {name: Value("string") for name in (first, *others)}
+    features = Features(**columns, **{settings.label: ClassLabel(names=list(names))})
+    splits = {
+        split.partition("[")[0]: [
+            {first: row["text"], settings.label: row["label"], **dict.fromkeys(others, "")}
+            for row in small_data().news["train" if part == "train" else "test"]
+            if row["label"] < len(names)
+        ]
+        for part, split in settings.parts.items()
+    }
+    return repository({settings.config: {split: Dataset.from_list(rows, features) for split, rows in splits.items()}})

@@ -1,0 +1,179 @@
+"""What the local hub serves for the studies' small runs, and the stages that read it."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stages.corpus.classification import read_files, task_settings
+from stages.corpus.examples import read_classes, read_examples
+from stages.corpus.glue import read_sentences
+from stages.corpus.source import questions_path, sentences_path
+from stages.corpus.squad import read_questions
+from stages.corpus.tokenizer import load_tokenizer
+from tests.hub import LocalHub
+from tests.hub.content.small import PASSAGE, SHARED, Small, cut_down, small_data, spread
+from tests.hub.content.stand_in import write_stand_in
+from tests.hub.content.studies import SCIBERT, TOPICS, add_study, fill_folders
+from tests.toy import ROOT, Project
+
+COMMITS = [f"{number:040x}" for number in range(1, 8)]
+TEXT, SENTENCES, QUESTIONS = (
+    f"{name}@{commit}"
+    for name, commit in zip(("Salesforce/wikitext", "nyu-mll/glue", "rajpurkar/squad"), COMMITS, strict=False)
+)
+NEWS, BERT, SCIENCE, LLAMA = (
+    f"{name}@{commit}"
+    for name, commit in zip(("org/headlines", "org/bert", SCIBERT, "org/llama"), COMMITS[3:], strict=False)
+)
+HUB = {
+    "text": {"repository": TEXT},
+    "sst2": {"repository": SENTENCES},
+    "squad": {"repository": QUESTIONS},
+    "classification": {
+        "headlines": {
+            "repository": NEWS, "config": "first", "train": "train[:50%]", "dev": None, "split": 0.8,
+            "text": ["title", "body"], "label": "topic",
+        }
+    },
+}  # fmt: skip
+OWN = {
+    "citations": {"folder": "data/own/acl-arc", "train": "train.jsonl", "dev": "test.jsonl"},
+    "restaurants": {
+        "folder": "data/own/semeval14-restaurants", "train": "Restaurants_Train.xml", "pair": "term",
+        "dev": "Restaurants_Test_Gold.xml", "label": "polarity", "drop": ["conflict"],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    folder = tmp_path_factory.mktemp("stand-in")
+    write_stand_in(folder)
+    return cut_down(folder)
+
+
+def _study(folder: Path, **params: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+    return folder
+
+
+def test_rows_are_spread_and_every_label_has_its_share() -> None:
+    assert spread("abcdefgh", 4) == ["a", "c", "e", "g"]
+    assert spread("abc", 4) == ["a", "b", "c"]
+    assert spread(["b1", "a1", "a2", "b2", "a3", "a4"], 3, lambda row: row[0]) == ["b1", "a1", "a3"]
+
+
+def _assert_enough(small: Small) -> None:
+    """What a study's small run takes: every class, questions of both kinds, passages that are short."""
+    assert [len(small.sentences[part]) for part in ("train", "dev")] == [1500, 300]
+    assert all(question.answers for question in small.answerable["train"] + small.answerable["dev"])
+    assert [len(small.questions[part]) for part in ("train", "dev")] == [480, 200]
+    for part, least in (("train", 0.15), ("dev", 0.3)):
+        assert (
+            least < sum(not question.answers for question in small.questions[part]) / len(small.questions[part]) < 0.34
+        )
+    passages = {
+        question.context for asked in (small.answerable, small.questions) for part in asked for question in asked[part]
+    }
+    assert max(len(passage.split()) for passage in passages) <= PASSAGE
+    for part in ("train", "test"):
+        assert min(Counter(row["label"] for row in small.news[part]).values()) >= 10
+        assert len({row["label"] for row in small.news[part]}) == 4
+
+
+def test_the_stand_ins_are_enough_for_every_study(stand_in: Small) -> None:
+    _assert_enough(stand_in)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the published data sets are not beside this checkout")
+def test_the_published_data_is_enough_for_every_study() -> None:
+    _assert_enough(small_data())
+
+
+def test_the_stand_ins_are_the_same_every_time(stand_in: Small, tmp_path: Path) -> None:
+    write_stand_in(tmp_path)
+    assert cut_down(tmp_path) == stand_in
+
+
+def test_the_stages_read_what_a_study_pins(project: Project, hub: LocalHub, tmp_path: Path) -> None:
+    models = {"one": {"family": "bert", "from": BERT}, "science": {"family": "bert", "from": SCIENCE}}
+    project.set_all({f"hub.{part}.repository": HUB[part]["repository"] for part in ("text", "sst2", "squad")})
+    project.set_all({"hub.squad.config": "plain_text", "hub.classification": HUB["classification"]})
+    project.set_all({"models": models, "family": "llama", "model.from": LLAMA})
+    pins = add_study(hub, project.folder)
+    assert pins == [TEXT, SENTENCES, QUESTIONS, NEWS, BERT, SCIENCE, LLAMA]
+    assert add_study(hub, project.folder) == pins
+    assert len(hub.commits("model", SCIBERT)) == 2  # the first is empty; putting it up again added none
+
+    user = replace(project, variables=hub.environment(tmp_path / "home"))
+    for stage in (["hub"], ["hub_classification", "--task", "headlines"], ["model"], ["model", "--name", "science"]):
+        user.stage(f"sources.{stage[0]}", *stage[1:])
+    source, small = project.folder / "data" / "hub", small_data()
+    assert len(read_sentences(sentences_path(source, "train"))) == len(small.sentences["train"])
+    assert {question.id for question in read_questions(questions_path(source, "dev"))} == {
+        question.id for question in small.answerable["dev"]
+    }
+    assert read_classes(source, "headlines") == TOPICS
+    kept = round(len(small.news["train"]) / 2)
+    assert sum(len(read_examples(source, "headlines", part)) for part in ("train", "dev")) == kept
+    science = load_tokenizer(project.folder / "data" / "models" / "science")
+    assert science.get_vocab() != load_tokenizer(project.folder / "data" / "model").get_vocab()
+
+
+def test_models_of_other_names_and_commits_are_put_up_too(hub: LocalHub, tmp_path: Path) -> None:
+    first = _study(tmp_path / "first", models={"one": {"family": "roberta", "from": BERT}}, model={"from": None})
+    second = _study(tmp_path / "second", family="modernbert", model={"from": f"org/bert@{'a' * 40}"})
+    assert add_study(hub, first) + add_study(hub, second) == [BERT, f"org/bert@{'a' * 40}"]
+    families = [hub.files("model", "org/bert", commit)["config.json"] for commit in (COMMITS[4], "a" * 40)]
+    assert [b'"roberta"' in families[0], b'"modernbert"' in families[1]] == [True, True]
+
+
+def test_a_data_set_that_nothing_is_like_is_named(hub: LocalHub, tmp_path: Path) -> None:
+    study = _study(tmp_path / "study", hub={"text": {"repository": f"org/books@{COMMITS[0]}"}})
+    with pytest.raises(ValueError, match=r"hub\.text: there is nothing like org/books; only Salesforce/wikitext"):
+        add_study(hub, study)
+
+
+def test_own_files_are_made_where_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = _study(tmp_path / "study", classification=OWN)
+    mine = study / "data/own/acl-arc/test.jsonl"
+    mine.parent.mkdir(parents=True)
+    mine.write_text('{"text": "mine", "label": "Uses"}\n')
+    written = fill_folders(study)
+    assert [path.name for path in written] == ["train.jsonl", "Restaurants_Train.xml", "Restaurants_Test_Gold.xml"]
+    assert fill_folders(study) == []
+    monkeypatch.chdir(study)
+    params = {"classification": OWN}
+    citations = read_files(task_settings(params, "citations"), "classification.citations")
+    assert [example.text for example in citations.parts["dev"]] == ["mine"]
+    assert len(citations.classes) == 6
+    restaurants = read_files(task_settings(params, "restaurants"), "classification.restaurants")
+    assert restaurants.classes == ("negative", "neutral", "positive")
+    assert min(len(restaurants.parts[part]) for part in ("train", "dev")) >= 100
+    assert restaurants.dropped > 0
+
+
+def test_own_files_of_another_name_are_not_made(tmp_path: Path) -> None:
+    study = _study(tmp_path / "study", classification={"mine": {"folder": "own", "train": "a.tsv", "split": 0.8}})
+    with pytest.raises(ValueError, match=r"classification\.mine: there is nothing like own/a\.tsv"):
+        fill_folders(study)
+
+
+def test_a_study_by_hand(tmp_path: Path) -> None:
+    study = _study(tmp_path / "study", classification=OWN, models={"one": {"family": "bert", "from": SCIENCE}})
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.hub", tmp_path / "hub", "--study", study, "--seconds", "0"],
+        cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    pin, *written, setting = done.stdout.splitlines()
+    assert pin == SCIENCE
+    assert len(written) == 4
+    assert setting.endswith(f"HF_HOME={tmp_path / 'hub' / 'home'}")
