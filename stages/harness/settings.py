@@ -57,6 +57,15 @@ def build(cls: type[T], params: Mapping[str, Any], key: str, file: Path = PARAMS
         raise InputError(f"{file}: {error}") from None
 
 
+def build_file(cls: type[T], path: Path) -> T:
+    """Build the settings class `cls` from the whole of a file."""
+    values = read_params(path)
+    try:
+        return _build(cls, values, "")
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
 def check_value(params: Mapping[str, Any], key: str, expected: Any) -> Any:
     """A single value of params.yaml, checked against a type such as `float` or `list[int]`."""
     try:
@@ -85,16 +94,20 @@ def _build(cls: type[T], values: Mapping[str, Any], key: str) -> T:
     fields = dataclasses.fields(typing.cast(Any, cls))
     unknown = [name for name in values if name not in hints]
     if unknown:
-        raise ValueError(f"{key}.{unknown[0]}: unknown key; allowed: {', '.join(hints)}")
+        raise ValueError(f"{_under(key, unknown[0])}: unknown key; allowed: {', '.join(hints)}")
     for field in fields:
         has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         if field.name not in values and not has_default:
-            raise ValueError(f"{key}.{field.name} is missing")
-    converted = {name: _converted(value, hints[name], f"{key}.{name}") for name, value in values.items()}
+            raise ValueError(f"{_under(key, field.name)} is missing")
+    converted = {name: _converted(value, hints[name], _under(key, name)) for name, value in values.items()}
     try:
         return cls(**converted)
     except ValueError as error:
-        raise ValueError(f"{key}.{error}") from None
+        raise ValueError(_under(key, str(error))) from None
+
+
+def _under(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name
 
 
 def _converted(value: Any, expected: Any, key: str) -> Any:
@@ -105,8 +118,9 @@ def _converted(value: Any, expected: Any, key: str) -> Any:
         if value is None and type(None) in arguments:
             return None
         kinds = [a for a in arguments if a is not type(None)]
-        fitting = (a for a in kinds if (typing.get_origin(a) in (list, tuple)) == isinstance(value, list))
-        return _converted(value, next(fitting, kinds[0]), key)
+        fitting = [a for a in kinds if len(kinds) == 1 or _fits(value, a)]
+        if fitting:
+            return _converted(value, fitting[0], key)
     if origin is Literal and value in arguments:
         return value
     if origin in (list, tuple) and isinstance(value, list):
@@ -119,6 +133,19 @@ def _converted(value: Any, expected: Any, key: str) -> Any:
     if isinstance(expected, type) and isinstance(value, expected) and not (expected is int and isinstance(value, bool)):
         return value
     raise ValueError(f"{key}: {value!r} is not allowed; expected {_described(expected)}")
+
+
+def _fits(value: Any, expected: Any) -> bool:
+    """Whether a value is of one of several kinds, whatever is within it."""
+    kind = typing.get_origin(expected) or expected
+    if kind in (list, tuple):
+        return isinstance(value, list)
+    if kind is dict or dataclasses.is_dataclass(kind):
+        return isinstance(value, Mapping)
+    if kind is Literal:
+        return value in typing.get_args(expected)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number if kind is float else isinstance(value, kind)
 
 
 def _described(expected: Any) -> str:

@@ -1,10 +1,10 @@
 """What a report is made of, before it is Markdown or HTML."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-_FIGURES = re.compile(r"[-–+\d.,±() ]*")
+_FIGURES = re.compile(r"(?:[-–+≠\d.,±() ]|(?<=\d)e(?=-))*")
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,10 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     folded: str = ""  # what stands for a long table until it is opened; it is open where empty
+    bold: Set[tuple[int, int]] = frozenset()  # cells, by row and column
 
     def is_numeric(self, column: int) -> bool:
-        """Whether a column holds figures only, such as 1,234.5 or -0.5 ± 0.1 (0.3 – 0.7)."""
+        """Whether a column holds figures only, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7)."""
         return all(_FIGURES.fullmatch(row[column]) for row in self.rows)
 
 

@@ -7,11 +7,15 @@ from stages.pages.content import Section, Table
 
 
 def data_section(card: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]]) -> Section:
-    """Counts of every split, and findings such as texts that two splits share; `tasks` holds further tasks' cards."""
+    """Counts of every split, and findings such as texts that two splits share; `tasks` holds further tasks' cards.
+
+    The card of a source may have only some of its parts.
+    """
     findings = list(card["findings"])
     for name, task in tasks.items():
         findings += [f"{name}: {finding}" for finding in task["findings"]]
-    table = counts_table(card, ("text", "sst2", "squad"), tasks)
+    parts = [name for name in ("text", "sst2", "squad") if name in card]
+    table = counts_table(card, parts, tasks)
     return Section("Data", [*(f"Note: {finding}." for finding in findings), table])
 
 

@@ -8,9 +8,9 @@ from stages.pages.content import Code, Figure, Section, Table
 
 def as_markdown(title: str, sections: Sequence[Section], figures: str) -> str:
     """The whole report; `figures` is the folder of the SVG files, relative to it."""
-    parts = [f"# {title}"]
+    parts = [f"# {_escaped(title)}"]
     for section in sections:
-        parts.append(f"## {section.title}")
+        parts.append(f"## {_escaped(section.title)}")
         parts += [_block(block, figures) for block in section.blocks]
     return "\n\n".join(parts) + "\n"
 
@@ -26,8 +26,14 @@ def _block(block: str | Table | Figure | Code, figures: str) -> str:
 
 def _table(table: Table) -> str:
     rule = ["---:" if table.is_numeric(column) else "---" for column in range(len(table.header))]
-    rows = [table.header, rule, *table.rows]
-    lines = ["| " + " | ".join(_escaped(cell) if row is not rule else cell for cell in row) + " |" for row in rows]
+    rows = [
+        [
+            f"**{_escaped(cell)}**" if (row, column) in table.bold else _escaped(cell)
+            for column, cell in enumerate(cells)
+        ]
+        for row, cells in enumerate(table.rows)
+    ]
+    lines = ["| " + " | ".join(cells) + " |" for cells in ([_escaped(cell) for cell in table.header], rule, *rows)]
     return "\n".join([_escaped(table.folded), "", *lines] if table.folded else lines)
 
 

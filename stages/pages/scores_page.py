@@ -145,13 +145,13 @@ def _charts(
     blocks: list[Block] = [
         line_chart(
             f"{task}-{score}", f"{title}: validation {score} by epoch; dashed lines are baselines.",
-            _points(curve, score), ("epoch", score),
+            points_by_epoch(curve, score), ("epoch", score),
             {name: values[score] for name, values in figures["baselines"].items() if score in values},
         )
         for score in details["headlines"] if score in curve[0]
     ]  # fmt: skip
     caption = f"{title}: validation loss by epoch, in nats."
-    return [*blocks, line_chart(f"{task}-loss", caption, _points(curve, "validation_loss"), ("epoch", "loss"))]
+    return [*blocks, line_chart(f"{task}-loss", caption, points_by_epoch(curve, "validation_loss"), ("epoch", "loss"))]
 
 
 def _curve_table(curve: Sequence[Mapping[str, str]], details: Mapping[str, Any]) -> Table:
@@ -189,7 +189,8 @@ def _mean(cells: Sequence[Mapping[str, float]], score: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _points(curve: Sequence[Mapping[str, str]], score: str) -> list[dict[str, Any]]:
+def points_by_epoch(curve: Sequence[Mapping[str, str]], score: str) -> list[dict[str, Any]]:
+    """What `line_chart` draws of a task's learning curve: a line a method and seed, coloured by method."""
     return [
         {
             "x": int(row["epoch"]),

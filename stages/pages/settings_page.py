@@ -13,10 +13,12 @@ MEASURES = (
 
 def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> Section:
     """Every setting that this run depends on, by its key in params.yaml."""
-    names = ("lr", "seed", "data", "profile", "family", "model", "precision", "finetune", "squad")
-    top = {key: params[key] for key in names}
+    names = ("lr", "seed", "data", "profile", "family", "model", "models", "precision", "finetune", "squad")
+    top = {key: params[key] for key in names if key in params}
     top |= {params["data"]: params[params["data"]]}
-    top["methods"] = {method: params["methods"][method] for method in params["finetune"]["methods"]}
+    finetune, methods = params["finetune"], params["methods"]
+    listed = dict.fromkeys([*finetune["methods"], *(finetune.get("squad") or [])])
+    top["methods"] = {method: methods[method] for method in listed if method in methods}
     table = settings_table(top, profile)
     return Section("Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", table])
 
@@ -30,18 +32,34 @@ def model_section(
     facts: Mapping[str, Any], counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]
 ) -> Section:
     """What training started from, parameters by module, and how long each training run took on what."""
+    return Section("Model and runs", [_started(facts), sizes_table(counts), *runs_blocks(runs)])
+
+
+def models_section(
+    models: Mapping[str, tuple[Mapping[str, Any], Mapping[str, int]]], runs: Mapping[str, Mapping[str, Any]]
+) -> Section:
+    """The same of several models that training started from, facts and parameters by name."""
+    blocks: list[str | Table] = []
+    for name, (facts, counts) in models.items():
+        blocks += [f"{name}: {_started(facts)}", sizes_table(counts)]
+    return Section("Models and runs", [*blocks, *runs_blocks(runs)])
+
+
+def sizes_table(counts: Mapping[str, int]) -> Table:
+    """Parameters by module."""
     total = sum(counts.values())
     rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
-    sizes = Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
+    return Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
+
+
+def runs_blocks(runs: Mapping[str, Mapping[str, Any]]) -> list[str | Table]:
+    """How long each run took on what."""
     names = [name for name in MEASURES if any(figures[name] is not None for figures in runs.values())]
     speeds = Table(
         ("run", *(name.replace("_", " ") for name in names)),
         [(run, *(_shown(figures[name]) for name in names)) for run, figures in runs.items()],
     )
-    return Section(
-        "Model and runs",
-        [_started(facts), sizes, "Times and memory are of this machine and no part of the metrics.", speeds],
-    )
+    return ["Times and memory are of this machine and no part of the metrics.", speeds]
 
 
 def _started(facts: Mapping[str, Any]) -> str:
@@ -49,7 +67,8 @@ def _started(facts: Mapping[str, Any]) -> str:
     if facts["from"] is None:
         return "Training started from random weights."
     licence = facts.get("license_name") or facts.get("license")
-    return f"Training started from the weights of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
+    what = "random weights of the sizes" if facts.get("random") else "the weights"
+    return f"Training started from {what} of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -1,0 +1,200 @@
+"""Figures of a study by their address, such as score.sst2.full.accuracy: what the stages of a run wrote, looked up.
+
+- score.<task>.<method>.<figure>: at the best epoch, the mean over seeds
+- before.<task>.<method>.<figure>: before any training
+- epoch.<task>.<method>.<number>.<figure>: after an epoch; of losses too
+- baseline.<task>.<name>.<figure>: of what needs no language model
+- pretraining.<epoch>.<column>: of the pretraining's learning curve
+- perplexity.<split>.<kind>.<unit>: on held-out text
+- run.<name>.<measure>: time and memory of a stage; a name may have dots, as in run.sst2.full.1.seconds
+- parameters., formula., memory.: exact, counted without a run
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from scipy.stats import t as student
+
+from stages.metrics.intervals import LEVEL, Interval
+
+Curve = Sequence[Mapping[str, str]]  # rows of a learning curve, as text
+CURVE_SCALES = {
+    "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",
+    "next_sentence_accuracy": "fraction",
+}  # fmt: skip
+UNIT_SCALES = {"per_token": "perplexity", "per_word": "perplexity", "bits_per_byte": "score"}
+MEASURE_SCALES = {"seconds": "seconds", "peak_memory_mib": "mebibytes", "gpu_memory_mib": "mebibytes"}
+COUNTED = {"parameters": "count", "formula": "count", "memory": "mebibytes"}
+RUN = "run"
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A figure of Retrace's."""
+
+    value: float
+    scale: str
+    sd: float | None = None  # over seeds
+    interval: Interval | None = None  # 95%, on the same scale
+    is_exact: bool = False  # counted, so that nothing about it is chance
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the stages of a study wrote; None of what it does not run."""
+
+    metrics: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    curves: Mapping[str, Curve]  # by task
+    pretraining: Curve | None
+    perplexity: Mapping[str, Any] | None
+    runs: Mapping[str, Mapping[str, Any]]
+    named: Collection[str]  # tasks and methods that params.yaml knows, whether or not it lists them to be run
+    counted: Callable[[Sequence[str]], float]  # figures that need no run
+
+
+class NotRunError(Exception):
+    """The figure is of something that params.yaml knows but does not run."""
+
+
+def find_figure(address: str, reports: Reports) -> Reproduced | None:
+    """The figure at an address; None where it is of something that the study did not run.
+
+    Raises LookupError, which says what there is, where the address leads nowhere.
+    """
+    kind, *rest = address.split(".")
+    try:
+        if kind in COUNTED:
+            return Reproduced(reports.counted([kind, *rest]), COUNTED[kind], is_exact=True)
+        return _KINDS[_there(kind, [*_KINDS, *COUNTED])](rest, reports)
+    except NotRunError:
+        return None
+
+
+def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
+    task, method, name = _parts(parts, "score.<task>.<method>.<figure>", 3)
+    found = _run(_run(reports.metrics, task, reports), method, reports)
+    value = found["mean"][_there(name, found["mean"])]
+    interval = reports.scores[task]["methods"][method]["intervals"].get(name)
+    return Reproduced(value, _scale(reports, task, name), found.get("sd", {}).get(name), _with_seeds(interval))
+
+
+def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
+    task, method, name = _parts(parts, "before.<task>.<method>.<figure>", 3)
+    found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
+    return _over_seeds(
+        [seed["before"][_there(name, seed["before"])] for seed in found["seeds"].values()],
+        _scale(reports, task, name),
+    )
+
+
+def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
+    task, method, number, name = _parts(parts, "epoch.<task>.<method>.<number>.<figure>", 4)
+    curve = _run(reports.curves, task, reports)
+    _run({row["method"]: row for row in curve}, method, reports)
+    rows = _at(number, [row for row in curve if row["method"] == method])
+    return _over_seeds([_number(row, name) for row in rows], _scale(reports, task, name))
+
+
+def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
+    task, baseline, name = _parts(parts, "baseline.<task>.<name>.<figure>", 3)
+    found = _run(reports.metrics, task, reports)["baselines"]
+    values = found[_there(baseline, found)]
+    interval = reports.scores[task]["baselines"][baseline].get(name)
+    return Reproduced(values[_there(name, values)], _scale(reports, task, name), interval=interval)
+
+
+def _pretraining(parts: Sequence[str], reports: Reports) -> Reproduced:
+    number, name = _parts(parts, "pretraining.<epoch>.<column>", 2)
+    if reports.pretraining is None:
+        raise NotRunError
+    (row,) = _at(number, reports.pretraining)
+    return Reproduced(_number(row, _there(name, CURVE_SCALES)), CURVE_SCALES[name])
+
+
+def _perplexity(parts: Sequence[str], reports: Reports) -> Reproduced:
+    split, kind, unit = _parts(parts, "perplexity.<split>.<kind>.<unit>", 3)
+    if reports.perplexity is None:
+        raise NotRunError
+    found = reports.perplexity[_there(split, reports.perplexity)]
+    kinds = {name: values for name, values in found.items() if isinstance(values, Mapping) and "per_token" in values}
+    values = kinds[_there(kind, kinds)]
+    interval = values["interval"][_there(unit, UNIT_SCALES)] if "interval" in values else None
+    return Reproduced(values[_there(unit, UNIT_SCALES)], UNIT_SCALES[unit], interval=interval)
+
+
+def _of_run(parts: Sequence[str], reports: Reports) -> Reproduced:
+    if len(parts) < 2:
+        raise LookupError("expected run.<name>.<measure>")
+    *name, measure = parts
+    runs = {run.replace(" ", "."): values for run, values in reports.runs.items()}
+    if ".".join(name) not in runs and all(part in reports.named for part in name[:2]):
+        raise NotRunError
+    values = runs[_there(".".join(name), runs)]
+    known = [each for each, value in values.items() if isinstance(value, int | float)]
+    return Reproduced(float(values[_there(measure, known)]), MEASURE_SCALES.get(measure, "score"))
+
+
+_KINDS: dict[str, Callable[[Sequence[str], Reports], Reproduced]] = {
+    "score": _score, "before": _before, "epoch": _epoch, "baseline": _baseline, "pretraining": _pretraining,
+    "perplexity": _perplexity, RUN: _of_run,
+}  # fmt: skip
+
+
+def _parts(parts: Sequence[str], form: str, count: int) -> Sequence[str]:
+    if len(parts) != count:
+        raise LookupError(f"expected {form}")
+    return parts
+
+
+def _there(name: str, there: Iterable[str]) -> str:
+    if name not in there:
+        raise LookupError(f"{name!r} is not there; there is: {', '.join(there)}")
+    return name
+
+
+def _run(of: Mapping[str, Any], name: str, reports: Reports) -> Any:
+    """The part of a task or a method, of those that were run."""
+    there = [each for each in of if each not in ("baselines", "health")]
+    if name not in there and name in reports.named:
+        raise NotRunError
+    return of[_there(name, there)]
+
+
+def _at(number: str, rows: Curve) -> list[Mapping[str, str]]:
+    """The rows of an epoch, which a smaller run may not have come to."""
+    if not number.isdecimal():
+        raise LookupError(f"{number!r} is no epoch")
+    found = [row for row in rows if row["epoch"] == number]
+    if not found:
+        raise NotRunError
+    return found
+
+
+def _number(row: Mapping[str, str], name: str) -> float:
+    known = [each for each, text in row.items() if each not in ("method", "seed", "epoch") and text]
+    return float(row[_there(name, known)])
+
+
+def _scale(reports: Reports, task: str, name: str) -> str:
+    return "loss" if name.endswith("loss") else reports.scores[task]["scales"][name]
+
+
+def _with_seeds(interval: Mapping[str, float] | None) -> Interval | None:
+    """Of examples and seeds where there are several seeds, else of examples."""
+    if interval is None:
+        return None
+    return {end: interval.get(f"{end}_with_seeds", interval[end]) for end in ("low", "high")}
+
+
+def _over_seeds(values: Sequence[float], scale: str) -> Reproduced:
+    """The mean over seeds with Student's interval of it; one seed has no interval."""
+    middle = mean(values)
+    if len(values) == 1:
+        return Reproduced(middle, scale)
+    sd = stdev(values)
+    reach = float(student.ppf((1 + LEVEL) / 2, len(values) - 1)) * sd / math.sqrt(len(values))
+    return Reproduced(middle, scale, sd, {"low": middle - reach, "high": middle + reach})

@@ -1,0 +1,95 @@
+"""Parts of a report, from what the stages wrote: scores, samples and runs; and the report as files."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stages.corpus.examples import SST2, read_classes, read_examples
+from stages.corpus.source import questions_path, task_folder
+from stages.corpus.squad import read_questions
+from stages.harness.records import read_json, write_text, written_folder
+from stages.harness.settings import build
+from stages.metrics.decisions import answers_of, decided_class
+from stages.metrics.trials import kept_epoch
+from stages.pages.content import Figure, Section
+from stages.pages.html import as_html
+from stages.pages.markdown import as_markdown
+from stages.pages.perplexity_page import perplexity_lines
+from stages.pages.samples_page import answered_table, classified_table
+from stages.pages.scores_page import health_lines, scores_section
+from stages.tasks.matrix import SQUAD, Matrix
+from stages.tasks.predictions import read_epochs
+
+REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
+WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
+TITLES: dict[str, str] = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
+
+
+def write_report(title: str, sections: Sequence[Section]) -> None:
+    """Write reports/report.html, reports/report.md and reports/figures."""
+    figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]
+    with written_folder(REPORTS / "figures") as folder:
+        for figure in figures:
+            write_text(folder / f"{figure.name}.svg", figure.svg)
+    write_text(REPORTS / "report.md", as_markdown(title, sections, "figures"))
+    write_text(REPORTS / "report.html", as_html(title, sections))
+
+
+def score_sections(metrics: Mapping[str, Any], details: Mapping[str, Any]) -> list[Section]:
+    """The scores of every task, from metrics.json and scores.json."""
+    return [
+        scores_section(task, title_of(task), metrics[task], details[task], metrics["health"].get(task, {}),
+                       read_curve(f"tasks/{task}"))
+        for task in details
+    ]  # fmt: skip
+
+
+def title_of(task: str) -> str:
+    """What a task is called in headings."""
+    return TITLES.get(task, task)
+
+
+def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> str:
+    """What is wrong with the models, in one line; `perplexity` is empty where there is no language model."""
+    lines = [*perplexity_lines(perplexity), *health_lines(metrics["health"])]
+    return f"health: {len(lines)} flags: " + "; ".join(lines) if lines else "health: no flags"
+
+
+def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Section:
+    """What each method said at the epoch that was kept, from the first seed."""
+    tables = []
+    matrix = build(Matrix, params, "finetune")
+    for task in matrix.classification:
+        decided = {method: [decided_class(row) for row in rows] for method, rows in best_rows(matrix, task).items()}
+        tables.append(classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count))
+    if SQUAD in matrix.tasks:
+        answers = {method: answers_of(rows) for method, rows in best_rows(matrix, SQUAD).items()}
+        tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
+    return Section("Sample predictions", tables)
+
+
+def best_rows(matrix: Matrix, task: str) -> dict[str, list[dict[str, Any]]]:
+    """The rows of predictions of each method."""
+    folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
+    return {method: kept_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
+
+
+def read_curve(name: str) -> list[dict[str, str]]:
+    """The rows of a learning curve, as text."""
+    path = REPORTS / "curves" / f"{name}.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
+    tasks = build(Matrix, params, "finetune").classification
+    return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
+
+
+def read_runs() -> dict[str, dict[str, Any]]:
+    """Time and memory of each training run, by name; pretraining first."""
+    folder = REPORTS / "runs"
+    paths = sorted(folder.rglob("*.json"), key=lambda path: (len(path.parts), path))
+    return {" ".join(path.relative_to(folder).with_suffix("").parts): read_json(path) for path in paths}

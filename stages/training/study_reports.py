@@ -1,0 +1,111 @@
+"""What the stages of a study wrote, those that it has: figures to look up, and sections of its page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts, named_checkpoint
+from stages.corpus.source import source_folder
+from stages.harness.records import read_json
+from stages.harness.settings import build, check_value, profile_key, section
+from stages.metrics.addresses import Reports
+from stages.metrics.published import PublishedStudy
+from stages.metrics.scales import SCALES
+from stages.metrics.verdicts import Compared, best_cells, evidence, rows_json
+from stages.nets.parameters import parameters_by_module
+from stages.pages.content import Section
+from stages.pages.curves_page import curves_section
+from stages.pages.data_page import data_section
+from stages.pages.perplexity_page import perplexity_section
+from stages.pages.settings import ReportSettings
+from stages.pages.settings_page import model_section, models_section, settings_section
+from stages.pages.study_page import ComparedTable, DoubtFacts
+from stages.tasks.matrix import SQUAD, Matrix
+from stages.training.methods import PRETRAINED
+from stages.training.reports import (
+    REPORTS,
+    read_curve,
+    read_runs,
+    read_task_cards,
+    samples_section,
+    score_sections,
+    title_of,
+)  # fmt: skip
+from stages.training.study_counts import counted
+
+NO_CARD: Mapping[str, Any] = {"findings": []}  # of a study whose tasks bring their own data
+
+
+def pretrains(params: Mapping[str, Any]) -> bool:
+    """Whether the study pretrains a model with the profile that it runs."""
+    return "pretrain" in section(params, profile_key(params, "").removesuffix("."))
+
+
+def read_reports(params: Mapping[str, Any]) -> Reports:
+    """What the stages wrote of what params.yaml lists."""
+    matrix, has_language_model = build(Matrix, params, "finetune"), pretrains(params)
+    tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}), "sst2", SQUAD]
+    return Reports(
+        metrics=read_json(REPORTS / "metrics.json"),
+        scores=read_json(REPORTS / "scores.json"),
+        curves={task: read_curve(f"tasks/{task}") for task in matrix.tasks},
+        pretraining=read_curve("pretrain") if has_language_model else None,
+        perplexity=read_json(REPORTS / "perplexity.json") if has_language_model else None,
+        runs=read_runs(),
+        named={*tasks, *matrix.tasks, *matrix.every_method, *params.get("methods", {}), "pretrain"},
+        counted=lambda address: counted(address, params),
+    )
+
+
+def compared_tables(study: PublishedStudy, compared: Mapping[str, Sequence[Compared]]) -> list[ComparedTable]:
+    """The tables as the page shows them, times and memory of this run among their figures."""
+    return [
+        ComparedTable(
+            table.title, table.section, rows_json(compared[table.name], is_timed=True),
+            best_cells(table, compared[table.name]),
+        )
+        for table in study.tables
+    ]  # fmt: skip
+
+
+def doubt_facts(study: PublishedStudy, reports: Reports) -> list[DoubtFacts]:
+    """What is doubtful, with the figures that show it."""
+    return [
+        DoubtFacts(doubt.about, doubt.says, doubt.finding, {
+            what: (None, None, 0) if found is None else (found.value, found.interval, SCALES[found.scale].digits)
+            for what, found in evidence(doubt, place, reports).items()
+        })
+        for place, doubt in enumerate(study.doubts)
+    ]  # fmt: skip
+
+
+def run_sections(params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
+    """Curves, scores, samples, data, models and settings of the run."""
+    source = source_folder(check_value(params, "data", str))
+    curves = {task: (title_of(task), curve) for task, curve in reports.curves.items() if task != SQUAD}
+    yield curves_section(curves, reports.pretraining)
+    yield from score_sections(reports.metrics, reports.scores)
+    if reports.perplexity is not None and reports.pretraining is not None:
+        yield perplexity_section(reports.perplexity, reports.pretraining)
+    yield samples_section(params, source, build(ReportSettings, params, "report").samples)
+    card = source / "card.json"
+    yield data_section(read_json(card) if card.is_file() else NO_CARD, read_task_cards(params))
+    yield _models(params, reports)
+    yield settings_section(params, section(params, profile_key(params, "").removesuffix(".")))
+
+
+def study_inputs(params: Mapping[str, Any]) -> list[Path]:
+    """The folders that the page is made from, beside reports and predictions."""
+    named = [named_checkpoint(name) for name in params.get("models", {})]
+    own = [CHECKPOINT, PRETRAINED] if pretrains(params) else []
+    return [source_folder(check_value(params, "data", str)), *own, *named]
+
+
+def _models(params: Mapping[str, Any], reports: Reports) -> Section:
+    named = {name: named_checkpoint(name) for name in params.get("models", {})}
+    if pretrains(params) and not named:
+        return model_section(checkpoint_facts(), parameters_by_module(PRETRAINED), reports.runs)
+    models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in named.items()}
+    if pretrains(params):
+        models = {PRETRAINED.name: (checkpoint_facts(), parameters_by_module(PRETRAINED)), **models}
+    return models_section(models, reports.runs)
