@@ -1,6 +1,7 @@
 """Figures of a study by their address, such as score.sst2.full.accuracy: what the stages of a run wrote, looked up.
 
-- score.<task>.<method>.<figure>: at the best epoch, the mean over seeds
+- score.<task>.<method>.<figure>: at the epoch that was kept, the mean over seeds; meteor* is meteor or, without
+  WordNet, meteor_exact_stem
 - before.<task>.<method>.<figure>: before any training
 - epoch.<task>.<method>.<number>.<figure>: after an epoch; of losses too
 - baseline.<task>.<name>.<figure>: of what needs no language model
@@ -77,7 +78,8 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
 def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, method, name = _parts(parts, "score.<task>.<method>.<figure>", 3)
     found = _run(_run(reports.metrics, task, reports), method, reports)
-    value = found["mean"][_there(name, found["mean"])]
+    name = _figure(name, found["mean"])
+    value = found["mean"][name]
     interval = reports.scores[task]["methods"][method]["intervals"].get(name)
     return Reproduced(value, _scale(reports, task, name), found.get("sd", {}).get(name), _with_seeds(interval))
 
@@ -85,10 +87,9 @@ def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
 def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, method, name = _parts(parts, "before.<task>.<method>.<figure>", 3)
     found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
-    return _over_seeds(
-        [seed["before"][_there(name, seed["before"])] for seed in found["seeds"].values()],
-        _scale(reports, task, name),
-    )
+    before = [seed["before"] for seed in found["seeds"].values()]
+    name = _figure(name, before[0])
+    return _over_seeds([figures[name] for figures in before], _scale(reports, task, name))
 
 
 def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -154,6 +155,12 @@ def _there(name: str, there: Iterable[str]) -> str:
     if name not in there:
         raise LookupError(f"{name!r} is not there; there is: {', '.join(there)}")
     return name
+
+
+def _figure(name: str, there: Iterable[str]) -> str:
+    """A figure by its name, of which * stands for the end."""
+    ends = [each for each in there if name.endswith("*") and each.startswith(name[:-1])]
+    return ends[0] if len(ends) == 1 else _there(name, there)
 
 
 def _run(of: Mapping[str, Any], name: str, reports: Reports) -> Any:

@@ -129,13 +129,25 @@ class Doubt:
 
 
 @dataclass(frozen=True)
+class DrawnCurve:
+    """A figure of the report that draws something by epoch, without printing values."""
+
+    title: str
+    task: str
+    methods: tuple[str, ...]
+    figures: tuple[str, ...]  # columns of reports/curves/tasks/<task>.csv
+
+
+@dataclass(frozen=True)
 class PublishedStudy:
     """All of published.yaml."""
 
     title: str
     source: str
     tables: tuple[PublishedTable, ...]
+    curves: tuple[DrawnCurve, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    choices: tuple[str, ...] = ()  # what the report leaves open, and what was taken for it
     sections: tuple[dict, ...] = ()  # about parameters and memory; `stages.training.study_sections` reads them
 
     def __post_init__(self) -> None:

@@ -6,15 +6,16 @@ from typing import Any
 
 from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts, named_checkpoint
 from stages.corpus.source import source_folder
+from stages.harness.errors import InputError
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
 from stages.metrics.addresses import Reports
-from stages.metrics.published import PublishedStudy
+from stages.metrics.published import PUBLISHED, PublishedStudy
 from stages.metrics.scales import SCALES
 from stages.metrics.verdicts import Compared, best_cells, evidence, rows_json
 from stages.nets.parameters import parameters_by_module
 from stages.pages.content import Section
-from stages.pages.curves_page import curves_section
+from stages.pages.curves_page import Drawn, curves_section, drawn_section
 from stages.pages.data_page import data_section
 from stages.pages.perplexity_page import perplexity_section
 from stages.pages.settings import ReportSettings
@@ -79,11 +80,10 @@ def doubt_facts(study: PublishedStudy, reports: Reports) -> list[DoubtFacts]:
     ]  # fmt: skip
 
 
-def run_sections(params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
+def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(check_value(params, "data", str))
-    curves = {task: (title_of(task), curve) for task, curve in reports.curves.items() if task != SQUAD}
-    yield curves_section(curves, reports.pretraining)
+    yield _curves(study, reports)
     yield from score_sections(reports.metrics, reports.scores)
     if reports.perplexity is not None and reports.pretraining is not None:
         yield perplexity_section(reports.perplexity, reports.pretraining)
@@ -99,6 +99,27 @@ def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     named = [named_checkpoint(name) for name in params.get("models", {})]
     own = [CHECKPOINT, PRETRAINED] if pretrains(params) else []
     return [source_folder(check_value(params, "data", str)), *own, *named]
+
+
+def _curves(study: PublishedStudy, reports: Reports) -> Section:
+    """Those that the report draws, or where it draws none all of the classification tasks.
+
+    Raises InputError where one is of a task, a method or a figure that there is not.
+    """
+    if not study.curves:
+        curves = {task: (title_of(task), curve) for task, curve in reports.curves.items() if task != SQUAD}
+        return curves_section(curves, reports.pretraining)
+    drawn = []
+    for place, curve in enumerate(study.curves):
+        key, rows = f"{PUBLISHED}: curves[{place}]", reports.curves.get(curve.task)
+        if rows is None:
+            raise InputError(f"{key}.task: {curve.task!r} is not run; there is: {', '.join(reports.curves)}")
+        for field, named, there in (("methods", curve.methods, {row["method"] for row in rows}),
+                                    ("figures", curve.figures, set(rows[0]))):  # fmt: skip
+            if missing := [name for name in named if name not in there]:
+                raise InputError(f"{key}.{field}: {missing[0]!r} is not in the learning curve of {curve.task}")
+        drawn.append(Drawn(curve.title, [row for row in rows if row["method"] in curve.methods], curve.figures))
+    return drawn_section(drawn, reports.pretraining)
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> Section:
