@@ -17,7 +17,7 @@ from stages.harness.settings import check_value, read_params
 from stages.metrics.notices import notices
 from stages.metrics.published import PUBLISHED, read_published
 from stages.metrics.verdicts import compare_tables, study_json
-from stages.pages.study_page import about_section, compared_sections, doubts_section
+from stages.pages.study_page import about_section, choices_section, compared_sections, doubts_section
 from stages.training.reports import PREDICTIONS, REPORTS, WRITTEN, health_line, write_report
 from stages.training.study_reports import compared_tables, doubt_facts, read_reports, run_sections, study_inputs
 from stages.training.study_sections import study_sections
@@ -39,8 +39,9 @@ def main() -> None:
             about_section(study.title, study.source, profile),
             *compared_sections(compared_tables(study, compared)),
             *([] if wrong is None else [wrong]),
+            *([choices_section(study.choices)] if study.choices else []),
             *study_sections(study.sections, params),
-            *run_sections(params, reports),
+            *run_sections(study, params, reports),
         ]
         write_json(STUDY, study_json(study, profile, compared))
         write_report(study.title, sections)

@@ -73,6 +73,11 @@ def doubts_section(doubts: Sequence[DoubtFacts], noticed: Sequence[str]) -> Sect
     return Section("What the report got wrong", blocks) if blocks else None
 
 
+def choices_section(choices: Sequence[str]) -> Section:
+    """What Retrace does where the report is silent, or otherwise than the report."""
+    return Section("What the report leaves open", choices)
+
+
 def published_text(cell: Mapping[str, Any]) -> str:
     """The published figure of a cell, after ± its standard deviation."""
     return _value(cell["published"], cell["digits"]) + _spread(cell.get("published_sd"), cell["digits"])

@@ -6,15 +6,16 @@ from typing import Any
 
 from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts, named_checkpoint
 from stages.corpus.source import source_folder
+from stages.harness.errors import InputError
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
 from stages.metrics.addresses import Reports
-from stages.metrics.published import PublishedStudy
+from stages.metrics.published import PUBLISHED, PublishedStudy
 from stages.metrics.scales import SCALES
 from stages.metrics.verdicts import Compared, best_cells, evidence, rows_json
 from stages.nets.parameters import parameters_by_module
 from stages.pages.content import Section
-from stages.pages.curves_page import curves_section
+from stages.pages.curves_page import ALL, Drawing, curves_section
 from stages.pages.data_page import data_section
 from stages.pages.perplexity_page import perplexity_section
 from stages.pages.settings import ReportSettings
@@ -79,11 +80,10 @@ def doubt_facts(study: PublishedStudy, reports: Reports) -> list[DoubtFacts]:
     ]  # fmt: skip
 
 
-def run_sections(params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
+def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(check_value(params, "data", str))
-    curves = {task: (title_of(task), curve) for task, curve in reports.curves.items() if task != SQUAD}
-    yield curves_section(curves, reports.pretraining)
+    yield curves_section(list(_drawings(study, reports)), reports.pretraining)
     yield from score_sections(reports.metrics, reports.scores)
     if reports.perplexity is not None and reports.pretraining is not None:
         yield perplexity_section(reports.perplexity, reports.pretraining)
@@ -99,6 +99,25 @@ def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     named = [named_checkpoint(name) for name in params.get("models", {})]
     own = [CHECKPOINT, PRETRAINED] if pretrains(params) else []
     return [source_folder(check_value(params, "data", str)), *own, *named]
+
+
+def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
+    """The learning curves that the report shows, of what was run; those of each classification task where none."""
+    for place, shown in enumerate(study.curves):
+        for name in (shown.task, *shown.methods):
+            if name not in reports.named:
+                raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {name!r}")
+        curve = [row for row in reports.curves.get(shown.task, []) if row["method"] in shown.methods]
+        if curve:
+            absent = [name for name in shown.figures if name not in curve[0]]
+            if absent:
+                raise InputError(f"{PUBLISHED}: curves[{place}]: no {absent[0]!r}; there is: {', '.join(curve[0])}")
+            yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures)
+    if not study.curves:
+        for task, curve in reports.curves.items():
+            if task != SQUAD:
+                figures = [name for name in ALL if name in curve[0]]
+                yield Drawing(f"curve-{task}", title_of(task), curve, figures)
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> Section:
