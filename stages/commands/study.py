@@ -53,14 +53,12 @@ def _list(arguments: argparse.Namespace) -> None:
 
 def _compare(arguments: argparse.Namespace) -> None:
     folders = {folder.name: folder for folder in _folders()}
-    if arguments.name not in folders:
-        raise InputError(f"NAME: {arguments.name!r} is no study; expected one of {', '.join(folders)}")
-    path = folders[arguments.name] / REPORT
-    if not path.is_file():
-        raise InputError(
-            f"{path}: no such file; the study was not run: dvc repro {folders[arguments.name] / 'dvc.yaml'}"
-        )
-    report = read_object(path)
+    name = arguments.name
+    if name not in folders:
+        raise InputError(f"NAME: {name!r} is no study; expected one of {', '.join(folders)}")
+    if not (folders[name] / REPORT).is_file():
+        raise InputError(f"{STUDIES}/{name} was not run: dvc repro {STUDIES}/{name}/dvc.yaml, in the project's root")
+    report = read_object(folders[name] / REPORT)
     if arguments.json:
         print(json.dumps(report, indent=2, ensure_ascii=False))
         return
@@ -79,10 +77,10 @@ def _rows(report: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def _folders() -> list[Path]:
-    """The studies of the project that the working directory is in, relative to it where it is the root."""
+    """The studies of the project that the working directory is in."""
     here = Path.cwd()
     for above in (here, *here.parents):
         found = sorted(path.parent for path in (above / STUDIES).glob(f"*/{PUBLISHED}"))
         if found:
-            return [path.relative_to(here) if path.is_relative_to(here) else path for path in found]
+            return found
     raise InputError(f"{here}: neither here nor above is a folder {STUDIES} with a study in it")

@@ -1,14 +1,16 @@
 """Figures of a study by their address, such as score.sst2.full.accuracy: what the stages of a run wrote, looked up.
 
-- score.<task>.<method>.<figure>: at the epoch that was kept, the mean over seeds; meteor* is meteor or, without
-  WordNet, meteor_exact_stem
+- score.<task>.<method>.<figure>: at the best epoch, the mean over seeds
 - before.<task>.<method>.<figure>: before any training
 - epoch.<task>.<method>.<number>.<figure>: after an epoch; of losses too
 - baseline.<task>.<name>.<figure>: of what needs no language model
 - pretraining.<epoch>.<column>: of the pretraining's learning curve
 - perplexity.<split>.<kind>.<unit>: on held-out text
-- run.<name>.<measure>: time and memory of a stage; a name may have dots, as in run.sst2.full.1.seconds
+- run.<name>.<measure>: time, memory and counts of a stage; a name may have dots, as in run.sst2.full.1.seconds
 - parameters., formula., memory.: exact, counted without a run
+
+A figure may end in *, for the first whose name begins so: score.squad.full.meteor* is meteor_exact_stem where there is
+no WordNet.
 """
 
 import math
@@ -28,8 +30,8 @@ CURVE_SCALES = {
 }  # fmt: skip
 UNIT_SCALES = {"per_token": "perplexity", "per_word": "perplexity", "bits_per_byte": "score"}
 MEASURE_SCALES = {"seconds": "seconds", "peak_memory_mib": "mebibytes", "gpu_memory_mib": "mebibytes"}
+COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
 COUNTED = {"parameters": "count", "formula": "count", "memory": "mebibytes"}
-RUN = "run"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Reproduced:
     sd: float | None = None  # over seeds
     interval: Interval | None = None  # 95%, on the same scale
     is_exact: bool = False  # counted, so that nothing about it is chance
+    is_timed: bool = False  # of the machine and the hour, so that another run has another
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
 def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, method, name = _parts(parts, "score.<task>.<method>.<figure>", 3)
     found = _run(_run(reports.metrics, task, reports), method, reports)
-    name = _figure(name, found["mean"])
+    name = _begun(name, found["mean"])
     value = found["mean"][name]
     interval = reports.scores[task]["methods"][method]["intervals"].get(name)
     return Reproduced(value, _scale(reports, task, name), found.get("sd", {}).get(name), _with_seeds(interval))
@@ -88,8 +91,8 @@ def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, method, name = _parts(parts, "before.<task>.<method>.<figure>", 3)
     found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
     before = [seed["before"] for seed in found["seeds"].values()]
-    name = _figure(name, before[0])
-    return _over_seeds([figures[name] for figures in before], _scale(reports, task, name))
+    name = _begun(name, before[0])
+    return _over_seeds([values[_there(name, values)] for values in before], _scale(reports, task, name))
 
 
 def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -104,8 +107,9 @@ def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, baseline, name = _parts(parts, "baseline.<task>.<name>.<figure>", 3)
     found = _run(reports.metrics, task, reports)["baselines"]
     values = found[_there(baseline, found)]
+    name = _begun(name, values)
     interval = reports.scores[task]["baselines"][baseline].get(name)
-    return Reproduced(values[_there(name, values)], _scale(reports, task, name), interval=interval)
+    return Reproduced(values[name], _scale(reports, task, name), interval=interval)
 
 
 def _pretraining(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -136,12 +140,15 @@ def _of_run(parts: Sequence[str], reports: Reports) -> Reproduced:
         raise NotRunError
     values = runs[_there(".".join(name), runs)]
     known = [each for each, value in values.items() if isinstance(value, int | float)]
-    return Reproduced(float(values[_there(measure, known)]), MEASURE_SCALES.get(measure, "score"))
+    value = float(values[_there(measure, known)])
+    if measure in COUNTS:
+        return Reproduced(value, "count", is_exact=True)
+    return Reproduced(value, MEASURE_SCALES.get(measure, "score"), is_timed=True)
 
 
 _KINDS: dict[str, Callable[[Sequence[str], Reports], Reproduced]] = {
     "score": _score, "before": _before, "epoch": _epoch, "baseline": _baseline, "pretraining": _pretraining,
-    "perplexity": _perplexity, RUN: _of_run,
+    "perplexity": _perplexity, "run": _of_run,
 }  # fmt: skip
 
 
@@ -157,10 +164,10 @@ def _there(name: str, there: Iterable[str]) -> str:
     return name
 
 
-def _figure(name: str, there: Iterable[str]) -> str:
-    """A figure by its name, of which * stands for the end."""
-    ends = [each for each in there if name.endswith("*") and each.startswith(name[:-1])]
-    return ends[0] if len(ends) == 1 else _there(name, there)
+def _begun(name: str, there: Iterable[str]) -> str:
+    """The figure called so, or the first that begins with what stands before a *."""
+    begun = (each for each in there if name.endswith("*") and each.startswith(name[:-1]))
+    return _there(next(begun, name), there)
 
 
 def _run(of: Mapping[str, Any], name: str, reports: Reports) -> Any:

@@ -129,13 +129,17 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class DrawnCurve:
-    """A figure of the report that draws something by epoch, without printing values."""
+class PublishedCurves:
+    """A figure of the report that shows learning curves, of which it prints no values."""
 
     title: str
     task: str
     methods: tuple[str, ...]
-    figures: tuple[str, ...]  # columns of reports/curves/tasks/<task>.csv
+    figures: tuple[str, ...]  # columns of the task's learning curve
+
+    def __post_init__(self) -> None:
+        for field in ("methods", "figures"):
+            require(bool(getattr(self, field)), field, [], "expected at least one")
 
 
 @dataclass(frozen=True)
@@ -145,9 +149,9 @@ class PublishedStudy:
     title: str
     source: str
     tables: tuple[PublishedTable, ...]
-    curves: tuple[DrawnCurve, ...] = ()
+    curves: tuple[PublishedCurves, ...] = ()
     doubts: tuple[Doubt, ...] = ()
-    choices: tuple[str, ...] = ()  # what the report leaves open, and what was taken for it
+    choices: tuple[str, ...] = ()  # what Retrace does where the report is silent
     sections: tuple[dict, ...] = ()  # about parameters and memory; `stages.training.study_sections` reads them
 
     def __post_init__(self) -> None:

@@ -1,11 +1,11 @@
 """Published figures beside Retrace's: each cell of a study's tables with a verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stages.harness.errors import InputError
-from stages.metrics.addresses import RUN, Reports, Reproduced, find_figure
+from stages.metrics.addresses import Reports, Reproduced, find_figure
 from stages.metrics.intervals import Interval
 from stages.metrics.published import PUBLISHED, Cell, Doubt, PublishedStudy, PublishedTable
 from stages.metrics.scales import SCALES, factor
@@ -133,15 +133,14 @@ def _find(address: str, reports: Reports, where: str) -> Reproduced | None:
 def _on_scale(found: Reproduced, scale: str) -> Reproduced:
     times = factor(found.scale, scale)
     interval: Interval | None = found.interval and {end: times * at for end, at in found.interval.items()}
-    return Reproduced(
-        times * found.value, scale, None if found.sd is None else times * found.sd, interval, found.is_exact
-    )
+    sd = None if found.sd is None else times * found.sd
+    return replace(found, value=times * found.value, scale=scale, sd=sd, interval=interval)
 
 
 def _verdict(cell: Cell, found: Reproduced | None) -> str:
     if found is None:
         return NOT_RUN
-    if (cell.address or "").startswith(f"{RUN}."):
+    if found.is_timed:
         return OF_MACHINE
     if cell.published is None:
         return NOT_PUBLISHED

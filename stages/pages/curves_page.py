@@ -1,4 +1,4 @@
-"""Learning curves of a study: losses and scores by epoch, a line a method and seed."""
+"""Learning curves of a study: losses and scores by epoch, as its report drew them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,62 +10,48 @@ from stages.pages.scores_page import points_by_epoch
 
 Curve = Sequence[Mapping[str, str]]  # rows as text
 
-CLASSIFICATION = {
-    "training_loss": "training loss, in nats",
-    "validation_loss": "validation loss, in nats",
-    "accuracy": "validation accuracy",
-    "f1_micro": "micro-F1 on validation",
-    "f1_macro": "macro-F1 on validation",
-}
+LOSSES = {"training_loss": "training loss", "validation_loss": "validation loss"}  # in nats
+SCORES = {"accuracy": "accuracy", "f1_micro": "micro-F1", "f1_macro": "macro-F1"}
+ALL = (*LOSSES, *SCORES)
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A figure of a report: what it shows of which rows of a learning curve."""
+class Drawing:
+    """What one figure of the report shows."""
 
+    name: str  # of files: letters, digits, dashes
     title: str
-    curve: Curve
-    figures: Sequence[str]  # columns
+    curve: Curve  # of the methods that it shows
+    figures: Sequence[str]  # columns of the curve
 
 
-def curves_section(tasks: Mapping[str, tuple[str, Curve]], pretraining: Curve | None) -> Section:
-    """`tasks` holds the title and the curve of each classification task; `pretraining` is None where there was none."""
-    figures = [] if pretraining is None else [_perplexity_chart(pretraining)]
-    for task, (title, curve) in tasks.items():
-        figures += [
-            line_chart(f"curve-{task}-{name}", f"{title}: {what}, by epoch.", points, ("epoch", name.replace("_", " ")))
-            for name, what in CLASSIFICATION.items()
-            if name in curve[0] and (points := points_by_epoch(curve, name))
-        ]
-    return Section("Learning curves", figures)
-
-
-def drawn_section(drawn: Sequence[Drawn], pretraining: Curve | None) -> Section:
-    """The figures as a report drew them: of one method losses in one chart and scores in another, else one for each."""
+def curves_section(drawings: Sequence[Drawing], pretraining: Curve | None) -> Section:
+    """`pretraining` is the curve of the language model; None where there is none."""
     charts = [] if pretraining is None else [_perplexity_chart(pretraining)]
-    for place, figure in enumerate(drawn, 1):
-        is_one = len({row["method"] for row in figure.curve}) == 1
-        losses = [name for name in figure.figures if name.endswith("loss")]
-        scores = [name for name in figure.figures if name not in losses]
-        groups = [group for group in (losses, scores) if group] if is_one else [[name] for name in figure.figures]
-        for group in groups:
-            points = [point for name in group for point in _points(figure.curve, name, is_one)]
-            what = group[0].replace("_", " ") if len(group) == 1 else "score"
-            charts.append(line_chart(f"figure-{place}-{group[0]}", f"{figure.title}: {_listed(group)}, by epoch.",
-                                     points, ("epoch", what)))  # fmt: skip
+    for drawing in drawings:
+        charts += _of_one_method(drawing) if len(_methods(drawing)) == 1 else _of_several(drawing)
     return Section("Learning curves", charts)
 
 
-def _points(curve: Curve, name: str, is_one: bool) -> list[dict[str, Any]]:
-    """The line of a method, called as the method, or where there is but one as what it shows."""
-    points = points_by_epoch(curve, name)
-    if not is_one:
-        return points
-    return [{**point, "series": name.replace("_", " "), "run": f"{name} {point['run']}"} for point in points]
+def _of_one_method(drawing: Drawing) -> list[Figure]:
+    """Losses in one chart and scores in another, a line a seed, coloured by what it shows."""
+    charts = []
+    for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
+        names = [name for name in drawing.figures if (name in LOSSES) == (kind == "loss")]
+        points = [point | {"series": _called(name), "run": f"{name} {point['run']}"}
+                  for name in names for point in points_by_epoch(drawing.curve, name)]  # fmt: skip
+        if points:
+            charts.append(_chart(f"{drawing.name}-{kind}", f"{drawing.title}: {kind}", points, unit))
+    return charts
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(name.replace("_", " ") for name in names)
+def _of_several(drawing: Drawing) -> list[Figure]:
+    """A chart for each figure, a line a method and seed, coloured by method."""
+    return [
+        _chart(f"{drawing.name}-{name}", f"{drawing.title}: {_called(name)}", points, _called(name))
+        for name in drawing.figures
+        if (points := points_by_epoch(drawing.curve, name))
+    ]
 
 
 def _perplexity_chart(curve: Curve) -> Figure:
@@ -75,5 +61,16 @@ def _perplexity_chart(curve: Curve) -> Figure:
         for row in curve
         if row["epoch"] != "0"
     ]
-    return line_chart("curve-pretraining", "Validation perplexity by epoch of pretraining.", points,
-                      ("epoch", "perplexity"))  # fmt: skip
+    return _chart("curve-pretraining", "Pretraining: perplexity of the validation text", points, "perplexity")
+
+
+def _chart(name: str, what: str, points: Sequence[dict[str, Any]], unit: str) -> Figure:
+    return line_chart(name, f"{what}, by epoch.", points, ("epoch", unit))
+
+
+def _methods(drawing: Drawing) -> set[str]:
+    return {row["method"] for row in drawing.curve}
+
+
+def _called(name: str) -> str:
+    return (LOSSES | SCORES).get(name, name)

@@ -15,7 +15,7 @@ from stages.metrics.scales import SCALES
 from stages.metrics.verdicts import Compared, best_cells, evidence, rows_json
 from stages.nets.parameters import parameters_by_module
 from stages.pages.content import Section
-from stages.pages.curves_page import Drawn, curves_section, drawn_section
+from stages.pages.curves_page import ALL, Drawing, curves_section
 from stages.pages.data_page import data_section
 from stages.pages.perplexity_page import perplexity_section
 from stages.pages.settings import ReportSettings
@@ -83,7 +83,7 @@ def doubt_facts(study: PublishedStudy, reports: Reports) -> list[DoubtFacts]:
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(check_value(params, "data", str))
-    yield _curves(study, reports)
+    yield curves_section(list(_drawings(study, reports)), reports.pretraining)
     yield from score_sections(reports.metrics, reports.scores)
     if reports.perplexity is not None and reports.pretraining is not None:
         yield perplexity_section(reports.perplexity, reports.pretraining)
@@ -101,25 +101,23 @@ def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     return [source_folder(check_value(params, "data", str)), *own, *named]
 
 
-def _curves(study: PublishedStudy, reports: Reports) -> Section:
-    """Those that the report draws, or where it draws none all of the classification tasks.
-
-    Raises InputError where one is of a task, a method or a figure that there is not.
-    """
+def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
+    """The learning curves that the report shows, of what was run; those of each classification task where none."""
+    for place, shown in enumerate(study.curves):
+        for name in (shown.task, *shown.methods):
+            if name not in reports.named:
+                raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {name!r}")
+        curve = [row for row in reports.curves.get(shown.task, []) if row["method"] in shown.methods]
+        if curve:
+            absent = [name for name in shown.figures if name not in curve[0]]
+            if absent:
+                raise InputError(f"{PUBLISHED}: curves[{place}]: no {absent[0]!r}; there is: {', '.join(curve[0])}")
+            yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures)
     if not study.curves:
-        curves = {task: (title_of(task), curve) for task, curve in reports.curves.items() if task != SQUAD}
-        return curves_section(curves, reports.pretraining)
-    drawn = []
-    for place, curve in enumerate(study.curves):
-        key, rows = f"{PUBLISHED}: curves[{place}]", reports.curves.get(curve.task)
-        if rows is None:
-            raise InputError(f"{key}.task: {curve.task!r} is not run; there is: {', '.join(reports.curves)}")
-        for field, named, there in (("methods", curve.methods, {row["method"] for row in rows}),
-                                    ("figures", curve.figures, set(rows[0]))):  # fmt: skip
-            if missing := [name for name in named if name not in there]:
-                raise InputError(f"{key}.{field}: {missing[0]!r} is not in the learning curve of {curve.task}")
-        drawn.append(Drawn(curve.title, [row for row in rows if row["method"] in curve.methods], curve.figures))
-    return drawn_section(drawn, reports.pretraining)
+        for task, curve in reports.curves.items():
+            if task != SQUAD:
+                figures = [name for name in ALL if name in curve[0]]
+                yield Drawing(f"curve-{task}", title_of(task), curve, figures)
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> Section:
