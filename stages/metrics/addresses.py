@@ -82,9 +82,10 @@ def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, method, name = _parts(parts, "score.<task>.<method>.<figure>", 3)
     found = _run(_run(reports.metrics, task, reports), method, reports)
     name = _begun(name, found["mean"])
-    value = found["mean"][name]
-    interval = reports.scores[task]["methods"][method]["intervals"].get(name)
-    return Reproduced(value, _scale(reports, task, name), found.get("sd", {}).get(name), _with_seeds(interval))
+    scale, interval = _scale(reports, task, name), reports.scores[task]["methods"][method]["intervals"].get(name)
+    if interval is None:
+        return _over_seeds([found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]], scale)
+    return Reproduced(found["mean"][name], scale, found.get("sd", {}).get(name), _with_seeds(interval))
 
 
 def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -197,10 +198,8 @@ def _scale(reports: Reports, task: str, name: str) -> str:
     return "loss" if name.endswith("loss") else reports.scores[task]["scales"][name]
 
 
-def _with_seeds(interval: Mapping[str, float] | None) -> Interval | None:
+def _with_seeds(interval: Mapping[str, float]) -> Interval:
     """Of examples and seeds where there are several seeds, else of examples."""
-    if interval is None:
-        return None
     return {end: interval.get(f"{end}_with_seeds", interval[end]) for end in ("low", "high")}
 
 
