@@ -74,8 +74,8 @@ def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"doubts": [], "tables": [{**PUBLISHED["tables"][0], "figures": "score.{column}.{row}.acuracy"}]},
-         "published.yaml: tables: accuracy: Full: Mood: score.mood.full.acuracy: 'acuracy' is not there; "
+        ({"doubts": [], "tables": [{**PUBLISHED["tables"][0], "figures": "score.{column}.{row}.sharpness"}]},
+         "published.yaml: tables: accuracy: Full: Mood: score.mood.full.sharpness: 'accurracies' is not there; "
          "there is: accuracy, precision, recall, loss"),
         ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "task": "news"}]},
          "published.yaml: curves[0]: params.yaml has neither task nor method 'news'"),

@@ -132,7 +132,7 @@ def test_without_pretraining_nothing_of_it_is_there() -> None:
         ("scores.sst2.full.f1", "'scores' is not there; there is: score, before, epoch, baseline, pretraining, "),
         ("score.sst2.full", "expected score.<task>.<method>.<figure>"),
         ("score.sst3.full.accuracy", "'sst3' is not there; there is: sst2"),
-        ("score.sst2.fulll.accuracy", "'fulll' is not there; there is: full"),
+        ("score.sst2.entire.accuracy", "'entire' is not there; there is: full"),
         ("score.sst2.baselines.accuracy", "'baselines' is not there; there is: full"),
         ("score.sst2.full.f1", "'f1' is not there; there is: accuracy, loss, meteor_x"),
         ("score.sst2.full.rouge*", "'rouge*' is not there; there is: accuracy"),

@@ -87,4 +87,5 @@ def test_doubts_have_their_evidence() -> None:
 
 
 def test_choices_are_paragraphs() -> None:
-    assert "\n\nBatch: 16.\n\n" in as_markdown("T", [choices_section(["Batch: 16.", "Rate: 1."])], "figures")
+    assert "\n\nBatch: 16.\n\n" in as_markdown("T", choices_section(["Batch: 16.", "Rate: 1."]), "figures")
+    assert choices_section([]) == []
