@@ -30,6 +30,9 @@ def exit_cleanly(main: Callable[[], None]) -> None:
     """
     try:
         main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads what is printed, such as `head`, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except InputError as error:
         _fail(str(error))
     except ResumableError as stop:

@@ -23,7 +23,7 @@ models:
   modern: {family: modernbert, from: answerdotai/ModernBERT-base@0123456789abcdef0123456789abcdef01234567}
 hub:
   classification:
-    topics: {repository: org/topics@89abcdef0123456789abcdef0123456789abcdef, train: train, dev: test, text: text, label: label}
+    topics: {repository: org/topics@89abcdef0123456789abcdef0123456789abcdef, dev: test, text: text, label: label}
 finetune: {classification: [topics], methods: [modern, thin], squad: [], seeds: [1]}
 methods:
   modern: {tuning: full, model: modern}

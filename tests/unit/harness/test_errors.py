@@ -1,9 +1,13 @@
 import errno
+import shlex
+import subprocess
+import sys
 
 import pytest
 from safetensors import SafetensorError
 
 from stages.harness.errors import InputError, ResumableError, exit_cleanly
+from tests.toy import ROOT
 
 
 def _raise(error: BaseException):
@@ -45,3 +49,10 @@ def test_work_that_goes_on_later_has_an_exit_code_of_its_own(capsys: pytest.Capt
         exit_cleanly(_raise(ResumableError("asked to stop after step 3")))
     assert caught.value.code == 75
     assert capsys.readouterr().err == "asked to stop after step 3\n"
+
+
+def test_a_reader_that_has_read_enough_is_no_error() -> None:
+    lines = "from stages.harness.errors import exit_cleanly; exit_cleanly(lambda: [print(n) for n in range(10**5)])"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(lines)} | head -n 1"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")

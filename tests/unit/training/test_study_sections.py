@@ -148,5 +148,5 @@ def test_what_was_printed_stands_beside_what_there_is() -> None:
         ("embeddings.word_embeddings", "23,440,896", "23,440,896", "exact"),
         ("pooler", "590,000", "590,592", "+592"),
     ]
-    with pytest.raises(InputError, match=r"^published.yaml: sections: parameters: published: bert-base has no pool$"):
+    with pytest.raises(InputError, match=r"^published\.yaml: sections: parameters: published: bert-base has no pool$"):
         _section(kind="parameters", model="bert-base", published={"pool": 1})
