@@ -39,7 +39,7 @@ def main() -> None:
             about_section(study.title, study.source, profile),
             *compared_sections(compared_tables(study, compared)),
             *([] if wrong is None else [wrong]),
-            *([choices_section(study.choices)] if study.choices else []),
+            *choices_section(study.choices),
             *study_sections(study.sections, params),
             *run_sections(study, params, reports),
         ]

@@ -1,6 +1,6 @@
 """Figures of a study by their address, such as score.sst2.full.accuracy: what the stages of a run wrote, looked up.
 
-- score.<task>.<method>.<figure>: at the best epoch, the mean over seeds
+- score.<task>.<method>.<figure>: at the epoch that was kept, the mean over seeds
 - before.<task>.<method>.<figure>: before any training
 - epoch.<task>.<method>.<number>.<figure>: after an epoch; of losses too
 - baseline.<task>.<name>.<figure>: of what needs no language model
@@ -9,8 +9,8 @@
 - run.<name>.<measure>: time, memory and counts of a stage; a name may have dots, as in run.sst2.full.1.seconds
 - parameters., formula., memory.: exact, counted without a run
 
-A figure may end in *, for the first whose name begins so: score.squad.full.meteor* is meteor_exact_stem where there is
-no WordNet.
+A figure may end in *, for the one whose name begins so: score.squad.full.meteor* is meteor or, without WordNet,
+meteor_exact_stem.
 """
 
 import math
@@ -81,18 +81,19 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
 def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, method, name = _parts(parts, "score.<task>.<method>.<figure>", 3)
     found = _run(_run(reports.metrics, task, reports), method, reports)
-    name = _begun(name, found["mean"])
-    value = found["mean"][name]
-    interval = reports.scores[task]["methods"][method]["intervals"].get(name)
-    return Reproduced(value, _scale(reports, task, name), found.get("sd", {}).get(name), _with_seeds(interval))
+    name = _figure(name, found["mean"])
+    scale, interval = _scale(reports, task, name), reports.scores[task]["methods"][method]["intervals"].get(name)
+    if interval is None:
+        return _over_seeds([found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]], scale)
+    return Reproduced(found["mean"][name], scale, found.get("sd", {}).get(name), _with_seeds(interval))
 
 
 def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, method, name = _parts(parts, "before.<task>.<method>.<figure>", 3)
     found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
     before = [seed["before"] for seed in found["seeds"].values()]
-    name = _begun(name, before[0])
-    return _over_seeds([values[_there(name, values)] for values in before], _scale(reports, task, name))
+    name = _figure(name, before[0])
+    return _over_seeds([figures[name] for figures in before], _scale(reports, task, name))
 
 
 def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -107,7 +108,7 @@ def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
     task, baseline, name = _parts(parts, "baseline.<task>.<name>.<figure>", 3)
     found = _run(reports.metrics, task, reports)["baselines"]
     values = found[_there(baseline, found)]
-    name = _begun(name, values)
+    name = _figure(name, values)
     interval = reports.scores[task]["baselines"][baseline].get(name)
     return Reproduced(values[name], _scale(reports, task, name), interval=interval)
 
@@ -164,10 +165,10 @@ def _there(name: str, there: Iterable[str]) -> str:
     return name
 
 
-def _begun(name: str, there: Iterable[str]) -> str:
-    """The figure called so, or the first that begins with what stands before a *."""
-    begun = (each for each in there if name.endswith("*") and each.startswith(name[:-1]))
-    return _there(next(begun, name), there)
+def _figure(name: str, there: Iterable[str]) -> str:
+    """A figure by its name, of which * stands for the end."""
+    ends = [each for each in there if name.endswith("*") and each.startswith(name[:-1])]
+    return ends[0] if len(ends) == 1 else _there(name, there)
 
 
 def _run(of: Mapping[str, Any], name: str, reports: Reports) -> Any:
@@ -197,10 +198,8 @@ def _scale(reports: Reports, task: str, name: str) -> str:
     return "loss" if name.endswith("loss") else reports.scores[task]["scales"][name]
 
 
-def _with_seeds(interval: Mapping[str, float] | None) -> Interval | None:
+def _with_seeds(interval: Mapping[str, float]) -> Interval:
     """Of examples and seeds where there are several seeds, else of examples."""
-    if interval is None:
-        return None
     return {end: interval.get(f"{end}_with_seeds", interval[end]) for end in ("low", "high")}
 
 

@@ -73,9 +73,9 @@ def doubts_section(doubts: Sequence[DoubtFacts], noticed: Sequence[str]) -> Sect
     return Section("What the report got wrong", blocks) if blocks else None
 
 
-def choices_section(choices: Sequence[str]) -> Section:
-    """What Retrace does where the report is silent, or otherwise than the report."""
-    return Section("What the report leaves open", choices)
+def choices_section(choices: Sequence[str]) -> list[Section]:
+    """What the report leaves open; no section where that is nothing."""
+    return [Section("What the report leaves open", choices)] if choices else []
 
 
 def published_text(cell: Mapping[str, Any]) -> str:

@@ -1,0 +1,112 @@
+"""A study's last stage, of a study whose other stages' outputs were written by hand."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.study import EVIL, PUBLISHED, write_study
+from tests.toy import ROOT, Project
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Project:
+    """A folder of studies/, the code being that of this project."""
+    write_study(tmp_path / "studies/mood")
+    return Project(tmp_path / "studies/mood", {**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def _report(study: Project) -> dict[str, Any]:
+    return json.loads((study.folder / "reports/study.json").read_text())
+
+
+def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
+    done = study.stage("study")
+    assert "report.md: 3 within, 1 not run, 1 beyond, 1 of this machine, 2 exact\n" in done.stdout
+    assert done.stderr == ""
+    report = _report(study)
+    assert (report["title"], report["profile"]) == (EVIL, "small")
+    verdicts = {f"{name} {row}": cell["verdict"] for name, table in report["tables"].items()
+                for row, cells in table["rows"].items() for cell in cells.values()}  # fmt: skip
+    assert verdicts == {
+        "accuracy Full": "within", "accuracy LoRA": "not run",
+        "scores accuracy": "beyond", "scores precision": "within", "scores recall": "within",
+        "cost time": "of this machine", "cost parameters": "exact", "cost memory": "exact",
+    }  # fmt: skip
+    page = (study.folder / "reports/report.md").read_text()
+    for said in (
+        "NOT comparable",
+        "| Full | 77.41 ± 2.81 | 75.00 ± 0.00 (69.00 – 81.00) |",
+        "| accuracy | 0.5092 | 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ |",
+        "| time | 60 | 12 |",
+        "| majority | 0.5000 (0.4000 – 0.6000) |",
+        "Retrace notices: scores: mood full: recall without accuracy",
+        "![Figure 1: mood: scores, by epoch.](figures/curve-1-scores.svg)",
+        "Training started from the weights of org/tiny@0123 (licence: mit).",
+        "Batch: 16.",
+    ):
+        assert said in page
+    assert sorted(path.name for path in (study.folder / "reports/figures").iterdir()) == [
+        "curve-1-loss.svg", "curve-1-scores.svg", "mood-accuracy.svg", "mood-loss.svg",
+    ]  # fmt: skip
+
+
+def test_text_is_escaped_on_the_page(study: Project) -> None:
+    study.stage("study")
+    page = (study.folder / "reports/report.html").read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;good&lt;/script&gt;" in page
+
+
+def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> None:
+    study.stage("study")
+    before = (study.folder / "reports/study.json").read_bytes()
+    for path in (study.folder / "reports/runs").rglob("*.json"):
+        path.write_text(path.read_text().replace("12.5", "99.5"))
+    study.stage("study")
+    assert (study.folder / "reports/study.json").read_bytes() == before
+    assert "| time | 60 | 100 |" in (study.folder / "reports/report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"doubts": [], "tables": [{**PUBLISHED["tables"][0], "figures": "score.{column}.{row}.sharpness"}]},
+         "published.yaml: tables: accuracy: Full: Mood: score.mood.full.sharpness: 'sharpness' is not there; "
+         "there is: accuracy, precision, recall, loss"),
+        ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "task": "news"}]},
+         "published.yaml: curves[0]: params.yaml has neither task nor method 'news'"),
+        ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "figures": ["f1"]}]},
+         "published.yaml: curves[0]: no 'f1'; there is: method, seed, epoch, training_loss, validation_loss, accuracy"),
+        ({"sections": [{"kind": "formulas"}]},
+         "published.yaml: sections[0].kind: 'formulas' is not allowed; expected one of summary, "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(study: Project, change: dict[str, Any], message: str) -> None:
+    with (study.folder / "published.yaml").open("w", encoding="utf-8") as file:
+        YAML().dump({**PUBLISHED, **change}, file)
+    done = study.stage("study", code=2)
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
+    assert not (study.folder / "reports/study.json").exists()
+
+
+def test_a_study_without_published_figures_is_one_line(study: Project) -> None:
+    (study.folder / "published.yaml").unlink()
+    assert study.stage("study", code=2).stderr == "error: published.yaml: no such file or folder\n"
+
+
+def test_the_command_compares_what_was_run(study: Project) -> None:
+    root = Project(study.folder.parents[1], study.variables)
+    assert root.stage("cli", "study", "compare", "mood", code=2).stderr == (
+        "error: studies/mood was not run: dvc repro studies/mood/dvc.yaml, in the project's root\n"
+    )
+    study.stage("study")
+    shown = [line.split() for line in root.stage("cli", "study", "compare", "mood").stdout.splitlines()]
+    assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) beyond ≠".split() in shown
+    assert "cost time of it 60 – of this machine".split() in shown
+    assert " ".join(shown[-1]) == ("8 figures: 2 exact, 3 within, 1 beyond, 1 not run, 1 of this machine")
+    assert json.loads(root.stage("cli", "study", "compare", "mood", "--json").stdout) == _report(study)

@@ -1,0 +1,112 @@
+"""A study in a folder of its own, its reports written by hand: one task, one method from two seeds, nothing trained."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ruamel.yaml import YAML
+from safetensors.numpy import save_file
+
+from stages.corpus.examples import Example, write_task
+from stages.harness.records import write_json, write_text
+
+EVIL = "<script>good</script>"
+PARAMS: dict[str, Any] = {
+    "profile": "small", "precision": "auto", "data": "hub",
+    "hub": {"classification": {"mood": {"repository": "org/mood"}}},
+    "models": {"tiny": {"family": "bert", "from": "org/tiny"}},
+    "finetune": {"classification": ["mood"], "methods": ["full"], "squad": [], "seeds": [1, 2]},
+    "methods": {"full": {"model": "tiny"}, "lora": {"model": "tiny"}},
+    "report": {"samples": 2},
+    "profiles": {"small": {"mood": {"lr": 0.001}}, "published": {"mood": {"lr": 0.00005}}},
+}  # fmt: skip
+PUBLISHED: dict[str, Any] = {
+    "title": EVIL, "source": "A report",
+    "tables": [
+        {"name": "accuracy", "title": "Accuracy (%)", "section": "Results", "scale": "percent", "best": "column",
+         "columns": {"Mood": "mood"}, "rows": {"Full": "full", "LoRA": "lora"},
+         "figures": "score.{column}.{row}.accuracy", "published": {"Full": ["77.41 ± 2.81"], "LoRA": [None]}},
+        {"name": "scores", "title": "Scores", "scale": {"figure": "fraction"}, "columns": ["figure"],
+         "rows": {
+             "accuracy": {"figures": ["score.mood.full.accuracy"], "published": [0.5092]},
+             "precision": {"figures": ["score.mood.full.precision"], "published": [0.5092]},
+             "recall": {"figures": ["score.mood.full.recall"], "published": [1.0]},
+         }},
+        {"name": "cost", "title": "Cost", "columns": ["of it"],
+         "scale": {"time": "seconds", "parameters": "count", "memory": "mebibytes"},
+         "rows": {
+             "time": {"figures": ["run.mood.full.1.seconds"], "published": [60]},
+             "parameters": {"figures": ["parameters.bert-base.none.full.total"], "published": [109482240]},
+             "memory": {"figures": ["memory.adapter.constant"], "published": ["1.3e4"]},
+         }},
+    ],
+    "curves": [{"title": "Figure 1: mood", "task": "mood", "methods": ["full"],
+                "figures": ["training_loss", "accuracy"]}],
+    "doubts": [{"about": "scores/accuracy", "says": EVIL, "finding": "It is the majority's.",
+                "figures": {"majority": "baseline.mood.majority.accuracy"}}],
+    "choices": ["Batch: 16."],
+}  # fmt: skip
+SEEDS = {
+    "1": {"accuracy": 0.75, "precision": 0.6, "recall": 0.8, "loss": 0.6},
+    "2": {"accuracy": 0.75, "precision": 0.7, "recall": 0.9, "loss": 0.6},
+}
+MEAN = {name: (SEEDS["1"][name] + SEEDS["2"][name]) / 2 for name in SEEDS["1"]}
+
+
+def write_study(folder: Path) -> None:
+    """Write all that the study's stage reads."""
+    for name, content in (("params", PARAMS), ("published", PUBLISHED)):
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{name}.yaml").open("w", encoding="utf-8") as file:
+            YAML().dump(content, file)
+    _write_data(folder / "data")
+    for seed in (1, 2):
+        _write_predictions(folder / f"predictions/mood/full/{seed}")
+        run = {"seconds": 12.5 * seed, "updates": 40, "peak_memory_mib": 500, "device": "cpu", "precision": "fp32"}
+        absent = ("tokens_per_second", "waiting_percent", "teraflops_per_second", "utilisation_percent",
+                  "gpu_memory_mib", "parameters", "trained_parameters", "processes")  # fmt: skip
+        write_json(folder / f"reports/runs/mood/full/{seed}.json", run | dict.fromkeys(absent))
+    _write_scores(folder / "reports")
+
+
+def _write_data(data: Path) -> None:
+    task = data / "classification/mood"
+    write_task(task, ["bad", "good"], {"dev": [Example(EVIL, None, 1), Example("bad ale", None, 0)]})
+    parts = {"dev": {"examples": 2, "classes": {"bad": 1, "good": 1}}}
+    write_json(task / "card.json", {"parts": parts, "shared": {}, "dropped": {}, "findings": []})
+    write_json(data / "models/tiny/source.json", {"from": "org/tiny@0123", "license": "mit"})
+    save_file({"bert.embeddings.weight": np.zeros((4, 2), np.float32)}, data / "models/tiny/model.safetensors")
+
+
+def _write_predictions(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    rows = [{"epoch": epoch, "id": i, "label": 1 - i, "logit_0": float(i), "logit_1": 0.5}
+            for epoch in (0, 1) for i in (0, 1)]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows), folder / "predictions.parquet")
+    losses = [{"epoch": epoch, "training_loss": (epoch and 0.5) or None, "validation_loss": 0.7 - 0.1 * epoch,
+               "kept": epoch == 1} for epoch in (0, 1)]  # fmt: skip
+    write_text(folder / "losses.json", json.dumps(losses))
+
+
+def _write_scores(reports: Path) -> None:
+    cells: dict[str, Any] = {seed: {"epoch": 1} | values for seed, values in SEEDS.items()}
+    cells |= {"mean": MEAN, "sd": {name: SEEDS["2"][name] - MEAN[name] for name in MEAN}}
+    ends = {"low": 0.7, "high": 0.8, "low_with_seeds": 0.69, "high_with_seeds": 0.81}
+    classes = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 1} for name in ("bad", "good")}
+    seed = {"intervals": {"accuracy": ends}, "before": {"accuracy": 0.25}, "confusion": [[1, 0], [0, 1]],
+            "classes": classes, "groups": {"1–4 words": {"accuracy": 0.5, "examples": 2}}}  # fmt: skip
+    details = {
+        "headlines": ["accuracy"], "scales": dict.fromkeys(MEAN, "fraction"), "notes": {}, "comparisons": [],
+        "baselines": {"majority": {"accuracy": {"low": 0.4, "high": 0.6}}},
+        "methods": {"full": {"intervals": {"accuracy": ends}, "seeds": {"1": seed, "2": seed}}},
+    }  # fmt: skip
+    write_json(
+        reports / "metrics.json", {"mood": {"baselines": {"majority": {"accuracy": 0.5}}, "full": cells}, "health": {}}
+    )
+    write_json(reports / "scores.json", {"mood": details})
+    curve = [f"full,{seed},{epoch},{'' if epoch == 0 else 0.5},0.7,0.75" for seed in (1, 2) for epoch in (0, 1)]
+    header = "method,seed,epoch,training_loss,validation_loss,accuracy"
+    write_text(reports / "curves/tasks/mood.csv", "\n".join([header, *curve, ""]))

@@ -1,0 +1,122 @@
+"""Published figures beside Retrace's, worked by hand."""
+
+from typing import Any
+
+import pytest
+
+from stages.harness.errors import InputError
+from stages.metrics.addresses import Reports
+from stages.metrics.published import Doubt, PublishedStudy, PublishedTable, Row
+from stages.metrics.verdicts import best_cells, cells_of, compare_tables, evidence, rows_json, study_json
+
+FULL, LORA = {"accuracy": 0.8, "exact": 60.0, "total": 96.0}, {"accuracy": 0.75, "exact": 70.0, "total": 96.0}
+METRICS = {"sst2": {"baselines": {}, "full": {"1": FULL, "mean": FULL}, "lora": {"1": LORA, "mean": LORA}}}
+SCORES = {
+    "sst2": {
+        "scales": {"accuracy": "fraction", "exact": "percentage", "total": "count"},
+        "methods": {
+            "full": {"intervals": {"accuracy": {"low": 0.75, "high": 0.86}}, "seeds": {"1": {}}},
+            "lora": {"intervals": {}, "seeds": {"1": {}}},
+        },
+    }
+}
+RUNS = {"pretrain": {"seconds": 46.3, "updates": 686}}
+REPORTS = Reports(METRICS, SCORES, {}, None, None, RUNS, {"sst2", "scratch"}, lambda address: 7.0)
+
+
+def _study(scale: str, published: Any, address: str | None = "score.sst2.full.accuracy") -> PublishedStudy:
+    table = PublishedTable("t", "Table", scale, ("c",), {"r": Row((address,), (published,))})
+    return PublishedStudy("T", "S", (table,))
+
+
+def _cell(scale: str, published: Any, address: str | None = "score.sst2.full.accuracy") -> dict[str, Any]:
+    (compared,) = compare_tables(_study(scale, published, address), REPORTS).values()
+    return rows_json(compared)["r"]["c"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "published", "address", "verdict"),
+    [
+        ("fraction", 0.8, "score.sst2.full.accuracy", "exact"),
+        ("percent", 80.0, "score.sst2.full.accuracy", "exact"),
+        ("percent", "76.1 ± 2.0", "score.sst2.full.accuracy", "within"),
+        ("percent", 75.0, "score.sst2.full.accuracy", "within"),  # the ends belong to it
+        ("percent", 74.99, "score.sst2.full.accuracy", "beyond"),
+        ("fraction", 0.87, "score.sst2.full.accuracy", "beyond"),
+        ("percentage", 61.0, "score.sst2.full.exact", "no interval"),
+        ("fraction", 0.6, "score.sst2.full.exact", "exact"),
+        ("fraction", None, "score.sst2.full.accuracy", "no figure published"),
+        ("fraction", 0.5, "score.sst2.scratch.accuracy", "not run"),
+        ("fraction", 0.5, None, "not run"),
+        ("count", 7.0, "formula.bert-base.total", "exact"),
+        ("count", 8.0, "formula.bert-base.total", "beyond"),
+        ("count", 686.0, "run.pretrain.updates", "exact"),
+        ("seconds", 46.0, "run.pretrain.seconds", "of this machine"),
+    ],
+)
+def test_verdicts(scale: str, published: Any, address: str | None, verdict: str) -> None:
+    assert _cell(scale, published, address)["verdict"] == verdict
+
+
+def test_a_cell_is_on_the_tables_scale() -> None:
+    assert _cell("percent", "76.12 ± 2.0") == {
+        "verdict": "within", "scale": "percent", "digits": 2, "published": 76.12, "reproduced": 80.0,
+        "published_sd": 2.0, "interval": {"low": 75.0, "high": 86.0},
+    }  # fmt: skip
+
+
+def test_more_digits_are_shown_where_more_were_printed() -> None:
+    assert _cell("mebibytes", "1.84e-2", "memory.full.per_token_pair")["digits"] == 4
+    assert _cell("mebibytes", "4.8e4", "memory.full.constant")["digits"] == 0
+
+
+def test_times_are_on_the_page_alone() -> None:
+    study = _study("seconds", 46.0, "run.pretrain.seconds")
+    compared = compare_tables(study, REPORTS)
+    ((*place, cell),) = cells_of(study_json(study, "small", compared))
+    assert place == ["t", "r", "c"]
+    assert (cell["reproduced"], cell["verdict"]) == (None, "of this machine")
+    assert rows_json(compared["t"], is_timed=True)["r"]["c"]["reproduced"] == 46.3
+
+
+def test_an_address_that_leads_nowhere_is_named_with_its_place() -> None:
+    with pytest.raises(InputError) as caught:
+        compare_tables(_study("fraction", 0.5, "score.sst2.full.f1"), REPORTS)
+    assert str(caught.value) == (
+        "published.yaml: tables: t: r: c: score.sst2.full.f1: 'f1' is not there; there is: accuracy, exact, total"
+    )
+
+
+def test_evidence_has_its_own_scale_and_its_place() -> None:
+    doubt = Doubt("t", "says", "finding", {"here": "score.sst2.full.exact", "not here": "score.sst2.scratch.exact"})
+    found = evidence(doubt, 0, REPORTS)
+    assert found["here"] is not None
+    assert (found["here"].value, found["here"].scale) == (60.0, "percentage")
+    assert found["not here"] is None
+    with pytest.raises(InputError, match=r"^published\.yaml: doubts\[3\]: x: score\.sst2: expected score\.<task>"):
+        evidence(Doubt("t", "says", "finding", {"x": "score.sst2"}), 3, REPORTS)
+
+
+def _grid(best: Any, scale: str = "percentage") -> dict[str, set[tuple[str, str]]]:
+    table = PublishedTable(
+        "t", "Table", scale, {"accuracy": "accuracy", "exact": "exact"}, {"Full": "full", "LoRA": "lora"},
+        figures="score.sst2.{row}.{column}", best=best, published={"Full": (80.0, 50.0), "LoRA": (90.0, 50.0)},
+    )  # fmt: skip
+    return best_cells(table, compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"])
+
+
+def test_the_best_of_each_column_and_row() -> None:
+    assert _grid(None) == {"published": set(), "reproduced": set()}
+    assert _grid("column") == {
+        "published": {("LoRA", "accuracy"), ("Full", "exact"), ("LoRA", "exact")},
+        "reproduced": {("Full", "accuracy"), ("LoRA", "exact")},
+    }
+    assert _grid("row")["reproduced"] == {("Full", "accuracy"), ("LoRA", "accuracy")}
+    assert _grid("column", "loss")["published"] == {("Full", "accuracy"), ("Full", "exact"), ("LoRA", "exact")}
+
+
+def test_one_figure_alone_is_not_the_best() -> None:
+    table = PublishedTable("t", "Table", "fraction", ("c",), {"r": Row(("score.sst2.full.accuracy",), (0.5,))},
+                           best="column")  # fmt: skip
+    compared = compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"]
+    assert best_cells(table, compared) == {"published": set(), "reproduced": set()}
