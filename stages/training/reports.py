@@ -61,15 +61,15 @@ def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Sect
     tables = []
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
-        decided = {method: [decided_class(row) for row in rows] for method, rows in best_rows(matrix, task).items()}
+        decided = {method: [decided_class(row) for row in rows] for method, rows in kept_rows(matrix, task).items()}
         tables.append(classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count))
     if SQUAD in matrix.tasks:
-        answers = {method: answers_of(rows) for method, rows in best_rows(matrix, SQUAD).items()}
+        answers = {method: answers_of(rows) for method, rows in kept_rows(matrix, SQUAD).items()}
         tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
     return Section("Sample predictions", tables)
 
 
-def best_rows(matrix: Matrix, task: str) -> dict[str, list[dict[str, Any]]]:
+def kept_rows(matrix: Matrix, task: str) -> dict[str, list[dict[str, Any]]]:
     """The rows of predictions of each method."""
     folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
     return {method: kept_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
