@@ -16,8 +16,8 @@ from huggingface_hub.utils import yaml_dump
 
 from stages.harness.errors import InputError
 from stages.harness.guard import guarded
-from stages.harness.hub import Pin
 from stages.harness.hub_upload import require_token, stored_digest, upload
+from stages.harness.pin import Pin
 from stages.harness.provenance import head_commit, stale_stages, uncommitted_files
 from stages.harness.records import write_json, write_text, written_folder
 from stages.harness.settings import check_value, read_params

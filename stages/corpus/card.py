@@ -12,6 +12,7 @@ from stages.corpus.glue import read_sentences
 from stages.corpus.source import questions_path, running_text, sentences_path
 from stages.corpus.squad import read_questions
 from stages.corpus.text import PARTS, UNKNOWN, count_words, read_documents, text_path
+from stages.harness.collection import without_collection
 
 
 def make_card(folder: Path) -> dict[str, Any]:
@@ -19,11 +20,12 @@ def make_card(folder: Path) -> dict[str, Any]:
 
     Raises InputError naming file and line where something is wrong.
     """
-    card = {
-        "text": {part: _text(text_path(running_text(folder), part)) for part in PARTS},
-        "sst2": _sentences(folder),
-        "squad": _questions(folder),
-    }
+    with without_collection():
+        card = {
+            "text": {part: _text(text_path(running_text(folder), part)) for part in PARTS},
+            "sst2": _sentences(folder),
+            "squad": _questions(folder),
+        }
     return card | {"findings": _findings(card)}
 
 

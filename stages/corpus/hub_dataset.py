@@ -1,45 +1,38 @@
 """A data set of the Hugging Face Hub, pinned to a commit, as rows.
 
-Its files are fetched once and read by `datasets` from where they are kept, so that the commit in params.yaml is what is
-read, with the network and without; `datasets` itself, where it cannot reach the hub, takes the latest it has.
+`datasets` reads its files once, whatever their format, and keeps the rows as Arrow under HF_HOME. There pyarrow finds
+them, with the network and without; `datasets`, which takes long to import, is not needed again.
 """
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, cast
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
-import datasets
-from datasets.exceptions import DatasetsError
-from huggingface_hub import DatasetCard
+import pyarrow as pa
+from huggingface_hub import constants
 
 from stages.corpus.hub_settings import HubDataset
-from stages.harness.errors import InputError
-from stages.harness.hub import Pin, fetch
-from stages.harness.hub_session import hub_session, hub_token
+from stages.harness.records import read_object
 
-CARD = "README.md"
+INFO = "dataset_info.json"  # what `datasets` calls it: sizes of splits, features, licence
 BATCH = 1000  # rows read at a time, which is much faster than one by one
-# What is fetched of a repository that does not say which files a config has.
-DATA_FILES = tuple(f"*.{kind}{packed}" for kind in ("parquet", "jsonl", "json", "csv", "tsv") for packed in ("", ".gz"))
 
 
 @dataclass(frozen=True)
 class Split:
-    """A split's rows, and the names of the classes in those columns that hold classes by number."""
+    """A split's rows, to be read once, and the names of the classes in those columns that hold classes by number."""
 
     name: str  # for messages
-    rows: Any  # a Dataset or an IterableDataset
+    batches: Iterable[pa.RecordBatch | pa.Table]
     classes: dict[str, tuple[str, ...]]
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield each row's place and cells by column."""
-        with hub_session(self.name):
-            batches = self.rows.with_format("arrow").iter(BATCH)
-            rows = (row for batch in batches for row in batch.to_pylist())
-            for number, row in enumerate(rows, start=1):
-                yield f"{self.name}: row {number}", row
+        rows = (row for batch in self.batches for row in batch.to_pylist())
+        for number, row in enumerate(rows, start=1):
+            yield f"{self.name}: row {number}", row
 
 
 def open_split(source: HubDataset, split: str, key: str) -> Split:
@@ -47,61 +40,58 @@ def open_split(source: HubDataset, split: str, key: str) -> Split:
 
     Raises InputError where it cannot be had.
     """
-    pin = source.pin
-    try:
-        with hub_session(f"params.yaml: {key}.repository: {pin}"):
-            if source.stream:
-                rows = _streamed(pin, source.config, split).take(source.stream)
-            else:
-                rows = cast(datasets.Dataset, _prepared(pin, source.config).as_dataset(split))
-    except (ValueError, FileNotFoundError, DatasetsError) as error:  # no such config or split
-        raise InputError(f"params.yaml: {key}: {pin}: {str(error).splitlines()[0]}") from error
-    columns = (rows.features or {}).items()
-    classes = {name: tuple(of.names) for name, of in columns if isinstance(of, datasets.ClassLabel)}
-    return Split(f"{pin} {source.config} {split}", rows, classes)
+    if source.stream:
+        from stages.corpus.hub_loading import open_stream
+
+        features, batches = open_stream(source, split, key, source.stream, BATCH)
+    else:
+        features, batches = _open_kept(source, split, key)
+    return Split(f"{source.pin} {source.config} {split}", batches, _classes(features))
 
 
-def licence(source: HubDataset) -> str | None:
+def licence(source: HubDataset, key: str) -> str | None:
     """What the data set's card gives as its licence."""
-    found = _card(source.pin).get("license")
-    return ", ".join(found) if isinstance(found, list) else found
+    if source.stream:
+        from stages.corpus.hub_loading import licence_of
+
+        return licence_of(source.pin)
+    return read_object(_kept(source, key) / INFO)["license"] or None
 
 
-@cache
-def _prepared(pin: Pin, config: str) -> datasets.DatasetBuilder:
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-    folder = fetch(pin, "dataset", [CARD, *(_files(_card(pin), config) or DATA_FILES)])
-    builder = datasets.load_dataset_builder(str(folder), config)
-    builder.download_and_prepare()
-    return builder
+def _open_kept(source: HubDataset, split: str, key: str) -> tuple[Mapping[str, Any], list[pa.RecordBatch]]:
+    folder = _kept(source, key)
+    info = read_object(folder / INFO)
+    sizes = {name: one["num_examples"] for name, one in info["splits"].items()}
+    if split in sizes:
+        rows = _table(folder, split)
+    else:
+        from stages.corpus.hub_loading import parts_of
+
+        parts = parts_of(source, split, key, sizes)
+        rows = pa.concat_tables(_table(folder, name)[start:end] for name, start, end in parts)
+    return info["features"], rows.to_batches(BATCH)
 
 
-def _streamed(pin: Pin, config: str, split: str) -> datasets.IterableDataset:
-    return datasets.load_dataset(
-        pin.repository, config, revision=pin.commit, split=split, streaming=True, token=hub_token()
-    )
+def _kept(source: HubDataset, key: str) -> Path:
+    """The folder that holds the config's splits as Arrow and INFO, made where there is none."""
+    home = Path(constants.HF_HOME) / "retrace" / f"datasets-{version('datasets')}"
+    folder = home / source.pin.repository / source.pin.commit / source.config
+    if not (folder / INFO).is_file():
+        from stages.corpus.hub_loading import prepare
+
+        prepare(source, key, folder)
+    return folder
 
 
-@cache
-def _card(pin: Pin) -> dict[str, Any]:
-    path = fetch(pin, "dataset", [CARD]) / CARD
-    return DatasetCard.load(path).data.to_dict() if path.is_file() else {}
+def _table(folder: Path, split: str) -> pa.Table:
+    """A split of one file, or of several called NAME-SPLIT-00000-of-00002.arrow."""
+    files = sorted([*folder.glob(f"*-{split}.arrow"), *folder.glob(f"*-{split}-*-of-*.arrow")])
+    return pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files)
 
 
-def _files(card: dict[str, Any], config: str) -> list[str]:
-    """The patterns of a config's files; none where the card has no such config, or does not say."""
-    for one in card.get("configs") or []:
-        if one.get("config_name", "default") == config:
-            found = _texts(one.get("data_files"))
-            return [f"{one['data_dir']}/*"] if not found and "data_dir" in one else found
-    return []
-
-
-def _texts(files: Any) -> list[str]:
-    """The paths in a card's `data_files`: one, a list of them, or entries with a split and one or more."""
-    if isinstance(files, str):
-        return [files]
-    if isinstance(files, dict):
-        return _texts(files.get("path", list(files.values())))
-    return [path for each in files or [] for path in _texts(each)]
+def _classes(features: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {
+        name: tuple(one["names"])
+        for name, one in features.items()
+        if isinstance(one, Mapping) and one.get("_type") == "ClassLabel"
+    }

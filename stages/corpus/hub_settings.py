@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from stages.corpus.classification import TaskSettings, check_name
-from stages.harness.hub import PINNED, Pin, is_pin
+from stages.harness.pin import PINNED, Pin, is_pin
 from stages.harness.settings import build, require
 
 SECTION = "hub.classification"  # of further tasks

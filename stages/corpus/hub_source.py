@@ -14,8 +14,9 @@ from stages.corpus.hub_dataset import Split, licence, open_split
 from stages.corpus.hub_settings import HubDataset, HubQuestions, HubSentences, HubSettings, WithDev
 from stages.corpus.source import questions_path, running_text, sentences_path
 from stages.corpus.text import text_path
+from stages.harness.collection import without_collection
 from stages.harness.errors import InputError
-from stages.harness.records import write_text
+from stages.harness.records import write_text, written_file
 
 Kind = TypeVar("Kind", str, dict)
 
@@ -34,7 +35,8 @@ def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
     _write_parts(folder, settings.squad, "hub.squad", questions_path, write_questions, split_questions)
     named: dict[str, HubDataset] = {"text": text, "sst2": settings.sst2, "squad": settings.squad}
     return {
-        name: {"repository": of.repository, "config": of.config, "licence": licence(of)} for name, of in named.items()
+        name: {"repository": of.repository, "config": of.config, "licence": licence(of, f"hub.{name}")}
+        for name, of in named.items()
     }
 
 
@@ -51,18 +53,15 @@ def write_sentences(path: Path, split: Split, settings: HubSentences) -> None:
 
 def write_questions(path: Path, split: Split, settings: HubQuestions) -> None:
     """Write SQuAD's json; questions that follow one another share title and passage."""
-    asked = [_question(where, record, settings) for where, record in split.records()]
-    articles = [
-        {
-            "title": title,
-            "paragraphs": [
-                {"context": context, "qas": [qa for _, _, qa in of_context]}
-                for context, of_context in groupby(of_title, key=lambda each: each[1])
-            ],
-        }
-        for title, of_title in groupby(asked, key=lambda each: each[0])
-    ]
-    write_text(path, json.dumps({"version": "v2.0", "data": articles}, ensure_ascii=False))
+    asked = (_question(where, record, settings) for where, record in split.records())
+    articles = groupby(asked, key=lambda each: each[0])
+    encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
+    with without_collection(), written_file(path) as aside, aside.open("w", encoding="utf-8") as file:
+        file.write('{"version": "v2.0", "data": [')
+        for number, (title, of_title) in enumerate(articles):
+            file.write(", " if number else "")
+            file.write(encoded(_article(title, of_title)))
+        file.write("]}")
 
 
 Settings = TypeVar("Settings", bound=WithDev)
@@ -78,6 +77,14 @@ def _write_parts(
         write(dev, open_split(settings, settings.dev, key), settings)
     elif settings.split is not None:
         split(train, dev, settings.split, settings.split_seed)
+
+
+def _article(title: str, questions: Iterator[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
+    paragraphs = groupby(questions, key=lambda each: each[1])
+    return {
+        "title": title,
+        "paragraphs": [{"context": context, "qas": [qa for _, _, qa in asked]} for context, asked in paragraphs],
+    }
 
 
 def _question(where: str, record: Mapping[str, Any], settings: HubQuestions) -> tuple[str, str, dict[str, Any]]:

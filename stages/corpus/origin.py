@@ -12,7 +12,7 @@ from typing import Any
 
 from stages.harness.errors import InputError
 from stages.harness.guard import file_digest
-from stages.harness.hub import Pin, is_pin
+from stages.harness.pin import Pin, is_pin
 from stages.harness.settings import PARAMS, check_value, section
 
 KEY, NAMED = "model", "models"

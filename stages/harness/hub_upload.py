@@ -7,8 +7,8 @@ from pathlib import Path
 from huggingface_hub import HfApi, constants
 
 from stages.harness.errors import InputError
-from stages.harness.hub import Pin
 from stages.harness.hub_session import hub_session, hub_token
+from stages.harness.pin import Pin
 
 
 @dataclass(frozen=True)

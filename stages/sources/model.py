@@ -20,7 +20,8 @@ from stages.corpus.origin import NAMED, PinnedFolder, Start, read_start
 from stages.corpus.tokenizer import TOKENIZER_FILES, load_tokenizer
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
-from stages.harness.hub import Pin, fetch
+from stages.harness.hub import fetch
+from stages.harness.pin import Pin
 from stages.harness.plugins import plugin_names
 from stages.harness.records import read_object, write_json, written_folder
 from stages.harness.settings import read_params

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from stages.corpus.tokenizer import copy_tokenizer
 from stages.harness.errors import InputError
 from stages.harness.guard import file_digest
-from stages.harness.hub import Pin
+from stages.harness.pin import Pin
 from stages.harness.plugins import load_plugin
 from stages.harness.records import write_json
 from stages.nets.aligned import align

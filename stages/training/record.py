@@ -10,7 +10,7 @@ from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts
 from stages.corpus.examples import read_classes
 from stages.corpus.source import source_folder, task_folder
 from stages.harness.errors import InputError
-from stages.harness.hub import Pin
+from stages.harness.pin import Pin
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
 from stages.metrics.assessment import SCRATCH

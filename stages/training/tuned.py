@@ -13,8 +13,8 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import PreTrainedModel
 
-from stages.harness.hub import Pin
 from stages.harness.hub_session import hub_session, hub_token
+from stages.harness.pin import Pin
 from stages.harness.plugins import load_plugin
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value

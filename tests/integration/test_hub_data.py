@@ -87,6 +87,18 @@ def test_streaming_reads_the_first_rows_without_keeping_files(user: Project, tmp
     assert not list((tmp_path / "home").rglob("*.parquet"))
 
 
+def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
+    files = hub.files("dataset", WIKITEXT)
+    card = files["README.md"].replace(b"---\n", b"---\nlicense: [cc-by-sa-3.0, gfdl]\n", 1)
+    commit = hub.add("dataset", WIKITEXT, {**files, "README.md": card})
+    user.set("hub.text.repository", f"{WIKITEXT}@{commit}")
+    for stream in (None, 1000):
+        user.set("hub.text.stream", stream)
+        user.stage("sources.hub")
+        origin = json.loads((user.folder / "data/hub/card.json").read_text())["origin"]
+        assert (origin["text"]["licence"], origin["squad"]["licence"]) == ("cc-by-sa-3.0, gfdl", None)
+
+
 def test_a_part_of_a_split_and_a_drawn_dev(user: Project) -> None:
     key = "hub.classification.reviews"
     user.set_all({f"{key}.train": "train[:30]", f"{key}.dev": None, f"{key}.split": 0.8})

@@ -14,7 +14,7 @@ from datasets import ClassLabel, Dataset, Features, Value
 
 from stages.corpus.classification import task_settings
 from stages.corpus.hub_settings import HubTaskSettings, hub_task_settings
-from stages.harness.hub import Pin, is_pin
+from stages.harness.pin import Pin, is_pin
 from stages.nets.settings import ModelSettings
 from tests.hub.content import models, tokenizers
 from tests.hub.content.datasets import GLUE, SQUAD, SQUAD_V1, WIKITEXT, Files, glue, repository, squad, wikitext

@@ -5,7 +5,7 @@ import pytest
 
 from stages.corpus.origin import PinnedFolder, folder_digest, read_start
 from stages.harness.errors import InputError
-from stages.harness.hub import Pin
+from stages.harness.pin import Pin
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

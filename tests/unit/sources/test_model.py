@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.errors import InputError
-from stages.harness.hub import Pin
+from stages.harness.pin import Pin
 from stages.nets.vocabulary import Vocabulary
 from stages.sources.model import check, draw_weights, facts, name_padding
 from tests.hub.content.models import BERT, LLAMA, published_models

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from stages.harness.errors import InputError
-from stages.harness.hub import Pin
+from stages.harness.pin import Pin
 from stages.harness.plugins import load_plugin
 from stages.nets.heads import Head
 from stages.nets.part import is_part, save_trained
