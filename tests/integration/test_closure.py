@@ -1,5 +1,6 @@
 """A DVC stage's code deps are exactly what it imports: less would cache stale results, more would rerun for nothing."""
 
+import re
 from pathlib import Path
 
 import grimp
@@ -93,3 +94,23 @@ def test_the_pipeline_has_its_seven_stages() -> None:
         config = "\\${RETRACE_LAUNCH:-one}" if many else "one"
         assert stage["cmd"].startswith(f"accelerate launch --config_file launch/{config}.yaml ")
         assert f"-m stages.{name.replace('-', '_')}" in stage["cmd"]
+
+
+@pytest.mark.parametrize("study", sorted(path.parent.name for path in (ROOT / "studies").glob("*/dvc.yaml")))
+def test_a_studys_stages_depend_on_their_listing_of_code_and_on_the_plugins_they_load(study: str) -> None:
+    folder = ROOT / "studies" / study
+    stages = YAML(typ="safe").load(folder / "dvc.yaml")["stages"]
+    params = YAML(typ="safe").load(folder / "params.yaml")
+    matrix, named = params["finetune"], params.get("models", {})
+    methods = {"finetune-sst2": matrix["methods"], "finetune-squad": matrix.get("squad") or matrix["methods"]}
+    for name, stage in stages.items():
+        stage = stage.get("do", stage)
+        module = re.findall(r"stages\.([\w.]+)", stage["cmd"])[0].rpartition(".")[2]
+        deps = " ".join(stage["deps"]).replace("${family}", str(params.get("family")))
+        assert f"../code/{module.replace('_', '-')}.txt" in deps, name
+        for label in methods.get(name, []):
+            entry = params["methods"][label]
+            family = named[entry["model"]]["family"] if "model" in entry else params["family"]
+            tuning = entry.get("tuning", label)
+            assert f"tuning/{tuning}.py" in deps.replace("${item.method}", label), f"{name} {label}"
+            assert f"families/{family}.py" in deps, f"{name} {label}"
