@@ -64,7 +64,7 @@ def run_cell(
 
     Raises InputError where examples are longer than the model reads.
     """
-    base, settings = method.base, _adjusted(settings, method.settings)
+    base, settings = method.base, adjusted(settings, method.settings)
     _check_length(cell, settings, base)
     device = open_device(cell.seed, precision)
     name, inputs, keys = "-".join(cell.path.parts), [base, *inputs], [*keys, f"methods.{cell.method}"]
@@ -89,10 +89,11 @@ def run_cell(
         device.accelerator.wait_for_everyone()
 
 
-def _adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
-    """The task's settings with the method's own learning rate and optimiser."""
+def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
+    """The task's settings with the method's own learning rate, epochs and optimiser."""
     optimiser = replace(settings.optimiser, kind=method.optimiser or settings.optimiser.kind)
-    return replace(settings, lr=settings.lr * method.lr_times, optimiser=optimiser)
+    lr, epochs = settings.lr * method.lr_times, settings.epochs * method.epochs_times
+    return replace(settings, lr=lr, epochs=epochs, optimiser=optimiser)
 
 
 def _check_length(cell: Cell, settings: FineTuneSettings, base: Path) -> None:

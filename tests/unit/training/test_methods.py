@@ -3,7 +3,9 @@ from pathlib import Path
 import pytest
 
 from stages.harness.errors import InputError
+from stages.training.cell import adjusted
 from stages.training.methods import PRETRAINED, read_method
+from stages.training.settings import FineTuneSettings, OptimiserSettings
 from stages.tuning import full, lora
 
 PARAMS = {
@@ -35,6 +37,15 @@ def test_a_label_has_the_settings_of_its_tuning() -> None:
 
 def test_a_method_that_params_yaml_is_silent_about_is_as_by_default() -> None:
     assert read_method({}, "lora").settings == lora.Settings()
+
+
+def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
+    task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimiser=OptimiserSettings(kind="muon"))
+    settings = adjusted(task, lora.Settings(lr_times=2, epochs_times=4, optimiser="adamw"))
+    assert (settings.lr, settings.epochs, settings.optimiser.kind) == (0.002, 12, "adamw")
+    assert adjusted(task, full.Settings()) == task
+    with pytest.raises(ValueError, match="epochs_times: 0 is not allowed; expected a whole number above 0"):
+        full.Settings(epochs_times=0)
 
 
 def test_a_tuning_that_there_is_not() -> None:
