@@ -26,6 +26,7 @@ bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT name
 	python benchmarks/growth.py
 	python benchmarks/noop.py
 	python benchmarks/memory.py
+	python benchmarks/full_size.py
 	python benchmarks/tokenising.py --project $(PROJECT)
 	python benchmarks/planning.py --project $(PROJECT)
 	python benchmarks/saving.py --project $(PROJECT)
