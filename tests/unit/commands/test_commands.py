@@ -345,7 +345,7 @@ def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method(monke
     assert _retrace(monkeypatch, "parameters", *options) == 0
     found = json.loads(capsys.readouterr().out)
     head = 128 * 128 + 128 + 128 * 2 + 2  # dense, norm, classes
-    assert found["trainable"] == head + 4 * 16 * ((128 + 384) + (128 + 128))  # rank 16 beside two matrices of 4 layers
+    assert found["trainable"] == head + 4 * 32 * ((128 + 384) + (128 + 128))  # rank 32 beside two matrices of 4 layers
 
 
 @pytest.mark.parametrize("command", [("parameters",), ("memory", "--batch", "1", "--length", "8")])
@@ -358,7 +358,8 @@ def test_an_unknown_model_is_one_line(tmp_path, monkeypatch, capsys, command) ->
 
 
 def test_memory_is_estimated_published_and_measured(tmp_path, monkeypatch, capsys) -> None:
-    (tmp_path / "params.yaml").write_text((ROOT / "params.yaml").read_text())
+    params = (ROOT / "params.yaml").read_text()
+    (tmp_path / "params.yaml").write_text(params.replace("adapter: {", "adapter: {optimiser: adamw, "))
     monkeypatch.chdir(tmp_path)
     options = ("--batch", "4", "--length", "32", "--method", "adapter")
     assert _retrace(monkeypatch, "memory", *options) == 0
