@@ -9,17 +9,19 @@ from stages.training.settings import OptimiserSettings
 
 
 def make_optimisers(model: nn.Module, settings: OptimiserSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
-    """The optimisers of a model, each group with its peak rate under `peak`; `bf16`: Muon multiplies in bfloat16."""
+    """The optimisers of a model, each group with its peak rate under `peak`; `bf16`: Muon multiplies in bfloat16.
+
+    Raises ValueError where the model trains no weights.
+    """
     hidden = [weight for name, weight in model.named_parameters() if _is_hidden_matrix(name, weight)]
     if settings.kind == "adamw":
         hidden = []
     taken = {id(weight) for weight in hidden}
     rest = [weight for weight in model.parameters() if id(weight) not in taken and weight.requires_grad]
-    optimisers: list[Optimizer] = [
-        torch.optim.AdamW(
-            rest, lr=lr, betas=(settings.beta1, settings.beta2), weight_decay=settings.weight_decay, fused=True
-        )
-    ]
+    optimisers: list[Optimizer] = []
+    if rest or not hidden:  # of a language model tuned by LoRA, all that is trained are hidden matrices
+        betas = (settings.beta1, settings.beta2)
+        optimisers.append(torch.optim.AdamW(rest, lr, betas, weight_decay=settings.weight_decay, fused=True))
     if hidden:
         rate = lr * settings.muon_ratio
         optimisers.append(Muon(hidden, rate, settings.weight_decay, torch.bfloat16 if bf16 else torch.float32))
