@@ -17,6 +17,7 @@ from stages.training.flops import count_flops, peak_flops
 from stages.training.language import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
 from stages.training.loop import Budget, Epoch, Run, train
 from stages.training.masking import Masking, mask_blocks, mask_id, masked_batches
+from stages.training.muon import Muon
 from stages.training.optimisers import make_optimisers, set_rate
 from stages.training.pseudo import Passage, pseudo_losses, sample_passages
 from stages.training.randomness import seeded
@@ -160,6 +161,17 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     set_rate([adamw, muon], 0.5)
     assert [group["lr"] for o in (adamw, muon) for group in o.param_groups] == [0.005, 0.05]
     assert len(make_optimisers(model, OptimiserSettings(kind="adamw"), 0.01)) == 1
+
+
+def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
+    model = _model()
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(".layers." in name and weight.ndim == 2)
+    (muon,) = make_optimisers(model, OptimiserSettings(), 0.01)
+    assert isinstance(muon, Muon)
+    model.requires_grad_(False)
+    with pytest.raises(ValueError, match="empty parameter list"):
+        make_optimisers(model, OptimiserSettings(), 0.01)
 
 
 def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
