@@ -1,12 +1,11 @@
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from transformers import LlamaConfig
 
-from stages import cli
+from tests.console import retrace
 from tests.toy import ROOT
 
 DATASET = {
@@ -27,15 +26,6 @@ DATASET = {
 }
 
 
-def _retrace(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["retrace", *map(str, arguments)])
-    try:
-        cli.main()
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
-
-
 def _files(folder: Path, predictions: object) -> tuple[Path, Path]:
     dataset, answers = folder / "dataset.json", folder / "predictions.json"
     dataset.write_text(json.dumps(DATASET))
@@ -44,7 +34,7 @@ def _files(folder: Path, predictions: object) -> tuple[Path, Path]:
 
 
 def test_scores_anyones_predictions(tmp_path, monkeypatch, capsys) -> None:
-    assert _retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada", "b": ""})) == 0
+    assert retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada", "b": ""})) == 0
     scores = json.loads(capsys.readouterr().out)
     assert scores["exact"] == 50.0
     assert scores["f1"] == pytest.approx(100 * (2 / 3 + 1) / 2)
@@ -60,10 +50,10 @@ def _numbers(folder: Path, numbers: object) -> Path:
 def test_probabilities_of_no_answer_take_answers_back(tmp_path, monkeypatch, capsys) -> None:
     files = _files(tmp_path, {"a": "Ada Lund", "b": "1601"})
     numbers = _numbers(tmp_path, {"b": 0.75, "a": 0.25})
-    assert _retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers) == 0
+    assert retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers) == 0
     scores = json.loads(capsys.readouterr().out)
     assert (scores["exact"], scores["best_exact"], scores["best_exact_thresh"]) == (50.0, 100.0, 0.25)
-    assert _retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers, "--na-prob-thresh", "0.5") == 0
+    assert retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers, "--na-prob-thresh", "0.5") == 0
     assert json.loads(capsys.readouterr().out)["exact"] == 100.0
 
 
@@ -71,7 +61,7 @@ def test_probabilities_of_no_answer_take_answers_back(tmp_path, monkeypatch, cap
 def test_ties_are_broken_by_the_order_of_the_file(tmp_path, monkeypatch, capsys, order: str, best: float) -> None:
     files = _files(tmp_path, {"a": "Ada Lund", "b": "1601"})
     numbers = _numbers(tmp_path, dict.fromkeys(order, 0.5))
-    assert _retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers) == 0
+    assert retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers) == 0
     assert json.loads(capsys.readouterr().out)["best_exact"] == best
 
 
@@ -85,7 +75,7 @@ def _classes(folder: Path, gold: str, given: str) -> list[str]:
 def test_scores_anyones_classes_with_their_probabilities(tmp_path, monkeypatch, capsys) -> None:
     files = _classes(tmp_path, "text\tlabel\na\tgood\nb\tbad\nc\tgood\nd\tbad\n",
                      "said,good,bad\ngood,0.9,0.1\nbad,0.2,0.8\nbad,0.4,0.6\nbad,0.3,0.7\n")  # fmt: skip
-    assert _retrace(monkeypatch, "score", "classification", *files, "--prediction", "said", "--intervals") == 0
+    assert retrace(monkeypatch, "score", "classification", *files, "--prediction", "said", "--intervals") == 0
     scores = json.loads(capsys.readouterr().out)
     assert (scores["accuracy"], scores["roc_auc"]) == (0.75, 1.0)
     assert scores["recall_macro"] == 0.75
@@ -94,7 +84,7 @@ def test_scores_anyones_classes_with_their_probabilities(tmp_path, monkeypatch, 
 
 def test_one_class_for_all_is_said_to_be(tmp_path, monkeypatch, capsys) -> None:
     files = _classes(tmp_path, "label\n1\n0\n", "label\n1\n1\n")
-    assert _retrace(monkeypatch, "score", "classification", *files) == 0
+    assert retrace(monkeypatch, "score", "classification", *files) == 0
     found = capsys.readouterr()
     assert json.loads(found.out)["recall"] == 1.0
     assert "warning: one class only: all 2 examples are called 1\n" in found.err
@@ -112,20 +102,20 @@ def test_one_class_for_all_is_said_to_be(tmp_path, monkeypatch, capsys) -> None:
     ],
 )
 def test_wrong_classes_are_one_line(tmp_path, monkeypatch, capsys, given: str, said: str) -> None:
-    assert _retrace(monkeypatch, "score", "classification", *_classes(tmp_path, "label\n1\n0\n", given)) == 2
+    assert retrace(monkeypatch, "score", "classification", *_classes(tmp_path, "label\n1\n0\n", given)) == 2
     assert said in capsys.readouterr().err
 
 
 def test_an_unknown_ending_is_told_the_known_ones(tmp_path, monkeypatch, capsys) -> None:
     path = tmp_path / "gold.txt"
     path.write_text("label\n1\n")
-    assert _retrace(monkeypatch, "score", "classification", str(path), str(path)) == 2
+    assert retrace(monkeypatch, "score", "classification", str(path), str(path)) == 2
     endings = ".csv, .jsonl, .parquet, .tsv, .xml"
     assert capsys.readouterr().err == f"error: {path}: the file's name is to end in one of {endings}\n"
 
 
 def test_all_scores_of_answers(tmp_path, monkeypatch, capsys) -> None:
-    assert _retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada Lund", "b": "x"}), "--all") == 0
+    assert retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada Lund", "b": "x"}), "--all") == 0
     scores = json.loads(capsys.readouterr().out)
     assert scores["rougeL"] == 1.0
     assert scores["bleu_precision_2"] == 100.0
@@ -143,7 +133,7 @@ def test_all_scores_of_answers(tmp_path, monkeypatch, capsys) -> None:
 )
 def test_wrong_probabilities_are_one_line(tmp_path, monkeypatch, capsys, numbers, message) -> None:
     files = _files(tmp_path, {"a": "Ada", "b": ""})
-    assert _retrace(monkeypatch, "score", "squad", *files, "--na-prob", _numbers(tmp_path, numbers)) == 2
+    assert retrace(monkeypatch, "score", "squad", *files, "--na-prob", _numbers(tmp_path, numbers)) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -158,7 +148,7 @@ def test_wrong_probabilities_are_one_line(tmp_path, monkeypatch, capsys, numbers
     ],
 )
 def test_wrong_predictions_are_one_line(tmp_path, monkeypatch, capsys, predictions, message) -> None:
-    assert _retrace(monkeypatch, "score", "squad", *_files(tmp_path, predictions)) == 2
+    assert retrace(monkeypatch, "score", "squad", *_files(tmp_path, predictions)) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert message in error
@@ -166,7 +156,7 @@ def test_wrong_predictions_are_one_line(tmp_path, monkeypatch, capsys, predictio
 
 
 def test_help_lists_the_commands(monkeypatch, capsys) -> None:
-    assert _retrace(monkeypatch, "--help") == 0
+    assert retrace(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
     assert "score" in shown
     assert "check" in shown
@@ -174,7 +164,7 @@ def test_help_lists_the_commands(monkeypatch, capsys) -> None:
 
 def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
     monkeypatch.chdir(ROOT)
-    assert _retrace(monkeypatch, "check") == 0
+    assert retrace(monkeypatch, "check") == 0
 
 
 @pytest.mark.parametrize(
@@ -240,7 +230,7 @@ def test_a_wrong_setting_is_one_line(tmp_path, monkeypatch, capsys, old, new, me
     assert old in text
     (tmp_path / "params.yaml").write_text(text.replace(old, new, 1))
     monkeypatch.chdir(tmp_path)
-    assert _retrace(monkeypatch, "check") == 2
+    assert retrace(monkeypatch, "check") == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -264,7 +254,7 @@ def test_a_model_to_start_from(tmp_path, monkeypatch, capsys, changes: dict[str,
         text = text.replace(old, new, 1)
     (tmp_path / "params.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    assert _retrace(monkeypatch, "check") == (2 if message else 0)
+    assert retrace(monkeypatch, "check") == (2 if message else 0)
     assert message in capsys.readouterr().err
 
 
@@ -285,14 +275,14 @@ def test_a_task_of_the_users_own_is_an_entry_a_name_and_a_section(tmp_path, monk
         (trained.replace("{own:", "{other:"), "params.yaml: finetune.classification: 'own' is not allowed"),
     ):
         (tmp_path / "params.yaml").write_text(params)
-        assert _retrace(monkeypatch, "check") == (2 if message else 0)
+        assert retrace(monkeypatch, "check") == (2 if message else 0)
         assert message in capsys.readouterr().err
 
 
 def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch, capsys) -> None:
     monkeypatch.chdir(ROOT)
     options = ("--tokens", "1e9", "--devices", "1", "8", "64", "--teraflops", "1", "--utilisation", "0.5")
-    assert _retrace(monkeypatch, "plan", *options) == 0
+    assert retrace(monkeypatch, "plan", *options) == 0
     model, assumed, header, *rows = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"modernbert, sample: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,281 steps", model)
     assert assumed == "assumed: 1 TFLOP/s a device, of which 50% are reached"
@@ -304,12 +294,12 @@ def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch, capsys) -> N
 @pytest.mark.parametrize("option", ["--tokens", "--utilisation", "--devices", "--batch"])
 def test_a_plan_wants_numbers_above_0(monkeypatch, capsys, option: str) -> None:
     monkeypatch.chdir(ROOT)
-    assert _retrace(monkeypatch, "plan", "--tokens", "1", option, "0") == 2
+    assert retrace(monkeypatch, "plan", "--tokens", "1", option, "0") == 2
     assert capsys.readouterr().err == f"error: {option}: expected a number above 0\n"
 
 
 def test_parameters_are_counted_as_a_user_asks(monkeypatch, capsys) -> None:
-    assert _retrace(monkeypatch, "parameters", "bert-base", "--format", "json") == 0
+    assert retrace(monkeypatch, "parameters", "bert-base", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["total"], found["trainable"], found["frozen"]) == (109_482_240, 109_482_240, 0)
     assert found["closed_form"]["total"] == 109_482_240
@@ -319,30 +309,30 @@ def test_parameters_are_counted_as_a_user_asks(monkeypatch, capsys) -> None:
 
 
 def test_a_table_of_parameters_has_a_row_for_each_or_for_each_layer(monkeypatch, capsys) -> None:
-    assert _retrace(monkeypatch, "parameters", "roberta-small") == 0
+    assert retrace(monkeypatch, "parameters", "roberta-small") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["Parameter", "Size", "Trained"]
     assert ["encoder.layer.3.output.dense.weight", "262,144", "262,144"] in lines
     assert ["difference", "of", "the", "model:", "embeddings.token_type_embeddings", "+512"] in lines
-    assert _retrace(monkeypatch, "parameters", "roberta-small", "--by", "layer", "--method", "frozen") == 0
+    assert retrace(monkeypatch, "parameters", "roberta-small", "--by", "layer", "--method", "frozen") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["encoder.layer.3", "1,577,984", "0"] in lines
     assert ["Frozen", "22,829,568"] in lines
-    assert _retrace(monkeypatch, "parameters", "roberta-small", "--by", "module", "--head", "qa") == 0
+    assert retrace(monkeypatch, "parameters", "roberta-small", "--by", "module", "--head", "qa") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["qa_outputs", "1,026", "1,026"] in lines
     assert ["Head", "biases", "2"] in lines
 
 
 def test_torchinfos_summary_is_an_option(monkeypatch, capsys) -> None:
-    assert _retrace(monkeypatch, "parameters", "llama-3.2-1b", "--head", "qa", "--summary", "3") == 0
+    assert retrace(monkeypatch, "parameters", "llama-3.2-1b", "--head", "qa", "--summary", "3") == 0
     assert "Total params: 1,235,818,498" in capsys.readouterr().out
 
 
 def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method(monkeypatch, capsys) -> None:
     monkeypatch.chdir(ROOT)
     options = ("--head", "classification", "--method", "lora", "--format", "json")
-    assert _retrace(monkeypatch, "parameters", *options) == 0
+    assert retrace(monkeypatch, "parameters", *options) == 0
     found = json.loads(capsys.readouterr().out)
     head = 128 * 128 + 128 + 128 * 2 + 2  # dense, norm, classes
     assert found["trainable"] == head + 4 * 32 * ((128 + 384) + (128 + 128))  # rank 32 beside two matrices of 4 layers
@@ -351,9 +341,9 @@ def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method(monke
 @pytest.mark.parametrize("command", [("parameters",), ("memory", "--batch", "1", "--length", "8")])
 def test_an_unknown_model_is_one_line(tmp_path, monkeypatch, capsys, command) -> None:
     name, *options = command
-    assert _retrace(monkeypatch, name, "bert-huge", *options) == 2
+    assert retrace(monkeypatch, name, "bert-huge", *options) == 2
     assert capsys.readouterr().err.startswith("error: bert-huge: neither a folder nor one of the presets bert-base, ")
-    assert _retrace(monkeypatch, name, tmp_path, *options) == 2
+    assert retrace(monkeypatch, name, tmp_path, *options) == 2
     assert capsys.readouterr().err == f"error: {tmp_path}/config.json: no such file\n"
 
 
@@ -362,7 +352,7 @@ def test_memory_is_estimated_published_and_measured(tmp_path, monkeypatch, capsy
     (tmp_path / "params.yaml").write_text(params.replace("adapter: {", "adapter: {optimiser: adamw, "))
     monkeypatch.chdir(tmp_path)
     options = ("--batch", "4", "--length", "32", "--method", "adapter")
-    assert _retrace(monkeypatch, "memory", *options) == 0
+    assert retrace(monkeypatch, "memory", *options) == 0
     shown = capsys.readouterr().out
     first, second, *_ = shown.splitlines()
     parameters, trained = (
@@ -376,7 +366,7 @@ def test_memory_is_estimated_published_and_measured(tmp_path, monkeypatch, capsy
     run.parent.mkdir(parents=True)
     counts = {"parameters": parameters, "trained_parameters": trained}
     run.write_text(json.dumps({**counts, "peak_memory_mib": 1234, "gpu_memory_mib": None}))
-    assert _retrace(monkeypatch, "memory", *options) == 0
+    assert retrace(monkeypatch, "memory", *options) == 0
     assert re.search(r"whole process: reports/runs/sst2/adapter/1.json +1,234 MiB", capsys.readouterr().out)
 
 
@@ -386,7 +376,7 @@ def test_memory_needs_no_padding_token_and_no_params(tmp_path, monkeypatch, caps
     )  # fmt: skip
     config.save_pretrained(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert _retrace(monkeypatch, "memory", ".", "--batch", "2", "--length", "8", "--method", "lora") == 0
+    assert retrace(monkeypatch, "memory", ".", "--batch", "2", "--length", "8", "--method", "lora") == 0
     assert "muon" in capsys.readouterr().out, "the default of the settings"
 
 
@@ -399,5 +389,5 @@ def test_memory_needs_no_padding_token_and_no_params(tmp_path, monkeypatch, caps
     ],
 )
 def test_memory_wants_a_batch_that_the_model_reads(monkeypatch, capsys, option, value, message) -> None:
-    assert _retrace(monkeypatch, "memory", "bert-base", "--batch", "1", "--length", "8", option, value) == 2
+    assert retrace(monkeypatch, "memory", "bert-base", "--batch", "1", "--length", "8", option, value) == 2
     assert capsys.readouterr().err == f"error: {message}\n"

@@ -1,20 +1,14 @@
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from stages import cli
+from tests.console import retrace
 from tests.toy import ROOT
 
 
 def _publish(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["retrace", "publish", *arguments])
-    try:
-        cli.main()
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
+    return retrace(monkeypatch, "publish", *arguments)
 
 
 @pytest.mark.parametrize(

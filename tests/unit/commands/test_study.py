@@ -1,21 +1,15 @@
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from stages import cli
+from tests.console import retrace
 from tests.study import EVIL, write_study
 from tests.toy import ROOT
 
 
 def _study(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["retrace", "study", *arguments])
-    try:
-        cli.main()
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
+    return retrace(monkeypatch, "study", *arguments)
 
 
 @pytest.mark.parametrize("place", ["", "studies", "studies/mood/data/models"])
