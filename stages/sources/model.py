@@ -46,7 +46,9 @@ def main() -> None:
             write_json(folder / FACTS, {"from": None})
             print("training starts from random weights")
             return
-        fill(folder, start, origin, draws_head=name is not None)
+        fill(folder, start, origin)
+        if name is not None:  # pretraining names it itself
+            name_padding(folder)
         weights = "" if start.seed is None else f"random weights, drawn from {start.seed}, and all else of "
         print(f"training starts from {weights}{origin}")
 
@@ -58,7 +60,7 @@ def read_name() -> str | None:
     return parser.parse_args().name
 
 
-def fill(folder: Path, start: Start, origin: Pin | PinnedFolder, draws_head: bool) -> None:
+def fill(folder: Path, start: Start, origin: Pin | PinnedFolder) -> None:
     """Copy the files of the model and say where they are from.
 
     Raises InputError where they are not those of a model of its family.
@@ -73,8 +75,6 @@ def fill(folder: Path, start: Start, origin: Pin | PinnedFolder, draws_head: boo
             shutil.copyfile(path, folder / path.name)
     if start.seed is not None:
         draw_weights(folder, start.seed)
-    if draws_head:
-        name_padding(folder)
     write_json(folder / FACTS, facts(origin, source) | ({} if start.seed is None else {"random": start.seed}))
 
 
