@@ -5,12 +5,16 @@ much more it held at its peak than before. Held twice: with memory handed back t
 is what tensors take, and kept as Retrace keeps it for speed, gaps included. Before anything is counted, a tiny model is
 tuned, so that the libraries are in memory. The sizes are such that tensors outweigh everything else.
 
+Last, two processes share a model (FSDP), and what each held is set beside what `retrace plan --sharded` says.
+
     python benchmarks/memory.py                  # about five minutes; prints json
 """
 
 import argparse
 import ctypes
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -23,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
+from own import TWO_PROCESSES  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from stages.harness.device import Device, open_device  # noqa: E402
@@ -31,8 +36,9 @@ from stages.nets.heads import make_config, make_model  # noqa: E402
 from stages.nets.settings import ModelSettings  # noqa: E402
 from stages.nets.vocabulary import Vocabulary  # noqa: E402
 from stages.training.loop import Budget, Run, train  # noqa: E402
-from stages.training.planning import Load, tuning_needs  # noqa: E402
+from stages.training.planning import Load, Needs, tuning_needs  # noqa: E402
 from stages.training.settings import OptimiserSettings  # noqa: E402
+from stages.training.sharding import placed  # noqa: E402
 
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
 MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_length=256, dropout=0.1)
@@ -68,23 +74,45 @@ class Sentences:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args()
+    parser.add_argument("--shared", choices=FAMILIES, help=argparse.SUPPRESS)  # given by the benchmark itself
+    shared = parser.parse_args().shared
+    if shared:
+        print(held(shared, "full", True))
+        return
     cells = [(family, method) for family in FAMILIES for method in METHODS]
     with get_context("fork").Pool(1, maxtasksperchild=1) as pool:  # before this process starts threads
         measured = {cell: [pool.apply(held, (*cell, returned)) for returned in (True, False)] for cell in cells}
     found = {" ".join(cell): compare(*cell, *measured[cell]) for cell in cells}
-    print(json.dumps({"model": vars(MODEL), "batch": LOAD.batch, "length": LOAD.length, "mebibytes": found}, indent=2))
+    halves = {f"{family} full, shared by two": compare_shared(family) for family in FAMILIES}
+    found = {"model": vars(MODEL), "batch": LOAD.batch, "length": LOAD.length, "mebibytes": {**found, **halves}}
+    print(json.dumps(found, indent=2))
 
 
 def compare(family: str, method: str, tensors: float, process: float) -> dict[str, float]:
     """MiB planned beside those held, and how far the plan is off."""
-    config = make_config(family, MODEL, VOCABULARY)
-    planned = tuning_needs("classifier", config, tune_of(method), LOAD, OPTIMISER).peak / 2**20
+    return {**beside(needed(family, method).peak, tensors), "held_with_freed_memory_kept": round(process)}
+
+
+def compare_shared(family: str) -> dict[str, float]:
+    """The same for each of two processes that share a model whose every weight is tuned."""
+    command = [sys.executable, *TWO_PROCESSES, __file__, "--shared", family]
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "ACCELERATE_USE_FSDP": "true", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return beside(needed(family, "full").memory(2, sharded=True), max(map(float, done.stdout.split())))
+
+
+def needed(family: str, method: str) -> Needs:
+    """The plan."""
+    return tuning_needs("classifier", make_config(family, MODEL, VOCABULARY), tune_of(method), LOAD, OPTIMISER)
+
+
+def beside(planned: float, held: float) -> dict[str, float]:
+    """Bytes planned and MiB held, and how far the plan is off."""
+    planned /= 2**20
     return {
         "planned": round(planned),
-        "held": round(tensors),
-        "planned_over_held_percent": round(100 * (planned / tensors - 1), 1),
-        "held_with_freed_memory_kept": round(process),
+        "held": round(held),
+        "planned_over_held_percent": round(100 * (planned / held - 1), 1),
     }
 
 
@@ -112,6 +140,7 @@ def tune(family: str, method: str, size: ModelSettings, load: Load, device: Devi
     """A few updates by the project's loop."""
     model = make_model("classifier", make_config(family, size, VOCABULARY), 0, load.attention)
     tune_of(method)(model, "classifier")
+    model = placed(model, device)
     run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, Budget(1))
     with redirect_stdout(sys.stderr):  # its progress is no part of the result
         train(run, lambda epoch, meter: None)

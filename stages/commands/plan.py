@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--teraflops", type=float, default=989.0, help="a device's peak; the H200's in bf16")
     parser.add_argument("--utilisation", type=float, default=0.4, help="share of the peak that is reached")
     parser.add_argument("--fp32", action="store_true", help="products in float32 rather than bf16")
+    parser.add_argument("--sharded", action="store_true", help="devices share weights, gradients and moments (FSDP)")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -64,7 +65,12 @@ def row(needs: Needs, recipe: PretrainSettings, devices: int, arguments: argpars
     busy = min(devices, recipe.batch_size)
     seconds = needs.seconds(arguments.tokens, busy, arguments.teraflops * 1e12 * arguments.utilisation)
     idle = f" ({devices - busy} idle)" if busy < devices else ""
-    return f"{devices}{idle}", str(_blocks(recipe, devices)), size(needs.memory(devices)), duration(seconds)
+    return (
+        f"{devices}{idle}",
+        str(_blocks(recipe, devices)),
+        size(needs.memory(devices, arguments.sharded)),
+        duration(seconds),
+    )
 
 
 def _blocks(recipe: PretrainSettings, devices: int) -> int:

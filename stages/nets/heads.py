@@ -144,6 +144,12 @@ def attention_matrices(model: PreTrainedModel) -> list[str]:
     return _within_layers(model, _family(model.config).ATTENTION)
 
 
+def token_embeddings(model: PreTrainedModel) -> str:
+    """The name of the table of token embeddings."""
+    table = model.get_input_embeddings()
+    return next(name for name, module in model.named_modules() if module is table)
+
+
 def sublayer_outputs(model: PreTrainedModel) -> list[str]:
     """The names of the last matrices of attention and of the feed-forward part, two a layer."""
     return _within_layers(model, _family(model.config).OUTPUTS)

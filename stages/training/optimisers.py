@@ -24,7 +24,8 @@ def make_optimisers(model: nn.Module, settings: OptimiserSettings, lr: float, bf
         optimisers.append(torch.optim.AdamW(rest, lr, betas, weight_decay=settings.weight_decay, fused=True))
     if hidden:
         rate = lr * settings.muon_ratio
-        optimisers.append(Muon(hidden, rate, settings.weight_decay, torch.bfloat16 if bf16 else torch.float32))
+        precision = torch.bfloat16 if bf16 else torch.float32
+        optimisers.append(Muon(hidden, rate, settings.weight_decay, precision, settings.muon_steps))
     for optimiser in optimisers:
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]

@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from stages.harness.errors import InputError
 from stages.nets.counts import empty_model
@@ -38,6 +39,8 @@ class Needs:
     flops: float  # of matrix products, for one token, forward and backward
     moments: int  # the optimiser's
     peak: int  # the most that is held at once
+    layer: int  # of the parameters, those of the largest layer
+    outside: int  # those of no layer
 
     @property
     def weights(self) -> int:
@@ -54,9 +57,16 @@ class Needs:
         """What comes on top at the peak: activations, copies in bf16, what is held for a moment."""
         return self.peak - self.weights - self.gradients - self.moments
 
-    def memory(self, processes: int) -> int:
-        """Bytes that one of the processes needs; many keep a copy of the gradients."""
-        return self.peak + (self.gradients if processes > 1 else 0)
+    def memory(self, processes: int, sharded: bool = False) -> int:
+        """Bytes that one of the processes needs; many keep a copy of the gradients, or share everything (`sharded`).
+
+        Sharded, two layers are whole at once, one with its gradient, and what is in no layer is from the forward pass
+        to the end of the backward pass (see `sharding.placed`).
+        """
+        if not sharded or processes == 1:
+            return self.peak + (self.gradients if processes > 1 else 0)
+        kept = -(-(self.weights + self.gradients + self.moments) // processes)
+        return kept + FLOAT * (3 * self.layer + 2 * self.outside) + self.passing
 
     def seconds(self, tokens: float, devices: int, speed: float) -> float:
         """Time to train on so many tokens with devices that each do `speed` operations a second."""
@@ -113,14 +123,20 @@ def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: Opt
         live.peak = live.now  # the counter holds tensors of its own
         _loss(model, head, load).backward()
         _step(model, optimisers, optimiser.clip)
-    weights = list(model.parameters())
+    layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     return Needs(
-        sum(weight.numel() for weight in weights),
-        sum(weight.numel() for weight in weights if weight.requires_grad),
+        _size(model),
+        sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
         counter.get_total_flops() / (load.batch * load.length),
         live.now - held,
         live.peak,
+        max(layers, default=0),
+        _size(model) - sum(layers),
     )
+
+
+def _size(module: nn.Module) -> int:
+    return sum(weight.numel() for weight in module.parameters())
 
 
 def _step(model: nn.Module, optimisers: Sequence[torch.optim.Optimizer], clip: float) -> None:

@@ -16,6 +16,7 @@ class OptimiserSettings:
 
     kind: Literal["muon", "adamw"] = "muon"  # muon: on the hidden matrices, AdamW on the rest
     muon_ratio: float = 20.0  # Muon's learning rate over AdamW's
+    muon_steps: int = 5  # of its Newton-Schulz iteration; fewer are faster and leave small singular values smaller
     beta1: float = 0.9
     beta2: float = 0.98
     weight_decay: float = 0.01
@@ -26,6 +27,7 @@ class OptimiserSettings:
 
     def __post_init__(self) -> None:
         require(self.muon_ratio > 0, "muon_ratio", self.muon_ratio, "expected a number above 0")
+        require(self.muon_steps > 0, "muon_steps", self.muon_steps, "expected a whole number above 0")
         for field in ("beta1", "beta2"):
             require(0 <= getattr(self, field) < 1, field, getattr(self, field), "expected 0 up to 1")
         require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "expected 0 or more")

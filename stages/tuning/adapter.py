@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from peft import LoraConfig, inject_adapter_in_model
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from stages.harness.errors import InputError
 from stages.harness.settings import require
-from stages.nets.heads import Head, read_model, sublayer_outputs
+from stages.nets.heads import Head, read_model, sublayer_outputs, token_embeddings
 from stages.nets.part import MethodSettings, is_new
 
 SPREAD = 1e-2  # standard deviation of the first weights, cut at two of them: section 3.6 of the paper
@@ -21,10 +23,15 @@ class Settings(MethodSettings):
     """How narrow."""
 
     reduction: int = 16  # hidden size over bottleneck
+    embedding_rank: int | None = None  # of a product as LoRA's beside the token embeddings; null: none, as in the paper
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.reduction > 0, "reduction", self.reduction, "expected a whole number above 0")
+        require(
+            self.embedding_rank is None or self.embedding_rank > 0,
+            "embedding_rank", self.embedding_rank, "expected a whole number above 0, or null",
+        )  # fmt: skip
 
 
 class Bottleneck(nn.Module):
@@ -68,13 +75,24 @@ def start(
 
 
 def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
-    """Freeze what is not new and put bottlenecks into the body."""
-    for name, weight in model.named_parameters():
-        weight.requires_grad_(is_new(model, head, name))
+    """Freeze what is not new and put bottlenecks into the body.
+
+    Raises InputError where a product beside a language model's embeddings is asked for: its head may share their weights.
+    """
     torch.manual_seed(seed)
+    if settings.embedding_rank is not None:
+        _widen_embeddings(model, head, settings.embedding_rank)
+    for name, weight in model.named_parameters():
+        weight.requires_grad_("lora_" in name or is_new(model, head, name))
     for name in sublayer_outputs(model):
         above, _, last = name.rpartition(".")
         matrix = model.get_submodule(name)
         if not isinstance(matrix, nn.Linear):
             raise TypeError(f"{name} is no matrix")
         setattr(model.get_submodule(above), last, Adapted(matrix, settings.reduction))
+
+
+def _widen_embeddings(model: PreTrainedModel, head: Head, rank: int) -> None:
+    if head == "language_model":
+        raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with squad.answers: generated")
+    inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=rank, target_modules=[token_embeddings(model)]), model)

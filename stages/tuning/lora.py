@@ -10,9 +10,10 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
+from stages.harness.errors import InputError
 from stages.harness.records import write_json
 from stages.harness.settings import require
-from stages.nets.heads import Head, attention_matrices, read_model
+from stages.nets.heads import Head, attention_matrices, read_model, token_embeddings
 from stages.nets.part import MethodSettings, is_new
 
 TASK_TYPES = {
@@ -28,6 +29,7 @@ class Settings(MethodSettings):
     alpha: float = 32.0  # the product counts alpha / rank times
     dropout: float = 0.0  # of what goes into the product
     targets: tuple[str, ...] | None = None  # names of matrices; those of attention where absent
+    embeddings: bool = False  # also beside the token embeddings
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,7 +52,12 @@ def start(
 
 
 def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
-    """Freeze what is not new and put products into the body, drawn from where torch's generator stands."""
+    """Freeze what is not new and put products into the body, drawn from where torch's generator stands.
+
+    Raises InputError where a language model's embeddings are asked for: its head may share their weights.
+    """
+    if settings.embeddings and head == "language_model":
+        raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generated")
     inject_adapter_in_model(_config(model, settings), model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or is_new(model, head, name))
@@ -84,9 +91,10 @@ def save_adapter(
 
 
 def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
+    embeddings = [token_embeddings(model)] if settings.embeddings else []
     return LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
-        target_modules=list(settings.targets or attention_matrices(model)),
+        target_modules=[*(settings.targets or attention_matrices(model)), *embeddings],
     )  # fmt: skip
 
 

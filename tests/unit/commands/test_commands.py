@@ -289,6 +289,10 @@ def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch, capsys) -> N
     assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
     assert [row.split()[0] for row in rows] == ["1", "8", "64"]
     assert "64 (48 idle)" in rows[2], "a step has 16 blocks"
+    assert retrace(monkeypatch, "plan", *options, "--sharded") == 0
+    shared = capsys.readouterr().out.splitlines()[3:]
+    assert shared[0] == rows[0]
+    assert shared[1] != rows[1]
 
 
 @pytest.mark.parametrize("option", ["--tokens", "--utilisation", "--devices", "--batch"])

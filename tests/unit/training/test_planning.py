@@ -55,6 +55,17 @@ def test_memory_grows_with_blocks_moments_and_processes() -> None:
     assert muon.memory(2) - muon.memory(1) == 4 * muon.parameters
 
 
+def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_moment() -> None:
+    needs = Needs(parameters=100, trained=100, flops=6.0, moments=800, peak=1700, layer=20, outside=30)
+    assert needs.passing == 1700 - 400 - 400 - 800
+    assert needs.memory(4, sharded=True) == (400 + 400 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100
+    assert needs.memory(1, sharded=True) == 1700
+    found = pretraining_needs(make_config("bert", MODEL, VOCABULARY), RECIPE, 2, bf16=False, attention="eager")
+    inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
+    assert found.layer == inner
+    assert found.outside == found.parameters - 2 * inner
+
+
 def _rest(config: PreTrainedConfig) -> Iterator[torch.Tensor]:
     for name, weight in make_language_model(config, 0, "eager").named_parameters():
         if weight.ndim < 2 or ".layers." not in name:
@@ -98,6 +109,6 @@ def test_an_optimiser_without_weights_is_an_input_error() -> None:
 
 
 def test_twice_the_devices_take_half_the_time() -> None:
-    needs = Needs(parameters=1, trained=1, flops=6.0, moments=0, peak=0)
+    needs = Needs(parameters=1, trained=1, flops=6.0, moments=0, peak=0, layer=0, outside=1)
     assert needs.seconds(tokens=1e6, devices=1, speed=1e3) == 6000
     assert needs.seconds(tokens=1e6, devices=2, speed=1e3) == 3000

@@ -62,8 +62,8 @@ def _loaded(lines: tuple[str, ...]) -> Any:
     return names["model"]
 
 
-def _tuning(method: str, head: Head, match: bool = False) -> Tuning:
-    settings = load_plugin(METHODS, method, "").Settings()
+def _tuning(method: str, head: Head, match: bool = False, **chosen: Any) -> Tuning:
+    settings = load_plugin(METHODS, method, "").Settings(**chosen)
     return Tuning(method, settings, head, CLASSES if head == "classifier" else (), match)
 
 
@@ -84,6 +84,21 @@ def test_three_lines_load_the_model(tmp_path: Path, family: str, method: str) ->
         if head == "classifier":
             assert found.config.id2label == dict(enumerate(CLASSES))
         assert not [path for path in folder.rglob("*") if path.suffix in (".bin", ".py", ".pt")]
+
+
+@pytest.mark.parametrize(("method", "chosen"), [("lora", {"embeddings": True}), ("adapter", {"embedding_rank": 3})])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_products_beside_embeddings_come_along(
+    tmp_path: Path, family: str, method: str, chosen: dict[str, Any]
+) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained", family)
+    for head in ("classifier", "spans"):
+        tuning = _tuning(method, head, **chosen)
+        model, saved = _tuned(tmp_path / f"saved-{head}", tuning, pretrained)
+        folder = tmp_path / f"published-{head}"
+        folder.mkdir()
+        published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder)
+        assert torch.equal(_answer(_loaded(published.lines)), _answer(model)), head
 
 
 @pytest.mark.parametrize("method", ["full", "lora", "adapter"])

@@ -154,6 +154,43 @@ def _written(model: Writer) -> Written:
     return model.write(IDS, torch.ones_like(IDS), 6, 3)
 
 
+BESIDE_EMBEDDINGS = {"lora": {"rank": 4, "embeddings": True}, "adapter": {"embedding_rank": 4}}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("method", BESIDE_EMBEDDINGS)
+def test_products_beside_the_token_embeddings(tmp_path: Path, method: str, family: str) -> None:
+    """They add what a table of their rank takes, change nothing at the start, learn, and load back."""
+    folder, settings = tiny_pretrained(tmp_path, family), BESIDE_EMBEDDINGS[method]
+    model, again, plain = (_start(method, folder, **chosen) for chosen in (settings, settings, {}))
+    table = plain.get_input_embeddings().weight
+    added = {name: weight for name, weight in _trained(model).items() if "lora_embedding" in name}
+    assert sum(weight.numel() for weight in added.values()) == 4 * sum(table.shape)
+    torch.testing.assert_close(_answer(model), _answer(_start("full", folder)), atol=0.02, rtol=0.02)
+    before = {name: weight.clone() for name, weight in added.items()}
+    for _ in range(2):  # one factor is 0 at the start, so the other moves in the second update only
+        _step(model)
+    assert not any(torch.equal(before[name], weight) for name, weight in added.items())
+    save_trained(model, model.state_dict(), tmp_path)
+    load_trained(again, tmp_path)
+    assert torch.equal(_answer(again), _answer(model))
+
+
+def test_lora_beside_the_token_embeddings_merges(tmp_path: Path) -> None:
+    model = _start("lora", tiny_pretrained(tmp_path), **BESIDE_EMBEDDINGS["lora"])
+    for _ in range(2):
+        _step(model)
+    tuned = _answer(model)
+    lora.merge(model)
+    torch.testing.assert_close(_answer(model), tuned, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", BESIDE_EMBEDDINGS)
+def test_a_language_models_embeddings_get_no_product(tmp_path: Path, method: str) -> None:
+    with pytest.raises(InputError, match=r"embedding.*is not allowed with squad.answers: generated"):
+        _start(method, _causal(tmp_path, True), "language_model", **BESIDE_EMBEDDINGS[method])
+
+
 def test_targets_name_the_matrices(tmp_path: Path) -> None:
     model = _start("lora", tiny_pretrained(tmp_path), targets=("Wi",))
     assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
