@@ -27,7 +27,7 @@ TASKS = {"spans": Reading, "generated": Answering}
 
 def main() -> None:
     cell, params = read_cell("squad"), read_params()
-    method = read_method(params, cell.method)
+    method = read_method(params, cell.method, cell.task)
     key = profile_key(params, "squad")
     settings = build(FineTuneSettings, params, key)
     source = source_folder(check_value(params, "data", str))

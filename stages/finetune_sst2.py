@@ -21,7 +21,7 @@ from stages.training.settings import FineTuneSettings
 
 def main() -> None:
     cell, params = read_cell("sst2", others=True), read_params()
-    method = read_method(params, cell.method)
+    method = read_method(params, cell.method, cell.task)
     key = profile_key(params, cell.task)
     settings = build(FineTuneSettings, params, key)
     source = source_folder(check_value(params, "data", str))

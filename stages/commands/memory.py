@@ -23,7 +23,7 @@ from stages.harness.settings import PARAMS, build, check_value, profile_key, rea
 from stages.harness.table import print_table, size
 from stages.nets.heads import longest_input, objective_of
 from stages.nets.presets import HEADS, find_model
-from stages.training.methods import METHODS, Method, read_method
+from stages.training.methods import METHODS, TASK_OF, Method, read_method
 from stages.training.planning import Load, Needs, tuning_needs
 from stages.training.published import formula_memory
 from stages.training.settings import FineTuneSettings, OptimiserSettings, PretrainSettings
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
     if named.config.pad_token_id is None:  # as in Llama's published config; a classifier then takes no batch
         named.config.pad_token_id = 0
     params = read_params() if PARAMS.is_file() else {}
-    method = read_method(params, arguments.method)
+    method = read_method(params, arguments.method, TASK_OF.get(arguments.head))
     optimiser, mask_rate = _recipe(params, arguments.head)
     optimiser = replace(optimiser, kind=method.settings.optimiser or optimiser.kind)
     device = open_device(0, check_value(params, "precision", Precision) if params else "auto")

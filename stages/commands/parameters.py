@@ -19,7 +19,7 @@ from stages.nets.closed_form import ClosedForm, closed_form
 from stages.nets.counts import Count, Grouping, count_parameters, rows, sums
 from stages.nets.heads import Head
 from stages.nets.presets import HEADS, Published, find_model
-from stages.training.methods import METHODS, read_method
+from stages.training.methods import METHODS, TASK_OF, read_method
 
 HELP = "count the parameters of a model, by name"
 
@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
     named = find_model(arguments.model)
     head: Head | None = HEADS.get(arguments.head)
     params = read_params() if PARAMS.is_file() else {}
-    model, counts = count_parameters(head, named.config, read_method(params, arguments.method).tune)
+    method = read_method(params, arguments.method, TASK_OF.get(arguments.head))
+    model, counts = count_parameters(head, named.config, method.tune)
     if arguments.summary is not None:
         print(summary(model, depth=arguments.summary, verbose=0))
         return

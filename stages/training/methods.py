@@ -9,12 +9,15 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from stages.corpus.checkpoint import named_checkpoint
+from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
-from stages.harness.settings import build
+from stages.harness.settings import build, check_value, section
 from stages.nets.heads import Head
 from stages.nets.part import MethodSettings
 
 METHODS = "stages.tuning"
+TASK_OF = {"classification": "sst2", "qa": "squad"}  # whose settings count for a model with such a head
+TASKS = "tasks"  # in an entry under methods: what is otherwise for single tasks, by their names
 PRETRAINED = Path("models/pretrained")
 
 
@@ -40,14 +43,35 @@ class Method:
         self.tuning.tune(model, head, 0, self.settings)
 
 
-def read_method(params: Mapping[str, Any], label: str) -> Method:
-    """The method as params.yaml sets it, or as it is by default where params.yaml is silent.
+def read_method(params: Mapping[str, Any], label: str, task: str | None = None) -> Method:
+    """The method as params.yaml sets it, for a task where one is given, or as by default where params.yaml is silent.
 
     Raises InputError where its settings are wrong or no file of stages/tuning has its name.
     """
-    entry = params.get("methods", {}).get(label)
+    key, entry = f"methods.{label}", params.get("methods", {}).get(label)
     alias = entry.get("tuning") if isinstance(entry, Mapping) else None
-    module = load_plugin(METHODS, alias or label, f"methods.{label}.tuning" if alias else "finetune.methods")
-    return Method(
-        module, build(module.Settings, params, f"methods.{label}") if entry is not None else module.Settings()
-    )
+    module = load_plugin(METHODS, alias or label, f"{key}.tuning" if alias else "finetune.methods")
+    if entry is None:
+        return Method(module, module.Settings())
+    changes = _changes(params, label)
+    own = {name: value for name, value in entry.items() if name != TASKS} if isinstance(entry, Mapping) else entry
+    settings = {None: build(module.Settings, {"methods": {label: own}}, key)}
+    for name, changed in changes.items():
+        there = {"methods": {label: {TASKS: {name: {**own, **changed}}}}}
+        settings[name] = build(module.Settings, there, f"{key}.{TASKS}.{name}")
+    return Method(module, settings.get(task, settings[None]))
+
+
+def _changes(params: Mapping[str, Any], label: str) -> dict[str, dict[str, Any]]:
+    """What an entry under `methods` says of single tasks."""
+    key = f"methods.{label}.{TASKS}"
+    if TASKS not in section(params, f"methods.{label}"):
+        return {}
+    changes = check_value(params, key, dict[str, dict])
+    known = ["sst2", "squad", *params.get("classification", {}), *params.get("hub", {}).get("classification", {})]
+    for name, changed in changes.items():
+        if name not in known:
+            raise InputError(f"params.yaml: {key}: {name!r} is not allowed; expected one of {', '.join(known)}")
+        for kept in {"tuning", "model"} & changed.keys():
+            raise InputError(f"params.yaml: {key}.{name}.{kept}: not allowed; a method has one {kept} for all tasks")
+    return changes

@@ -77,7 +77,7 @@ def start(
 def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
     """Freeze what is not new and put bottlenecks into the body.
 
-    Raises InputError where a product beside a language model's embeddings is asked for: its head may share their weights.
+    Raises InputError where a language model's embeddings are to get a product: its head may share their weights.
     """
     torch.manual_seed(seed)
     if settings.embedding_rank is not None:

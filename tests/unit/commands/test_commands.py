@@ -333,13 +333,15 @@ def test_torchinfos_summary_is_an_option(monkeypatch, capsys) -> None:
     assert "Total params: 1,235,818,498" in capsys.readouterr().out
 
 
-def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method(monkeypatch, capsys) -> None:
+def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method_for_the_task(monkeypatch, capsys) -> None:
     monkeypatch.chdir(ROOT)
-    options = ("--head", "classification", "--method", "lora", "--format", "json")
-    assert retrace(monkeypatch, "parameters", *options) == 0
-    found = json.loads(capsys.readouterr().out)
-    head = 128 * 128 + 128 + 128 * 2 + 2  # dense, norm, classes
-    assert found["trainable"] == head + 4 * 32 * ((128 + 384) + (128 + 128))  # rank 32 beside two matrices of 4 layers
+    attention = 4 * ((128 + 384) + (128 + 128))  # two matrices of four layers
+    for name, head, products in (
+        ("classification", 128 * 128 + 128 + 128 * 2 + 2, 15 * (attention + 3072 + 128)),  # dense, norm, classes
+        ("qa", 128 * 128 + 128 + 128 * 2 + 2, 32 * attention),
+    ):
+        assert retrace(monkeypatch, "parameters", "--head", name, "--method", "lora", "--format", "json") == 0
+        assert json.loads(capsys.readouterr().out)["trainable"] == head + products
 
 
 @pytest.mark.parametrize("command", [("parameters",), ("memory", "--batch", "1", "--length", "8")])

@@ -1,4 +1,6 @@
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ PARAMS = {
         "roberta": {"tuning": "full", "model": "roberta-base"},
         "thin": {"tuning": "lora", "rank": 4},
         "wrong": {"tuning": "prefix"},
+        "lora": {"rank": 8, "lr_times": 3, "tasks": {"squad": {"rank": 2}}},
     }
 }
 
@@ -37,6 +40,28 @@ def test_a_label_has_the_settings_of_its_tuning() -> None:
 
 def test_a_method_that_params_yaml_is_silent_about_is_as_by_default() -> None:
     assert read_method({}, "lora").settings == lora.Settings()
+
+
+def test_a_method_may_be_set_otherwise_for_a_task() -> None:
+    chosen = {task: read_method(PARAMS, "lora", task).settings for task in (None, "sst2", "squad")}
+    assert chosen[None] == chosen["sst2"] == lora.Settings(rank=8, lr_times=3)
+    assert chosen["squad"] == lora.Settings(rank=2, lr_times=3)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ({"squad": {"rank": 0}}, "methods.lora.tasks.squad.rank: 0 is not allowed; expected a whole number above 0"),
+        ({"squad": {"ranks": 1}}, "methods.lora.tasks.squad.ranks: unknown key; allowed: tuning,"),
+        ({"squat": {"rank": 1}}, "methods.lora.tasks: 'squat' is not allowed; expected one of sst2, squad, own"),
+        ({"own": {"model": "x"}}, "methods.lora.tasks.own.model: not allowed; a method has one model for all tasks"),
+        ({"squad": 3}, "methods.lora.tasks.squad: 3 is not allowed; expected a section of keys and values"),
+    ],
+)
+def test_what_is_wrong_for_one_task_is_said_whichever_is_read(tasks: dict[str, Any], message: str) -> None:
+    params = {"classification": {"own": {}}, "methods": {"lora": {"tasks": tasks}}}
+    with pytest.raises(InputError, match=f"^params.yaml: {re.escape(message)}"):
+        read_method(params, "lora", "sst2")
 
 
 def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
