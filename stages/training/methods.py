@@ -62,6 +62,13 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
     return Method(module, settings.get(task, settings[None]))
 
 
+def entry_in_force(params: Mapping[str, Any], label: str, task: str) -> dict[str, Any]:
+    """What params.yaml says of a method for a task."""
+    entry = section(params, f"methods.{label}")
+    own = {name: value for name, value in entry.items() if name != TASKS}
+    return own | _changes(params, label).get(task, {})
+
+
 def _changes(params: Mapping[str, Any], label: str) -> dict[str, dict[str, Any]]:
     """What an entry under `methods` says of single tasks."""
     key = f"methods.{label}.{TASKS}"

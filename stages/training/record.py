@@ -23,7 +23,7 @@ from stages.pages.settings_page import settings_table
 from stages.tasks.matrix import SQUAD, Matrix
 from stages.tasks.settings import ReadingSettings
 from stages.training.cell import RUNS, Cell
-from stages.training.methods import PRETRAINED, read_method
+from stages.training.methods import PRETRAINED, entry_in_force, read_method
 from stages.training.publication import Address, Published
 from stages.training.settings import FineTuneSettings
 from stages.training.tuned import Tuning
@@ -144,11 +144,12 @@ def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> 
              if name in run}  # fmt: skip
     made["precision in force"] = run["precision"]
     names, keys = (("tokenizer", "model", "pretrain"), PRETRAINING) if _is_own(cell, params) else ((), ("precision",))
+    tuned: dict[str, Any] = {}
     if cell is not None:
         made |= {"seed of tuning": cell.seed, "epoch": read_scores(cell).figures["epoch"]}
-        names, keys = (*names, cell.task), (*keys, f"methods.{cell.method}")
-        keys += (SQUAD,) if cell.task == SQUAD else ()
-    chosen = {key: section(params, key) for key in keys}
+        tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
+        names, keys = (*names, cell.task), (*keys, *([SQUAD] if cell.task == SQUAD else []))
+    chosen = {key: section(params, key) for key in keys} | tuned
     return settings_table(made, chosen, {name: section(params, profile_key(params, name)) for name in names})
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stages.harness.errors import InputError
 from stages.training.cell import adjusted
-from stages.training.methods import PRETRAINED, read_method
+from stages.training.methods import PRETRAINED, entry_in_force, read_method
 from stages.training.settings import FineTuneSettings, OptimiserSettings
 from stages.tuning import full, lora
 
@@ -46,6 +46,7 @@ def test_a_method_may_be_set_otherwise_for_a_task() -> None:
     chosen = {task: read_method(PARAMS, "lora", task).settings for task in (None, "sst2", "squad")}
     assert chosen[None] == chosen["sst2"] == lora.Settings(rank=8, lr_times=3)
     assert chosen["squad"] == lora.Settings(rank=2, lr_times=3)
+    assert entry_in_force(PARAMS, "lora", "squad") == {"rank": 2, "lr_times": 3}
 
 
 @pytest.mark.parametrize(
