@@ -55,11 +55,12 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
         return Method(module, module.Settings())
     changes = _changes(params, label)
     own = {name: value for name, value in entry.items() if name != TASKS} if isinstance(entry, Mapping) else entry
-    settings = {None: build(module.Settings, {"methods": {label: own}}, key)}
+    settings = build(module.Settings, {"methods": {label: own}}, key)
     for name, changed in changes.items():
         there = {"methods": {label: {TASKS: {name: {**own, **changed}}}}}
-        settings[name] = build(module.Settings, there, f"{key}.{TASKS}.{name}")
-    return Method(module, settings.get(task, settings[None]))
+        checked = build(module.Settings, there, f"{key}.{TASKS}.{name}")
+        settings = checked if name == task else settings
+    return Method(module, settings)
 
 
 def entry_in_force(params: Mapping[str, Any], label: str, task: str) -> dict[str, Any]:

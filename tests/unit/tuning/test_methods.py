@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
-from stages.nets.heads import Head, attention_matrices, make_model
+from stages.nets.heads import Head, attention_matrices, make_model, token_embeddings
 from stages.nets.part import is_part, load_trained, save_trained
 from stages.nets.writer import Writer, Written
 from stages.tuning import adapter, full, lora, scratch
@@ -163,7 +163,7 @@ def test_products_beside_the_token_embeddings(tmp_path: Path, method: str, famil
     """They add what a table of their rank takes, change nothing at the start, learn, and load back."""
     folder, settings = tiny_pretrained(tmp_path, family), BESIDE_EMBEDDINGS[method]
     model, again, plain = (_start(method, folder, **chosen) for chosen in (settings, settings, {}))
-    table = plain.get_input_embeddings().weight
+    table = plain.get_parameter(f"{token_embeddings(plain)}.weight")
     added = {name: weight for name, weight in _trained(model).items() if "lora_embedding" in name}
     assert sum(weight.numel() for weight in added.values()) == 4 * sum(table.shape)
     torch.testing.assert_close(_answer(model), _answer(_start("full", folder)), atol=0.02, rtol=0.02)
