@@ -53,10 +53,9 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
     module = load_plugin(METHODS, alias or label, f"{key}.tuning" if alias else "finetune.methods")
     if entry is None:
         return Method(module, module.Settings())
-    changes = _changes(params, label)
     own = {name: value for name, value in entry.items() if name != TASKS} if isinstance(entry, Mapping) else entry
     settings = build(module.Settings, {"methods": {label: own}}, key)
-    for name, changed in changes.items():
+    for name, changed in _changes(params, label).items():
         there = {"methods": {label: {TASKS: {name: {**own, **changed}}}}}
         checked = build(module.Settings, there, f"{key}.{TASKS}.{name}")
         settings = checked if name == task else settings

@@ -65,6 +65,11 @@ def test_what_is_wrong_for_one_task_is_said_whichever_is_read(tasks: dict[str, A
         read_method(params, "lora", "sst2")
 
 
+def test_an_entry_that_is_no_section() -> None:
+    with pytest.raises(InputError, match=r"^params.yaml: methods.lora: 3 is not a section of keys and values"):
+        read_method({"methods": {"lora": 3}}, "lora")
+
+
 def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
     task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimiser=OptimiserSettings(kind="muon"))
     settings = adjusted(task, lora.Settings(lr_times=2, epochs_times=4, optimiser="adamw"))
