@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
         _one_of(f"models.{name}.family", read_start(params, name).family, plugin_names("stages.nets.families"))
     for label, entry in params["methods"].items():
         _one_of("methods", entry.get("tuning") or label, plugin_names("stages.tuning"))
-    for label in matrix.every_method:
+    for label in dict.fromkeys([*params["methods"], *matrix.every_method]):
         model = read_method(params, label).settings.model
         if model is not None:
             _one_of(f"methods.{label}.model", model, list(models))

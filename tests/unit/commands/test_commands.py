@@ -223,6 +223,11 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "answers: generated",
             "params.yaml: squad.answers: generated is not allowed with family: modernbert; expected one of llama",
         ),
+        (
+            "tasks: {sst2: {rank: 15,",
+            "tasks: {sst2: {rang: 15,",
+            "params.yaml: methods.lora.tasks.sst2.rang: unknown key; allowed: tuning,",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line(tmp_path, monkeypatch, capsys, old, new, message) -> None:
