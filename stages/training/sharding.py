@@ -70,6 +70,7 @@ def whole_weights(model: nn.Module) -> dict[str, Tensor]:
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Give a model what `whole_weights` returned; every process must call it."""
     if isinstance(model, FSDPModule):
+        model.reshard()  # what is in no layer stays whole after a forward pass, and weights are given in parts
         options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True, strict=False)
         set_model_state_dict(model, dict(weights), options=options)
     else:
