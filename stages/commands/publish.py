@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
     params, address = read_params(), _address(arguments)
     cell = _cell(arguments, params)
     tuning = read_tuning(cell, params) if cell else None
-    base = read_method(params, cell.method, cell.task).base if cell else PRETRAINED
+    base = read_method(params, cell.method).base if cell else PRETRAINED
     commit, doubts = head_commit(), _doubts(cell, base)
     if arguments.push:
         _require_no_doubts(doubts, arguments.even_if)

@@ -53,10 +53,9 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
     module = load_plugin(METHODS, alias or label, f"{key}.tuning" if alias else "finetune.methods")
     if entry is None:
         return Method(module, module.Settings())
-    own = {name: value for name, value in entry.items() if name != TASKS} if isinstance(entry, Mapping) else entry
-    settings = build(module.Settings, {"methods": {label: own}}, key)
-    for name, changed in _changes(params, label).items():
-        there = {"methods": {label: {TASKS: {name: {**own, **changed}}}}}
+    settings = build(module.Settings, {"methods": {label: _own(entry)}}, key)
+    for name in _changes(params, label):
+        there = {"methods": {label: {TASKS: {name: entry_in_force(params, label, name)}}}}
         checked = build(module.Settings, there, f"{key}.{TASKS}.{name}")
         settings = checked if name == task else settings
     return Method(module, settings)
@@ -64,9 +63,12 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
 
 def entry_in_force(params: Mapping[str, Any], label: str, task: str) -> dict[str, Any]:
     """What params.yaml says of a method for a task."""
-    entry = section(params, f"methods.{label}")
-    own = {name: value for name, value in entry.items() if name != TASKS}
-    return own | _changes(params, label).get(task, {})
+    return _own(section(params, f"methods.{label}")) | _changes(params, label).get(task, {})
+
+
+def _own(entry: Any) -> Any:
+    """An entry under `methods` without what it says of single tasks; what is no section as it is."""
+    return {name: value for name, value in entry.items() if name != TASKS} if isinstance(entry, Mapping) else entry
 
 
 def _changes(params: Mapping[str, Any], label: str) -> dict[str, dict[str, Any]]:

@@ -155,7 +155,7 @@ def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> 
 
 def _is_own(cell: Cell | None, params: Mapping[str, Any]) -> bool:
     """Whether it is, or starts from, the model that was pretrained here."""
-    return cell is None or read_method(params, cell.method, cell.task).base == PRETRAINED
+    return cell is None or read_method(params, cell.method).base == PRETRAINED
 
 
 def _data_of(cell: Cell | None, params: Mapping[str, Any]) -> list[str]:
@@ -164,7 +164,7 @@ def _data_of(cell: Cell | None, params: Mapping[str, Any]) -> list[str]:
 
 
 def _family(cell: Cell | None, params: Mapping[str, Any]) -> str:
-    return read_config(read_method(params, cell.method, cell.task).base if cell else PRETRAINED).model_type
+    return read_config(read_method(params, cell.method).base if cell else PRETRAINED).model_type
 
 
 def _origin(name: str, params: Mapping[str, Any]) -> Origin:
@@ -191,7 +191,7 @@ def _from_hub(name: str, entry: Mapping[str, Any], config: str, split: str | Non
 
 def _started(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of the weights that training started from; nothing where they were random."""
-    method = read_method(params, cell.method, cell.task) if cell else None
+    method = read_method(params, cell.method) if cell else None
     if method and method.file == SCRATCH:
         return {}
     found = checkpoint_facts(CHECKPOINT if method is None or method.base == PRETRAINED else method.base)
@@ -208,7 +208,7 @@ def _said(started: Mapping[str, Any]) -> str | None:
 def _summary(cell: Cell | None, family: str, params: Mapping[str, Any]) -> str:
     if cell is None:
         return f"A language model of the family {family}, made with Retrace."
-    how = (read_method(params, cell.method, cell.task).tuning.__doc__ or "").partition("\n")[0]
+    how = (read_method(params, cell.method).tuning.__doc__ or "").partition("\n")[0]
     return f"A model of the family {family}, tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}. {how}"
 
 

@@ -13,6 +13,7 @@ from stages.corpus.origin import folder_digest
 from stages.corpus.source import sentences_path
 from stages.corpus.tokenizer import TOKENIZER_FILES
 from stages.tasks.predictions import read_epochs
+from stages.training.methods import read_method
 from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models
 from tests.toy import TOY, Project
 
@@ -127,7 +128,7 @@ def test_methods_start_from_what_bert_learnt_of_pairs(given: Project) -> None:
     for method in ("scratch", "frozen", "lora"):
         _run(given, f"finetune_sst2 --method {method} --seed 1", f"finetune_squad --method {method} --seed 1")
         rows = pq.read_table(given.folder / f"predictions/squad/{method}/1/predictions.parquet").num_rows
-        assert rows == 96 * (1 + given.params()["methods"][method].get("epochs_times", 1))
+        assert rows == 96 * (1 + read_method(given.params(), method, "squad").settings.epochs_times)
 
 
 def test_what_is_wrong_with_the_weights_is_one_line(given: Project) -> None:
