@@ -5,6 +5,7 @@ code 2. Anything else is a defect of Retrace and keeps its traceback.
 """
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -28,6 +29,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
 
     `RETRACE_TRACEBACK=1` shows the traceback all the same.
     """
+    gc.freeze()  # what was imported stays to the end: looking there for garbage would take seconds of every stage
     try:
         main()
         sys.stdout.flush()

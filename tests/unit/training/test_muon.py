@@ -7,10 +7,10 @@ from stages.training.muon import MOMENTUM, Muon, orthogonalised
 
 @pytest.mark.parametrize("shape", [(20, 48), (48, 20), (32, 32)])
 def test_singular_values_come_near_one(shape: tuple[int, int]) -> None:
-    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    update = orthogonalised(matrix, torch.float32, 5)
-    values = torch.linalg.svdvals(update)
-    assert update.shape == matrix.shape
+    matrices = torch.randn(3, *shape, generator=torch.Generator().manual_seed(1))
+    updates = orthogonalised(matrices, torch.float32, 5)
+    values = torch.linalg.svdvals(updates)
+    assert updates.shape == matrices.shape
     assert 0.5 < values.median() < 1.3
     assert values.max() < 1.3
 
@@ -19,8 +19,8 @@ def test_singular_values_come_near_one(shape: tuple[int, int]) -> None:
 def test_small_singular_values_need_more_steps(steps: int, least: float) -> None:
     """A step makes them 3.44 times as large, until they are near 1."""
     for share, grown in ((least, True), (least / 20, False)):
-        update = orthogonalised(torch.diag(torch.tensor([1.0, share])), torch.float32, steps)
-        smaller = torch.linalg.svdvals(update)[1].item()
+        matrix = torch.diag(torch.tensor([1.0, share]))
+        smaller = torch.linalg.svdvals(orthogonalised(matrix[None], torch.float32, steps))[0, 1].item()
         assert (smaller > 0.5) == grown
         assert grown or smaller == pytest.approx(share * 3.4445**steps, rel=0.1)
 
@@ -40,6 +40,25 @@ def test_in_bfloat16_it_is_torchs_muon_to_the_bit() -> None:
 
 
 def test_float32_differs_from_bfloat16_by_its_rounding_only() -> None:
-    matrix = torch.randn(24, 10, generator=torch.Generator().manual_seed(1))
+    matrix = torch.randn(1, 24, 10, generator=torch.Generator().manual_seed(1))
     full, half = (orthogonalised(matrix, precision, 5).float() for precision in (torch.float32, torch.bfloat16))
     assert 0 < (full - half).norm() / full.norm() < 0.05
+
+
+def test_matrices_of_one_shape_move_as_if_each_were_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of another shape, without a gradient, or one too many for a batch too."""
+    shapes = [(6, 4), (4, 6), (6, 4), (6, 4), (4, 6)]
+
+    def moved(together: int) -> list[torch.Tensor]:
+        monkeypatch.setattr("stages.training.muon.TOGETHER", together)
+        draws = torch.Generator().manual_seed(1)
+        weights = [nn.Parameter(torch.randn(shape, generator=draws)) for shape in shapes]
+        optimiser = Muon(weights, 0.02, 0.1, torch.float32, 5)
+        for _ in range(3):
+            for weight in weights[:-1]:
+                weight.grad = torch.randn(weight.shape, generator=draws)
+            optimiser.step()
+        return [weight.detach() for weight in weights]
+
+    for batched, alone in zip(moved(48), moved(1), strict=True):
+        torch.testing.assert_close(batched, alone)
