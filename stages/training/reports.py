@@ -21,6 +21,7 @@ from stages.pages.scores_page import health_lines, scores_section
 from stages.tasks.matrix import SQUAD, Matrix
 from stages.tasks.predictions import read_epochs
 
+MOST_FLAGS = 10  # of which the last line of a run tells
 REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
 WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 TITLES: dict[str, str] = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
@@ -53,7 +54,11 @@ def title_of(task: str) -> str:
 def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> str:
     """What is wrong with the models, in one line; `perplexity` is empty where there is no language model."""
     lines = [*perplexity_lines(perplexity), *health_lines(metrics["health"])]
-    return f"health: {len(lines)} flags: " + "; ".join(lines) if lines else "health: no flags"
+    if not lines:
+        return "health: no flags"
+    said, rest = lines[:MOST_FLAGS], len(lines) - MOST_FLAGS
+    said += [f"and {rest} more, which the report says"] if rest > 0 else []
+    return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join(said)
 
 
 def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Section:
