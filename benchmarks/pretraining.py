@@ -24,11 +24,10 @@ DEFAULT, RATES = 5e-5, (3e-4, 1e-3, 3e-3)  # the Trainer's learning rates
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=180.0, help="of training, on all cores")
-    parser.add_argument("--tuned", type=float, help="the Trainer's best learning rate, where it was searched before")
     arguments = parser.parse_args()
     if run_side({"retrace": retrace, "trainer": trainer}, arguments):
         return
-    tuned = arguments.tuned or best_rate("trainer", RATES, "loss_of_lines")
+    tuned = best_rate("trainer", RATES, "loss_of_lines")
     sides = {"retrace": ("retrace", None), "trainer": ("trainer", DEFAULT), "trainer, tuned": ("trainer", tuned)}
     found = in_turn(arguments.seeds, sides)
     here, there, best = (found[name] for name in sides)
