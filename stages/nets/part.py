@@ -23,12 +23,12 @@ class MethodSettings:
     tuning: str | None = None  # a file of stages/tuning; the method's own name where absent
     model: str | None = None  # an entry under models, to start from; models/pretrained where absent
     lr_times: float = 1.0  # the method's peak learning rate over the task's
-    epochs_times: int = 1  # the method's epochs over the task's; few weights need more of them
+    epochs_times: float = 1.0  # the method's epochs over the task's, rounded up; few weights need more of them
     optimiser: Literal["muon", "adamw"] | None = None  # the task's where absent
 
     def __post_init__(self) -> None:
         require(self.lr_times > 0, "lr_times", self.lr_times, "expected a number above 0")
-        require(self.epochs_times > 0, "epochs_times", self.epochs_times, "expected a whole number above 0")
+        require(self.epochs_times > 0, "epochs_times", self.epochs_times, "expected a number above 0")
 
 
 def freeze_body(model: PreTrainedModel) -> None:

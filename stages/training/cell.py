@@ -1,6 +1,7 @@
 """One cell of the fine-tuning matrix: a task by a method from a seed."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,8 +93,8 @@ def run_cell(
 def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
     """The task's settings with the method's own learning rate, epochs and optimiser."""
     optimiser = replace(settings.optimiser, kind=method.optimiser or settings.optimiser.kind)
-    lr, epochs = settings.lr * method.lr_times, settings.epochs * method.epochs_times
-    return replace(settings, lr=lr, epochs=epochs, optimiser=optimiser)
+    epochs = math.ceil(round(settings.epochs * method.epochs_times, 6))  # 10 × 1.1 is a little above 11
+    return replace(settings, lr=settings.lr * method.lr_times, epochs=epochs, optimiser=optimiser)
 
 
 def _check_length(cell: Cell, settings: FineTuneSettings, base: Path) -> None:

@@ -1,9 +1,8 @@
 """What training takes, known before it: operations, and the memory of a device.
 
-Nothing is estimated by formula: two updates of the real model run on fake tensors, which have shapes but no values,
+Nothing is estimated by formula: an update of the real model runs on fake tensors, which have shapes but no values,
 while operations are counted and storages followed from their making to their end. So what the backward pass and
-the optimiser hold for a moment counts too. The first update makes the optimiser's moments; the second, which is as
-all later ones, is what counts.
+the optimiser hold for a moment counts too. The optimiser has made its moments before, as in all updates but the first.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
-from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
@@ -23,6 +21,7 @@ from stages.nets.counts import empty_model
 from stages.nets.heads import Head
 from stages.nets.language_model import LanguageModel
 from stages.nets.reader import Reader
+from stages.training.flops import ProductOperations
 from stages.training.memory import LiveMemory
 from stages.training.optimisers import make_optimisers
 from stages.training.settings import OptimiserSettings, PretrainSettings
@@ -117,17 +116,17 @@ def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: Opt
         except ValueError as error:  # such as a frozen body whose head is a tied one
             raise InputError(f"nothing here for {optimiser.kind} to train: {error}") from None
         held = live.now
-        with FlopCounterMode(display=False) as counter:
+        _make_moments(model, optimisers)
+        live.peak = live.now
+        with ProductOperations() as operations:
             _loss(model, head, load).backward()
-        _step(model, optimisers, optimiser.clip)
-        live.peak = live.now  # the counter holds tensors of its own
-        _loss(model, head, load).backward()
-        _step(model, optimisers, optimiser.clip)
+        nn.utils.clip_grad_norm_(model.parameters(), optimiser.clip)
+        _step(optimisers)
     layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     return Needs(
         _size(model),
         sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
-        counter.get_total_flops() / (load.batch * load.length),
+        operations.total / (load.batch * load.length),
         live.now - held,
         live.peak,
         max(layers, default=0),
@@ -139,8 +138,14 @@ def _size(module: nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters())
 
 
-def _step(model: nn.Module, optimisers: Sequence[torch.optim.Optimizer], clip: float) -> None:
-    nn.utils.clip_grad_norm_(model.parameters(), clip)
+def _make_moments(model: nn.Module, optimisers: Sequence[torch.optim.Optimizer]) -> None:
+    for weight in model.parameters():
+        if weight.requires_grad:
+            weight.grad = torch.zeros_like(weight)
+    _step(optimisers)
+
+
+def _step(optimisers: Sequence[torch.optim.Optimizer]) -> None:
     for each in optimisers:
         each.step()
         each.zero_grad(set_to_none=True)

@@ -92,7 +92,7 @@ def test_the_pipeline_has_its_seven_stages() -> None:
     for name, stage in stages.items():
         many = "stages/harness/device.py" in stage["deps"]  # what asks for no device would do all of it in each process
         config = "\\${RETRACE_LAUNCH:-one}" if many else "one"
-        launcher = f"accelerate launch --config_file launch/{config}.yaml --quiet"
+        launcher = f"accelerate-launch --config_file launch/{config}.yaml --quiet"
         assert stage["cmd"].startswith(f"\\${{RETRACE_RUN:-{launcher}}} -m ")
         assert f"-m stages.{name.replace('-', '_')}" in stage["cmd"]
 

@@ -75,8 +75,13 @@ def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
     settings = adjusted(task, lora.Settings(lr_times=2, epochs_times=4, optimiser="adamw"))
     assert (settings.lr, settings.epochs, settings.optimiser.kind) == (0.002, 12, "adamw")
     assert adjusted(task, full.Settings()) == task
-    with pytest.raises(ValueError, match="epochs_times: 0 is not allowed; expected a whole number above 0"):
+    with pytest.raises(ValueError, match="epochs_times: 0 is not allowed; expected a number above 0"):
         full.Settings(epochs_times=0)
+
+
+@pytest.mark.parametrize(("epochs", "times", "whole"), [(4, 1.5, 6), (3, 1.5, 5), (10, 1.1, 11), (1, 0.25, 1)])
+def test_a_method_has_whole_epochs_rounded_up(epochs: int, times: float, whole: int) -> None:
+    assert adjusted(FineTuneSettings(0.001, epochs, 8, 32), full.Settings(epochs_times=times)).epochs == whole
 
 
 def test_a_tuning_that_there_is_not() -> None:
