@@ -48,12 +48,12 @@ def ratio(found: dict[str, Any]) -> dict[str, float]:
 
 def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on sentences of similar length."""
+    from stages.training.methods import PRETRAINED
+    from stages.training.sharding import placed
     from stages.tuning import full
 
     task, settings, device = sentiment(arguments)
-    from stages.training.methods import PRETRAINED
-
-    model = device.placed(full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings()))
+    model = placed(full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings()), device)
     figures = tuned_here(task, model, settings, arguments.seed, device)
     return {**figures, "accuracy": accuracy(task, model, device)}
 
@@ -82,11 +82,12 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
     from stages.training.methods import PRETRAINED
+    from stages.training.sharding import placed
     from stages.tuning import full
 
     task, settings, device = reading(arguments)
     started = full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings())
-    model = device.placed(task.wrap(started))
+    model = placed(task.wrap(started), device)
     return tuned_here(task, model, settings, arguments.seed, device)
 
 

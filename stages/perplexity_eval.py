@@ -31,6 +31,7 @@ from stages.training.causal import sliding_batches
 from stages.training.held_out import document_losses
 from stages.training.masking import masked_batches
 from stages.training.pseudo import pseudo_losses, sample_passages
+from stages.training.sharding import placed
 
 TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
 PARTS = ("valid", "test")
@@ -47,7 +48,7 @@ def main() -> None:
     with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], keys):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
-        model = device.placed(read_language_model(MODEL, settings.seed, device.attention)).eval()
+        model = placed(read_language_model(MODEL, settings.seed, device.attention), device).eval()
         train = open_stream(TOKENS / "train.npy")
         report = {}
         for part in PARTS:

@@ -19,17 +19,19 @@ from stages.training.loop import Budget, Epoch, Objective, Run, train
 from stages.training.masking import Masking, mask_blocks, masked_batches
 from stages.training.optimisers import make_optimisers
 from stages.training.pairs import PairModelling, relation_accuracy
+from stages.training.pseudo import Passage, pseudo_losses
 from stages.training.settings import OptimiserSettings
 from stages.training.sharding import load_weights, part, placed, whole, whole_weights
-from tests.tiny import tiny_config, tiny_device, tiny_stream, tiny_tokenizer
+from tests.tiny import TEXT, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 VOCABULARY, STREAM, MASKING = Vocabulary.of(TOKENIZER), tiny_stream(TOKENIZER), Masking(0.3)
+PASSAGES = [Passage(TOKENIZER.encode(text).ids, 1, 1) for text in TEXT[:3]]  # one more than the processes
 CASES = ("modernbert", "bert, pairs", "modernbert, adamw", "roberta, adamw", "llama, adamw")
 
 
 def run(case: str, device: Device) -> dict[str, Any]:
-    """One epoch: training and validation losses, operations, and the norm of each weight in the end."""
+    """One epoch: training, validation and pseudo-losses, operations, and the norm of each weight in the end."""
     family, _, kind = case.partition(", ")
     model, objective = start(family, kind == "pairs", device)
     settings = OptimiserSettings(kind="adamw" if kind == "adamw" else "muon")
@@ -37,9 +39,9 @@ def run(case: str, device: Device) -> dict[str, Any]:
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float]:
         answers = model.of_tokens if kind == "pairs" else model
         found = [epoch.loss or 0.0, mean_loss(answers, masked_batches(STREAM, 32, 0.15, VOCABULARY, 7), device)[0]]
-        return (
-            [*found, relation_accuracy(model, objective.batches(0, slice(None)), device)] if kind == "pairs" else found
-        )
+        if kind == "pairs":
+            return [*found, relation_accuracy(model, objective.batches(0, slice(None)), device)]
+        return [*found, pseudo_losses(model, PASSAGES, VOCABULARY, device)[0].mean]
 
     done = Run("test", model, objective, device, settings, 0.002, Budget(1))
     speed = train(done, after_epoch)

@@ -15,12 +15,10 @@ from typing import TypeVar
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from torch import nn
 
 from stages.harness.errors import InputError
 from stages.harness.precision import Precision
 
-Model = TypeVar("Model", bound=nn.Module)
 Batch = TypeVar("Batch")
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's names for them, of malloc.h
@@ -63,11 +61,6 @@ class Device:
     def attention(self) -> str:
         """The attention that is fastest here: on processors eager beats sdpa at short lengths."""
         return "sdpa" if self.place.type == "cuda" else "eager"
-
-    def placed(self, model: Model) -> Model:
-        """The model, moved to the device."""
-        nn.Module.to(model, self.place)
-        return model
 
     def dealt(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, bool]]:
         """This process's share of batches, each with whether it counts.

@@ -10,6 +10,7 @@ Block = str | Table | Figure
 
 DIGITS = {"fraction": 4, "percentage": 2, "correlation": 4, "count": 0, "score": 4}
 LOSS_DIGITS = 4
+P_DIGITS = 4
 SCALES = (
     "Fractions and correlations have four digits, percentages two. In brackets: 95% intervals for the choice of "
     "examples (bootstrap; Wilson's for shares near 0 and 1); after ±: the standard deviation over seeds."
@@ -91,11 +92,15 @@ def _comparisons(details: Mapping[str, Any]) -> list[Block]:
                      for name in ("difference", "low", "high", "detectable")}  # fmt: skip
             rows.append(
                 (pair["figure"], f"{pair['first']} – {pair['second']}", f"{shown['difference']}",
-                 f"{shown['low']} to {shown['high']}", pair["test"], figure_text(pair["p_corrected"], 4),
+                 f"{shown['low']} to {shown['high']}", pair["test"], _probability(pair["p_corrected"]),
                  pair["verdict"], shown["detectable"])
             )  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
     return [PAIRED, Table(header, rows)] if rows else []
+
+
+def _probability(p: float) -> str:
+    return figure_text(p, P_DIGITS) if p >= 10**-P_DIGITS else f"< {10**-P_DIGITS:.{P_DIGITS}f}"
 
 
 def _breakdowns(details: Mapping[str, Any], methods: Sequence[str]) -> list[Block]:

@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from stages.corpus.text import UNKNOWN
 from stages.corpus.tokenizer import SubwordTokenizer, without_marks
@@ -60,12 +60,12 @@ def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
 def pseudo_losses(
     model: nn.Module, passages: list[Passage], vocabulary: Vocabulary, device: Device
 ) -> tuple[Losses, Sizes]:
-    """What the model loses on the passages, and their sizes; processes share the passages."""
+    """What the model loses on the passages, and their sizes; processes share the batches."""
     total, sums, asked = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
-    for number in range(len(passages))[device.share]:
-        for ids, labels in _masked_rows(torch.tensor(passages[number].ids, device=device.place), vocabulary):
-            with device.autocast():
-                loss, count = token_loss(model, Labelled(ids, labels))
+    for (number, batch), counts in device.dealt(_batches(passages, vocabulary, device)):
+        with device.autocast():
+            loss, count = token_loss(model, batch)
+        if counts:
             nats = loss.item()
             total += nats
             sums[number] += nats
@@ -75,9 +75,12 @@ def pseudo_losses(
     return losses, Sizes(losses.asked, words, sizes)
 
 
-def _masked_rows(ids: Tensor, vocabulary: Vocabulary) -> Iterator[tuple[Tensor, Tensor]]:
-    """Copies of a passage (T,), each with another token masked: ids and labels (≤ ROWS, T)."""
-    special = torch.isin(ids, torch.tensor(vocabulary.special, device=ids.device))
-    for places in torch.nonzero(~special)[:, 0].split(ROWS):
-        at = nn.functional.one_hot(places, len(ids)).bool()
-        yield ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary)), ids.where(at, IGNORED)
+def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) -> Iterator[tuple[int, Labelled]]:
+    """Copies of each passage, each with another token masked, (≤ ROWS, T), with the passage's number."""
+    special = torch.tensor(vocabulary.special, device=device.place)
+    for number, passage in enumerate(passages):
+        ids = torch.tensor(passage.ids, device=device.place)
+        for places in torch.nonzero(~torch.isin(ids, special))[:, 0].split(ROWS):
+            at = nn.functional.one_hot(places, len(ids)).bool()
+            masked = ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary))
+            yield number, Labelled(masked, ids.where(at, IGNORED))

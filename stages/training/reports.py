@@ -56,8 +56,9 @@ def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> st
     lines = [*perplexity_lines(perplexity), *health_lines(metrics["health"])]
     if not lines:
         return "health: no flags"
-    said, rest = lines[:MOST_FLAGS], len(lines) - MOST_FLAGS
-    said += [f"and {rest} more, which the report says"] if rest > 0 else []
+    said = lines[:MOST_FLAGS]
+    if len(lines) > MOST_FLAGS:
+        said.append(f"and {len(lines) - MOST_FLAGS} more, which the report says")
     return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join(said)
 
 

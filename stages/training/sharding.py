@@ -27,7 +27,8 @@ Model = TypeVar("Model", bound=nn.Module)
 def placed(model: Model, device: Device) -> Model:
     """The model on its device; where processes share the weights, its layers and then the rest are sharded in place."""
     if not device.sharded:
-        return device.placed(model)
+        nn.Module.to(model, device.place)
+        return model
     mesh, policy = init_device_mesh(device.place.type, (device.processes,)), _layer_policy(device)
     for module in model.modules():
         if isinstance(module, GradientCheckpointingLayer):  # what transformers derives its layers from

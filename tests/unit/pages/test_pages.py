@@ -122,6 +122,13 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     assert "Warning" not in page
 
 
+@pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, r"\< 0.0001")])
+def test_a_probability_is_never_printed_as_none(p: float, text: str) -> None:
+    details = {**DETAILS, "comparisons": [{**PAIR, "p_corrected": p}]}
+    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, details, {}, CURVE)], "figures")
+    assert f"| exact McNemar | {text} | tie |" in page
+
+
 def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
     task = {**TASK, "full": TASK["full"] | {"sd": {"loss": 0.1, "accuracy": 0.03}}}
     page = as_markdown("T", [scores_section("sst2", "Sentiment", task, DETAILS, {}, CURVE)], "figures")
