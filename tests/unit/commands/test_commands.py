@@ -6,7 +6,7 @@ import pytest
 from transformers import LlamaConfig
 
 from tests.console import retrace
-from tests.toy import ROOT
+from tests.toy import ROOT, Project
 
 DATASET = {
     "data": [
@@ -359,8 +359,9 @@ def test_an_unknown_model_is_one_line(tmp_path, monkeypatch, capsys, command) ->
 
 
 def test_memory_is_estimated_published_and_measured(tmp_path, monkeypatch, capsys) -> None:
-    params = (ROOT / "params.yaml").read_text()
-    (tmp_path / "params.yaml").write_text(params.replace("adapter: {", "adapter: {optimiser: adamw, "))
+    project = Project(tmp_path)
+    (tmp_path / "params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
+    project.set("methods.adapter.optimiser", "adamw")
     monkeypatch.chdir(tmp_path)
     options = ("--batch", "4", "--length", "32", "--method", "adapter")
     assert retrace(monkeypatch, "memory", *options) == 0
