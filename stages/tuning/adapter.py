@@ -1,4 +1,7 @@
-"""Adapters (Houlsby et al. 2019): two small bottlenecks a layer are trained, the rest of the body is frozen."""
+"""Adapters (Houlsby et al. 2019): two small bottlenecks a layer are trained, the rest of the body is frozen.
+
+The paper trains the layers' norms as well; here they stay as pretrained.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
