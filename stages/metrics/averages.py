@@ -8,42 +8,35 @@ one class, so micro precision, recall and F1 all are the accuracy (Sokolova and 
 from typing import Literal
 
 import numpy as np
-from sklearn.metrics import precision_recall_fscore_support
 
-from stages.metrics.confusion import by_class, confusions
+from stages.metrics.confusion import by_class, counting
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled
 
 Measure = Literal["precision", "recall", "f1"]
 MEANS = ("macro", "micro", "weighted")
-PLACES = {"precision": 0, "recall": 1, "f1": 2}  # in what scikit-learn returns
 
 
 def averages(measure: Measure, outcome: Classified) -> dict[str, float]:
-    """The figure and its means, by scikit-learn; fractions, 0 where a class has nothing to divide by."""
-    found = {}
-    for name, average in _names(measure, outcome):
-        every = precision_recall_fscore_support(
-            outcome.labels, outcome.predicted, average=average, pos_label=1, zero_division=0  # pyright: ignore
-        )  # fmt: skip
-        found[name] = float(every[PLACES[measure]])  # pyright: ignore[reportArgumentType] - None is of supports alone
-    return found
+    """The figure and its means, as scikit-learn has them; fractions, 0 where a class has nothing to divide by."""
+    figures = resampled_averages(measure, outcome)(np.ones((1, len(outcome.labels))))
+    return {name: float(values[0]) for name, values in figures.items()}
 
 
 def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
     """The same for weights of examples."""
-    names = _names(measure, outcome)
+    names, counted = _names(measure, outcome), counting(outcome)
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
-        matrices = confusions(outcome, weights)
-        classes = by_class(matrices)
-        values = getattr(classes, measure)
+        counts = counted(weights)
+        values = getattr(by_class(counts), measure)
+        present = counts.support + counts.predicted > 0  # whether any example is of the class or was taken for it
         total = weights.sum(axis=1)
         means = {
             "binary": values[:, -1],
-            "macro": (values * classes.present).sum(axis=1) / classes.present.sum(axis=1),
-            "micro": np.trace(matrices, axis1=1, axis2=2) / total,
-            "weighted": (values * classes.support).sum(axis=1) / total,
+            "macro": (values * present).sum(axis=1) / present.sum(axis=1),
+            "micro": counts.hits.sum(axis=1) / total,
+            "weighted": (values * counts.support).sum(axis=1) / total,
         }
         return {name: means[average] for name, average in names}
 

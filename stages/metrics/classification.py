@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from stages.corpus.examples import Example
 from stages.metrics.baselines import majority, tfidf
-from stages.metrics.confusion import by_class, confusions
+from stages.metrics.confusion import by_class, confusion, counting
 from stages.metrics.groups import length_groups
 from stages.metrics.health import Flags, class_flags
 from stages.metrics.outcomes import Classified
@@ -44,13 +44,13 @@ class ClassificationTask:
 
     def breakdown(self, outcome: Classified) -> dict[str, Any]:
         """The confusion matrix, rows the right classes, and precision, recall and F1 of each class."""
-        matrices = confusions(outcome, np.ones((1, len(outcome.labels))))
-        figures = by_class(matrices)
+        counts = counting(outcome)(np.ones((1, len(outcome.labels))))
+        figures = by_class(counts)
         return {
-            "confusion": matrices[0].astype(int).tolist(),
+            "confusion": confusion(outcome).tolist(),
             "classes": {
                 name: {measure: float(getattr(figures, measure)[0, c]) for measure in ("precision", "recall", "f1")}
-                | {"examples": int(figures.support[0, c])}
+                | {"examples": int(counts.support[0, c])}
                 for c, name in enumerate(self._classes)
             },
         }

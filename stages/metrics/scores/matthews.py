@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics import matthews_corrcoef
 
-from stages.metrics.confusion import confusions
+from stages.metrics.confusion import counting
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled
 
@@ -19,11 +19,11 @@ def score(outcome: Classified) -> dict[str, float]:
 
 def resampled(outcome: Classified) -> Resampled:
     """The same for weights of examples."""
+    counted = counting(outcome)
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
-        matrices = confusions(outcome, weights)
-        right, total = np.trace(matrices, axis1=1, axis2=2), matrices.sum(axis=(1, 2))
-        support, predicted = matrices.sum(axis=2), matrices.sum(axis=1)
+        hits, support, predicted = counted(weights)
+        right, total = hits.sum(axis=1), support.sum(axis=1)
         together = right * total - (support * predicted).sum(axis=1)
         spread = (total**2 - (support**2).sum(axis=1)) * (total**2 - (predicted**2).sum(axis=1))
         return {"matthews": np.divide(together, np.sqrt(spread), out=np.zeros_like(total), where=spread > 0)}

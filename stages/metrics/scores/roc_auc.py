@@ -8,6 +8,7 @@ absent where a model gives no probabilities or the data lacks a class.
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from stages.metrics.outcomes import Classified
@@ -42,9 +43,9 @@ def resampled(outcome: Classified) -> Resampled:
 
 
 def _classes(outcome: Classified) -> list[int]:
-    """The classes whose areas are averaged; none where some class does not occur."""
+    """The classes whose areas are averaged; none where some class does not occur or there is only one."""
     count = len(outcome.classes)
-    if len(np.unique(outcome.labels)) < count:
+    if len(np.unique(outcome.labels)) < max(count, 2):
         return []
     return [1] if count == 2 else list(range(count))
 
@@ -54,14 +55,20 @@ def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray
     order = np.argsort(probability, kind="stable")
     above, below = order[positive[order]], order[~positive[order]]
     # How many of the others, in order, are less probable than each positive, and how many no more probable.
-    less, no_more = (np.searchsorted(probability[below], probability[above], side) for side in ("left", "right"))
+    ranks = [np.searchsorted(probability[below], probability[above], side) for side in ("left", "right")]
+    # The others between two such places always count together. With many classes these stretches are few.
+    places, ranks = np.unique(ranks, return_inverse=True)
+    less, no_more = ranks.reshape(2, -1)
+    below_some = below[: places[-1]]
+    stretch = np.searchsorted(places, np.arange(len(below_some)), side="right")
+    sums = csr_array((np.ones(len(stretch)), (stretch, below_some)), shape=(len(places), len(positive)))
 
     def area(weights: np.ndarray) -> np.ndarray:
-        others = np.zeros((len(weights), len(below) + 1))
-        np.cumsum(weights[:, below], axis=1, out=others[:, 1:])
-        positives = weights[:, above]
-        right = np.einsum("rp,rp->r", positives, others[:, less] + others[:, no_more]) / 2
-        pairs = positives.sum(axis=1) * others[:, -1]
+        columns = np.ascontiguousarray(weights.T)
+        others = np.cumsum(sums @ columns, axis=0)
+        positives = columns[above]
+        right = np.einsum("pr,pr->r", positives, others[less] + others[no_more]) / 2
+        pairs = positives.sum(axis=0) * (weights @ ~positive)
         return np.divide(right, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
 
     return area
