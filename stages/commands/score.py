@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from stages.corpus.labels import labels_of, probabilities_of, read_rows
+from stages.corpus.labels import (
+    Rows,
+    class_name,
+    class_order,
+    classes_with_columns,
+    labels_of,
+    probabilities_of,
+    read_rows,
+    some_of,
+)
 from stages.corpus.squad import Question, read_json_file, read_questions
 from stages.harness.errors import InputError
 from stages.metrics.health import Flags, answer_flags, class_flags, figure_flags
@@ -47,6 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--na-prob-thresh", type=float, default=1.0, metavar="X", help="above it there is no answer; default 1.0"
     )
     squad.add_argument("--all", action="store_true", help="METEOR, BLEU and ROUGE too")
+    squad.add_argument(
+        "--allow-missing", action="store_true",
+        help="leave out questions without a prediction, as the official script does; else they are an error",
+    )  # fmt: skip
     classes = tasks.add_parser("classification", help="classes, by scikit-learn")
     classes.set_defaults(print_scores=_classification)
     classes.add_argument("gold", type=Path, metavar="GOLD", help="tsv, csv, jsonl or parquet with the right classes")
@@ -71,28 +84,78 @@ def run(arguments: argparse.Namespace) -> None:
 def _squad(arguments: argparse.Namespace) -> None:
     questions = read_questions(arguments.dataset)
     answers = _by_id(arguments.predictions, _is_text, "answer texts")
+    unmatched = _unmatched(questions, answers, arguments)
     no_answer = None
     if arguments.na_prob:
         no_answer = _by_id(arguments.na_prob, _is_number, "numbers")
         questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], arguments.na_prob)
     outcome = answered(questions, answers, no_answer, arguments.na_prob_thresh)
-    if not outcome.answers:
-        raise InputError(f"{arguments.predictions}: no prediction for any question of {arguments.dataset}")
     scoring = Scoring(["squad_v2", *(OTHERS if arguments.all else ())], "scores.squad", Answered)
-    _print(scoring, outcome, answer_flags(outcome), arguments.intervals)
+    _print(scoring, outcome, unmatched | answer_flags(outcome), arguments.intervals)
+
+
+def _unmatched(questions: list[Question], answers: dict[str, str], arguments: argparse.Namespace) -> Flags:
+    """Questions without a prediction and predictions of no question; the first are an error unless allowed."""
+    asked = {question.id for question in questions}
+    missing = [question.id for question in questions if question.id not in answers]
+    unknown = [identifier for identifier in answers if identifier not in asked]
+    if len(missing) == len(asked):
+        raise InputError(f"{arguments.predictions}: no prediction for any question of {arguments.dataset}")
+    flags: Flags = {}
+    if missing:
+        said = f"{len(missing):,} of {len(asked):,} questions have no prediction, {missing[0]} the first"
+        if not arguments.allow_missing:
+            raise InputError(f"{arguments.predictions}: {said}; with --allow-missing only the others are scored")
+        flags["missing"] = f"{said}; only the others are scored"
+    if unknown:
+        flags["unknown"] = (
+            f"{len(unknown):,} of {len(answers):,} predictions are of no question, {unknown[0]} the first"
+        )
+    return flags
 
 
 def _classification(arguments: argparse.Namespace) -> None:
     gold, given = read_rows(arguments.gold), read_rows(arguments.predictions)
     if len(gold) != len(given):
         raise InputError(f"{arguments.predictions}: {len(given)} rows, but {arguments.gold} has {len(gold)}")
-    labels, predicted = labels_of(gold, arguments.label), labels_of(given, arguments.prediction)
-    classes = tuple(sorted({*labels, *predicted}))
+    labels = [class_name(label) for label in labels_of(gold, arguments.label)]
+    predicted = [class_name(label) for label in labels_of(given, arguments.prediction)]
+    flags = _unlike(labels, predicted, arguments)
+    classes, probabilities = _probabilities(given, class_order([*labels, *predicted]), arguments.prediction, flags)
+    never = class_order(set(classes) - set(labels))
+    if probabilities is not None and never:
+        flags["no_roc_auc"] = f"{arguments.gold} has no {some_of(never)}"
     numbers = {name: number for number, name in enumerate(classes)}
     right, decided = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
-    outcome = Classified(classes, right, decided, probabilities_of(given, classes))
+    outcome = Classified(tuple(classes), right, decided, probabilities)
     scoring = Scoring(CLASSIFICATION, "scores.classification", Classified)
-    _print(scoring, outcome, class_flags(outcome), arguments.intervals)
+    _print(scoring, outcome, flags | class_flags(outcome), arguments.intervals)
+
+
+def _unlike(labels: list[str], predicted: list[str], arguments: argparse.Namespace) -> Flags:
+    """Predicted classes that are never right; an error where that is all of them, as then they are called otherwise."""
+    known = set(labels)
+    unknown = class_order(set(predicted) - known)
+    if known.isdisjoint(predicted):
+        called = f"its classes are {some_of(unknown)}, those of {arguments.gold} {some_of(class_order(known))}"
+        raise InputError(f"{arguments.predictions}: no class in common: {called}")
+    if not unknown:
+        return {}
+    count = sum(name not in known for name in predicted)
+    said = f"{count:,} of {len(predicted):,} predictions are {some_of(unknown)}"
+    return {"unknown_class": f"{said}, which {arguments.gold} does not have"}
+
+
+def _probabilities(
+    given: Rows, classes: list[str], prediction: str, flags: Flags
+) -> tuple[list[str], np.ndarray | None]:
+    """All classes and the probabilities of each, (N, C), where there are such; a flag where a class has none."""
+    without = [name for name in classes if name not in classes_with_columns(given, classes)]
+    if not without:
+        return probabilities_of(given, classes, prediction)
+    if len(without) < len(classes):
+        flags["no_probabilities"] = f"no column is called {some_of(without)}"
+    return classes, None
 
 
 def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> None:

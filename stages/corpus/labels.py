@@ -1,6 +1,8 @@
 """Right or predicted classes in anyone's file: one a row, in a column of tsv, csv, jsonl or parquet."""
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,11 @@ from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin, plugin_names
 
 FORMATS = "stages.corpus.formats"
+SHOWN = 5  # names in a message
+HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # by which each of a row's numbers may be rounded, and all together
+_WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
+
+Rows = Sequence[tuple[str, Mapping[str, Any]]]  # their places and cells
 
 
 def read_rows(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
@@ -26,7 +33,7 @@ def read_rows(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     return rows
 
 
-def labels_of(rows: Sequence[tuple[str, Mapping[str, Any]]], column: str) -> list[str]:
+def labels_of(rows: Rows, column: str) -> list[str]:
     """The classes in a column, as text.
 
     Raises InputError naming the row that has none.
@@ -37,19 +44,76 @@ def labels_of(rows: Sequence[tuple[str, Mapping[str, Any]]], column: str) -> lis
     return [str(cells[column]).strip() for _, cells in rows]
 
 
-def probabilities_of(rows: Sequence[tuple[str, Mapping[str, Any]]], classes: Sequence[str]) -> np.ndarray | None:
-    """What stands in columns that are called as the classes, (N, C), each row divided by its sum; None without them.
+def class_name(text: str) -> str:
+    """What programs write differently, the same: 1, 1.0 and +1 are 1; true, True and TRUE are true."""
+    whole = _WHOLE.fullmatch(text)
+    if whole:
+        return whole["number"]
+    return text.lower() if text.lower() in ("true", "false") else text
 
-    Raises InputError naming the row in which one is no number of 0 or more.
+
+def class_order(names: Iterable[str]) -> list[str]:
+    """Every class once: in the order of numbers where all are whole numbers, else of the alphabet."""
+    every = sorted(set(names))
+    return sorted(every, key=int) if all(_WHOLE.fullmatch(name) for name in every) else every
+
+
+def classes_with_columns(rows: Rows, classes: Iterable[str]) -> set[str]:
+    """Those of the classes that a column is called as."""
+    return {class_name(column) for column in rows[0][1]} & set(classes)
+
+
+def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tuple[list[str], np.ndarray]:
+    """What stands in columns that are called as the classes, (N, C), as it stands there, and the classes that it is of.
+
+    Where they do not sum to 1 in each row but do with other columns of numbers, those are classes too, of a model
+    that knows more than occur. `prediction` is a column that is none of them.
+    Raises InputError naming the row in which one is no number of 0 or more or which does not sum to 1.
     """
-    if not all(name in rows[0][1] for name in classes):
+    columns = {class_name(column): column for column in rows[0][1]}
+    found = np.array([_numbers(where, cells, classes, columns) for where, cells in rows])
+    if not _sum_to_one(found).all():
+        rest = 1 + MOST_ROUNDING - found.sum(axis=1)
+        unknown = [name for name in columns if name not in classes and columns[name] != prediction]
+        others = {name: _parts(rows, columns[name], rest) for name in unknown}
+        values = dict(zip(classes, found.T, strict=True)) | {name: of for name, of in others.items() if of is not None}
+        every = class_order(values)
+        more = np.stack([values[name] for name in every], axis=1)
+        if _sum_to_one(more).all():
+            return every, more
+    for (where, _), numbers, is_right in zip(rows, found, _sum_to_one(found), strict=True):
+        if not is_right:
+            called, total = some_of(classes), numbers.sum()
+            raise InputError(f"{where}: expected probabilities in {called}; they sum to {total:.6g} and not to 1")
+    return list(classes), found
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The names for a message, the first few where there are many."""
+    shown = ", ".join(names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
+
+
+def _numbers(where: str, cells: Mapping[str, Any], classes: Sequence[str], columns: Mapping[str, str]) -> list[float]:
+    try:
+        numbers = [float(cells[columns[name]]) for name in classes]
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{where}: expected a number in each of {some_of(classes)}") from None
+    for name, number in zip(classes, numbers, strict=True):
+        if not 0 <= number < math.inf:
+            raise InputError(f"{where}: expected probabilities in {some_of(classes)}; {name} has {number}")
+    return numbers
+
+
+def _parts(rows: Rows, column: str, rest: np.ndarray) -> np.ndarray | None:
+    """A column of numbers from 0 to what is left in each row, (N,), or None where it holds anything else."""
+    try:
+        values = np.array([float(cells[column]) for _, cells in rows])
+    except (KeyError, TypeError, ValueError):
         return None
-    found = np.empty((len(rows), len(classes)))
-    for number, (where, cells) in enumerate(rows):
-        try:
-            found[number] = [float(cells[name]) for name in classes]
-        except (KeyError, TypeError, ValueError):
-            raise InputError(f"{where}: expected a number in each of {', '.join(classes)}") from None
-        if not (found[number] >= 0).all() or not 0 < found[number].sum() < np.inf:
-            raise InputError(f"{where}: expected probabilities in {', '.join(classes)}")
-    return found / found.sum(axis=1, keepdims=True)
+    return values if ((values >= 0) & (values <= rest)).all() else None
+
+
+def _sum_to_one(found: np.ndarray) -> np.ndarray:
+    """Which rows of (N, C) do, but for the rounding of numbers of two digits: (N,), bool."""
+    return np.abs(found.sum(axis=1) - 1) <= min(HALF_A_DIGIT * found.shape[1], MOST_ROUNDING)

@@ -2,7 +2,9 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 from transformers import LlamaConfig
 
 from tests.console import retrace
@@ -98,12 +100,116 @@ def test_one_class_for_all_is_said_to_be(tmp_path, monkeypatch, capsys) -> None:
         ("class\n1\n0\n", "given.csv:2: no 'label'; there is: class"),
         ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected a number in each of 0, 1"),
         ("label,0,1\n1,0.5,0.5\n0,-1,2\n", "given.csv:3: expected probabilities in 0, 1"),
+        ("label,0,1\n1,0.5,0.5\n0,nan,1\n", "given.csv:3: expected probabilities in 0, 1; 0 has nan"),
+        (
+            "label,0,1\n1,0.5,0.5\n0,0.5,0.4\n",
+            "given.csv:3: expected probabilities in 0, 1; they sum to 0.9 and not to 1",
+        ),
+        ("label,0,1\n1,50,50\n0,80,20\n", "given.csv:2: expected probabilities in 0, 1; they sum to 100 and not to 1"),
+        ("label,0,1,sure\n1,0.5,0.5,1\n0,0.5,0.3,1\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.8"),
         ("label\n", "given.csv: no row in it"),
     ],
 )
 def test_wrong_classes_are_one_line(tmp_path, monkeypatch, capsys, given: str, said: str) -> None:
     assert retrace(monkeypatch, "score", "classification", *_classes(tmp_path, "label\n1\n0\n", given)) == 2
     assert said in capsys.readouterr().err
+
+
+def _scored(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, float], str]:
+    found = capsys.readouterr()
+    return json.loads(found.out), found.err
+
+
+def test_a_class_that_never_occurs_keeps_its_probabilities(tmp_path, monkeypatch, capsys) -> None:
+    rows = [("a", "a", 0.4, 0.3, 0.3), ("b", "b", 0.25, 0.45, 0.3), ("a", "b", 0.3, 0.4, 0.3)]
+    gold = "label\n" + "".join(f"{right}\n" for right, *_ in rows)
+    given = "label,a,b,c,text\n" + "".join(f"{','.join(map(str, row))},x\n" for _, *row in rows)
+    assert retrace(monkeypatch, "score", "classification", *_classes(tmp_path, gold, given)) == 0
+    scores, said = _scored(capsys)
+    # Confidences 0.4 and 0.4 (one of two right) are in one bin, 0.45 (right) in the next.
+    assert scores["calibration_error"] == pytest.approx(2 / 3 * (0.5 - 0.4) + 1 / 3 * (1 - 0.45))
+    assert "roc_auc" not in scores
+    assert said == f"warning: no roc auc: {tmp_path / 'gold.tsv'} has no c\n"
+
+
+def test_the_area_is_that_of_the_numbers_in_the_file(tmp_path, monkeypatch, capsys) -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(3, size=300)
+    # Numbers of single precision do not sum to 1 exactly; divided by their sum some would change places.
+    found = generator.dirichlet(np.ones(3), 300).round(3).astype(np.float32).astype(np.float64)
+    gold, given = tmp_path / "gold.jsonl", tmp_path / "given.jsonl"
+    gold.write_text("".join(json.dumps({"label": int(label)}) + "\n" for label in labels))
+    rows = [{"label": float(row.argmax()), **{f"{c}.0": value for c, value in enumerate(row)}} for row in found]
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert retrace(monkeypatch, "score", "classification", gold, given) == 0
+    scores, said = _scored(capsys)
+    expected = np.mean([roc_auc_score(labels == c, found[:, c]) for c in range(3)])
+    assert scores["roc_auc"] == pytest.approx(expected, abs=1e-12)
+    assert scores["accuracy"] == np.mean(labels == found.argmax(axis=1))
+    assert said == ""
+
+
+@pytest.mark.parametrize(
+    ("gold", "given"),
+    [("0 1 1", "0.0 1.0 0.0"), ("0.0 1.0 1.0", "0 1 0"), ("+1 -1 -1", "1.0 -1 1"), ("True False False", "true FALSE 1"),
+     ("2 10 10", "2 10 2")],
+)  # fmt: skip
+def test_numbers_and_truth_are_the_same_classes_however_written(tmp_path, monkeypatch, capsys, gold, given) -> None:
+    files = _classes(tmp_path, *("\n".join(["label", *text.split(), ""]) for text in (gold, given)))
+    assert retrace(monkeypatch, "score", "classification", *files) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_the_favourable_class_is_the_larger_number(tmp_path, monkeypatch, capsys) -> None:
+    files = _classes(tmp_path, "label\n2\n10\n10\n2\n", "label\n2\n10\n2\n2\n")
+    assert retrace(monkeypatch, "score", "classification", *files) == 0
+    assert json.loads(capsys.readouterr().out)["recall"] == 0.5
+
+
+@pytest.mark.parametrize("given", ["positive negative", "true false", "Positive Negative"])
+def test_classes_that_have_nothing_in_common_are_one_line(tmp_path, monkeypatch, capsys, given: str) -> None:
+    files = _classes(tmp_path, "label\n1\n0\n", "\n".join(["label", *given.split(), ""]))
+    assert retrace(monkeypatch, "score", "classification", *files) == 2
+    called = ", ".join(sorted(given.split()))
+    expected = f"error: {files[1]}: no class in common: its classes are {called}, those of {files[0]} 0, 1\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_predicted_class_that_is_never_right_is_named(tmp_path, monkeypatch, capsys) -> None:
+    files = _classes(tmp_path, "label\nyes\nno\nno\n", "label,yes,no\nyes,1,0\nmaybe,0,1\nmaybe,0,1\n")
+    assert retrace(monkeypatch, "score", "classification", *files) == 0
+    scores, said = _scored(capsys)
+    assert scores["accuracy"] == pytest.approx(1 / 3)
+    assert said == (
+        f"warning: unknown class: 2 of 3 predictions are maybe, which {files[0]} does not have\n"
+        "warning: no probabilities: no column is called maybe\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("predictions", "said"),
+    [
+        ({"a": "Ada"}, "1 of 2 questions have no prediction, b the first"),
+        ({"b": ""}, "1 of 2 questions have no prediction, a the first"),
+    ],
+)
+def test_questions_without_a_prediction_are_said(tmp_path, monkeypatch, capsys, predictions, said) -> None:
+    files = _files(tmp_path, predictions)
+    assert retrace(monkeypatch, "score", "squad", *files) == 2
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err == f"error: {files[1]}: {said}; with --allow-missing only the others are scored\n"
+    assert retrace(monkeypatch, "score", "squad", *files, "--allow-missing") == 0
+    scores, warned = _scored(capsys)
+    assert scores["total"] == 1
+    assert warned.startswith(f"warning: missing: {said}; only the others are scored\n")
+
+
+def test_predictions_of_no_question_are_said(tmp_path, monkeypatch, capsys) -> None:
+    assert retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada", "b": "", "z": "", "y": "x"})) == 0
+    scores, said = _scored(capsys)
+    assert scores["total"] == 2
+    assert said == "warning: unknown: 2 of 4 predictions are of no question, z the first\n"
 
 
 def test_an_unknown_ending_is_told_the_known_ones(tmp_path, monkeypatch, capsys) -> None:
