@@ -3,8 +3,15 @@
 Of questions that have an answer. sacrebleu's defaults: words of mteval's 13a tokenizer, case kept,
 n-grams of one to four words, where none matches a count of 1/2, 1/4 and so on. BLEU and its precisions
 are percentages, as sacrebleu has them; lengths are in words, that of the right answers of the closest.
+
+`bleu_sentence` is another figure: the mean of each answer's own BLEU, as the default of nltk's sentence_bleu
+has it, on the same words. That is not smoothed: an answer without a word in common scores 0, and where n-grams
+of some length do not match or the answer is too short to have one, their precision is the smallest number
+there is, 2.2e-308. So an answer of three words or less scores nothing even where it is exactly right, 1.8e-229
+percent if one word matches, and a mean of that order says no more than 0.
 """
 
+import sys
 from functools import lru_cache
 from itertools import zip_longest
 
@@ -12,7 +19,7 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU, MAX_NGRAM_ORDER
 
 from stages.metrics.outcomes import Answered
-from stages.metrics.resampling import Figures, Resampled
+from stages.metrics.resampling import Figures, Resampled, mean_of
 
 CITATION = (
     "Papineni et al. 2002: BLEU: a Method for Automatic Evaluation of Machine Translation. ACL; "
@@ -26,7 +33,9 @@ SCALES = {
     "bleu_length_ratio": "score",
     "bleu_length": "count",
     "bleu_reference_length": "count",
+    "bleu_sentence": "percentage",
 }
+SMALLEST = sys.float_info.min  # in place of a precision of 0
 
 _BLEU = BLEU(effective_order=True)  # for counts of single answers, which the effective order does not change
 
@@ -35,7 +44,8 @@ def score(outcome: Answered) -> dict[str, float]:
     """Of all answerable questions; no figure where there is none."""
     if not outcome.answerable.any():
         return {}
-    length, reference, *counts = _counts(outcome).sum(axis=0).tolist()
+    every_count = _counts(outcome)
+    length, reference, *counts = every_count.sum(axis=0).tolist()
     matching, every = counts[:MAX_NGRAM_ORDER], counts[MAX_NGRAM_ORDER:]
     found = BLEU.compute_bleu(matching, every, length, reference, smooth_method=_BLEU.smooth_method)
     return {
@@ -45,6 +55,7 @@ def score(outcome: Answered) -> dict[str, float]:
         "bleu_length_ratio": found.ratio,
         "bleu_length": length,
         "bleu_reference_length": reference,
+        "bleu_sentence": float(_sentences(every_count)[outcome.answerable].mean()),
     }
 
 
@@ -65,9 +76,12 @@ def resampled(outcome: Answered) -> Resampled:
     if not outcome.answerable.any():
         return lambda weights: {}
     counts = _counts(outcome).astype(np.float64)
+    sentences = mean_of({"bleu_sentence": _sentences(counts)}, outcome.answerable)
 
     def figures(weights: np.ndarray) -> Figures:
-        return _figures(weights @ counts)
+        is_known = weights @ outcome.answerable > 0
+        together = {name: np.where(is_known, of, np.nan) for name, of in _figures(weights @ counts).items()}
+        return together | sentences(weights)
 
     return figures
 
@@ -86,6 +100,15 @@ def _one_answer(answer: str, golds: tuple[str, ...]) -> tuple[int, ...]:
     return found.sys_len, found.ref_len, *found.counts, *found.totals
 
 
+def _sentences(counts: np.ndarray) -> np.ndarray:
+    """Counts of answers, (N, 2 + 2 orders) → what nltk's sentence_bleu makes of each, (N,), percentages."""
+    length, reference = counts[:, 0], counts[:, 1]
+    matching, every = np.split(counts[:, 2:], 2, axis=1)  # (N, orders)
+    precisions = np.where(matching > 0, matching / np.maximum(every, 1), SMALLEST)
+    penalty = np.exp(np.minimum(0, 1 - reference / np.maximum(length, 1)))
+    return np.where(matching[:, 0] > 0, 100.0 * penalty * np.exp(np.log(precisions).mean(axis=1)), 0.0)
+
+
 def _figures(sums: np.ndarray) -> Figures:
     """From sums of counts, (R, 2 + 2 orders), what sacrebleu makes of each row."""
     length, reference = sums[:, 0], sums[:, 1]
@@ -96,11 +119,10 @@ def _figures(sums: np.ndarray) -> Figures:
         precisions = 100.0 * np.where(matching == 0, smoothed, matching) / every
         precisions = np.where((every > 0) & matching.any(axis=1, keepdims=True), precisions, 0.0)
         bleu = penalty * np.exp(np.log(precisions).mean(axis=1))
-        ratio = length / reference
-    figures = {
+        ratio = np.where(reference > 0, length / reference, 0.0)
+    return {
         "bleu": bleu,
         **dict(zip(PRECISIONS, precisions.T, strict=True)),
         "bleu_brevity_penalty": penalty,
         "bleu_length_ratio": ratio,
     }
-    return {name: np.where(reference > 0, values, np.nan) for name, values in figures.items()}

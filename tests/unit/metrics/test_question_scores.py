@@ -10,15 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.corpus import LazyCorpusLoader, WordNetCorpusReader
+from nltk.translate.bleu_score import sentence_bleu
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from stages.metrics.outcomes import Answered
 from stages.metrics.scores import bleu, meteor, rouge, squad_v2
 
 SCORES = [squad_v2, meteor, bleu, rouge]
-TEXT = st.lists(st.sampled_from("the Ada Lund built mills , milling in 1601 .".split()), min_size=1, max_size=7).map(
-    " ".join
+WORDS = "the Ada Lund built mills , milling in 1601 . Łódź 東京の İ ß 🙂 don't e\u0301 A.I. \u200b -".split()
+TEXT = st.one_of(
+    st.lists(st.sampled_from(WORDS[:10]), min_size=1, max_size=7).map(" ".join),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(" ".join),
+    st.sampled_from([" ", "the", "...", "Ada\nLund", "\u00a0Ada\u2009Lund", "1,601.5%", "&lt;skipped&gt;"]),
 )
 ANSWER = st.one_of(st.just(""), TEXT)
 
@@ -27,7 +32,8 @@ ANSWER = st.one_of(st.just(""), TEXT)
 def outcomes(draw: Any) -> Answered:
     golds = draw(st.lists(st.lists(TEXT, max_size=3).map(tuple), min_size=1, max_size=12))
     count = len(golds)
-    answers, spans = (tuple(draw(st.lists(ANSWER, min_size=count, max_size=count))) for _ in range(2))
+    answer = draw(st.sampled_from([ANSWER, ANSWER, ANSWER, st.just("")]))
+    answers, spans = (tuple(draw(st.lists(answer, min_size=count, max_size=count))) for _ in range(2))
     if draw(st.booleans()):
         return Answered(tuple(golds), answers)
     numbers = draw(st.lists(st.sampled_from([-1.5, 0.0, 0.25, 3.0]), min_size=count, max_size=count))
@@ -66,7 +72,7 @@ def test_weights_are_repetitions(score: ModuleType, outcome: Answered, data: st.
 
 
 @given(outcome=outcomes())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
     pairs = [(answer, golds) for answer, golds in zip(outcome.answers, outcome.golds, strict=True) if golds]
     if not pairs:
@@ -76,7 +82,9 @@ def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
     columns = [[golds[n] if n < len(golds) else None for _, golds in pairs] for n in range(most)]
     metric = BLEU()
     expected = metric.corpus_score([answer for answer, _ in pairs], columns)  # pyright: ignore[reportArgumentType]
-    assert bleu.score(outcome) == {
+    figures = bleu.score(outcome)
+    del figures["bleu_sentence"]
+    assert figures == {
         "bleu": expected.score, "bleu_precision_1": expected.precisions[0], "bleu_precision_2": expected.precisions[1],
         "bleu_precision_3": expected.precisions[2], "bleu_precision_4": expected.precisions[3],
         "bleu_brevity_penalty": expected.bp, "bleu_length_ratio": expected.ratio,
@@ -86,9 +94,32 @@ def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
 
 
 @given(outcome=outcomes())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
+@pytest.mark.filterwarnings("ignore:\\nThe hypothesis contains 0 counts:UserWarning")
+def test_the_mean_bleu_of_answers_is_what_nltk_says(outcome: Answered) -> None:
+    words = Tokenizer13a()
+    rows = [
+        sentence_bleu([words(gold.rstrip()).split() for gold in golds], words(answer.rstrip()).split())
+        for answer, golds in zip(outcome.answers, outcome.golds, strict=True)
+        if golds
+    ]
+    if rows:
+        expected = 100.0 * float(np.mean(rows))
+        assert bleu.score(outcome)["bleu_sentence"] == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_an_answer_of_one_right_word_has_a_bleu_of_nothing() -> None:
+    # Three precisions of four are the smallest number there is: the fourth root of its third power.
+    found = bleu.score(Answered((("Ada",), ("Lund",)), ("Ada", "built")))
+    assert found["bleu_sentence"] == pytest.approx(100 * 2.2250738585072014e-308**0.75 / 2, rel=1e-9, abs=0)
+    longer = bleu.score(Answered((("Ada built mills in 1601",), ()), ("Ada built mills in", "x")))
+    assert longer["bleu_sentence"] == pytest.approx(100 * math.exp(1 - 5 / 4))
+
+
+@given(outcome=outcomes())
+@settings(deadline=None, max_examples=200)
 def test_rouge_is_what_rouge_score_says(outcome: Answered) -> None:
-    scorer = RougeScorer(["rouge1", "rougeL"])
+    scorer = RougeScorer(rouge.NAMES)
     rows = [
         scorer.score_multi(list(golds), answer)
         for answer, golds in zip(outcome.answers, outcome.golds, strict=True)
@@ -96,9 +127,17 @@ def test_rouge_is_what_rouge_score_says(outcome: Answered) -> None:
     ]
     figures = rouge.score(outcome)
     assert set(figures) == (set(rouge.NAMES) if rows else set())
-    for name in ("rouge1", "rougeL"):
+    for name in rouge.NAMES:
         if rows:
             assert figures[name] == pytest.approx(np.mean([row[name].fmeasure for row in rows]))
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
+@pytest.mark.parametrize("answer", ["", "x"])
+def test_a_right_answer_without_words_has_the_same_figures_resampled(score: ModuleType, answer: str) -> None:
+    outcome = Answered(((" ",), (" ", "\u00a0")), (answer, answer))
+    figures, drawn = score.score(outcome), score.resampled(outcome)(np.ones((1, 2)))
+    assert {name: values.tolist() for name, values in drawn.items()} == {name: [figures[name]] for name in drawn}
 
 
 def test_rouge_by_hand() -> None:
