@@ -13,7 +13,7 @@ from stages.metrics.scores.squad_v2 import score
 from tests.toy import ROOT
 
 DEV = ROOT.parent / "shared" / "data" / "squad" / "dev-v2.0.json"
-WORDS = "the The a Ada Lund 1601 in, hall. river's of A.I. x-ray".split()
+WORDS = "the The a Ada Lund 1601 in, hall. river's of A.I. x-ray Łódź İ ß 東京 — ... A\u00a0b e\u0301".split(" ")
 
 
 def _made(number: int) -> Question:
@@ -46,7 +46,7 @@ def _one(question: Question, prediction: str) -> tuple[float, float]:
 def official(
     questions: list[Question], predictions: dict[str, str], no_answer: dict[str, float], threshold: float
 ) -> dict[str, float]:
-    by_id = {question.id: question for question in questions}
+    by_id = {question.id: question for question in questions if question.id in predictions}
     has = {identifier: bool(question.answers) for identifier, question in by_id.items()}
     result: dict[str, float] = {}
     for which, name in enumerate(("exact", "f1")):
@@ -62,7 +62,7 @@ def official(
                 result[prefix + "total"] = len(ids)
         current = best = sum(not answer for answer in has.values())
         best_threshold = 0.0
-        for i in sorted(no_answer, key=lambda i: no_answer[i]):
+        for i in sorted(has, key=lambda i: no_answer[i]):
             current += raw[i] if has[i] else -1 if predictions[i] else 0
             if current > best:
                 best, best_threshold = current, no_answer[i]
@@ -86,6 +86,10 @@ def _prediction(generator: random.Random, question: Question) -> str:
 
 def _agrees(generator: random.Random, questions: list[Question]) -> None:
     predictions = {question.id: _prediction(generator, question) for question in questions}
+    if generator.random() < 0.1:
+        predictions = dict.fromkeys(predictions, "")
+    if generator.random() < 0.2:
+        predictions = dict(generator.sample(sorted(predictions.items()), generator.randint(1, len(predictions))))
     values = [0.0, 0.25, 0.5, 1.0] if generator.random() < 0.5 else [generator.gauss(0, 1) for _ in questions]
     no_answer = {question.id: generator.choice(values) for question in questions}
     threshold = generator.choice([0.0, 0.3, 1.0])
