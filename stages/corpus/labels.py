@@ -72,16 +72,16 @@ def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tup
     """
     columns = {class_name(column): column for column in rows[0][1]}
     found = np.array([_numbers(where, cells, classes, columns) for where, cells in rows])
-    if not _sum_to_one(found).all():
+    if not sum_to_one(found).all():
         rest = 1 + MOST_ROUNDING - found.sum(axis=1)
         unknown = [name for name in columns if name not in classes and columns[name] != prediction]
         others = {name: _parts(rows, columns[name], rest) for name in unknown}
         values = dict(zip(classes, found.T, strict=True)) | {name: of for name, of in others.items() if of is not None}
         every = class_order(values)
         more = np.stack([values[name] for name in every], axis=1)
-        if _sum_to_one(more).all():
+        if sum_to_one(more).all():
             return every, more
-    for (where, _), numbers, is_right in zip(rows, found, _sum_to_one(found), strict=True):
+    for (where, _), numbers, is_right in zip(rows, found, sum_to_one(found), strict=True):
         if not is_right:
             called, total = some_of(classes), numbers.sum()
             raise InputError(f"{where}: expected probabilities in {called}; they sum to {total:.6g} and not to 1")
@@ -114,6 +114,6 @@ def _parts(rows: Rows, column: str, rest: np.ndarray) -> np.ndarray | None:
     return values if ((values >= 0) & (values <= rest)).all() else None
 
 
-def _sum_to_one(found: np.ndarray) -> np.ndarray:
+def sum_to_one(found: np.ndarray) -> np.ndarray:
     """Which rows of (N, C) do, but for the rounding of numbers of two digits: (N,), bool."""
     return np.abs(found.sum(axis=1) - 1) <= min(HALF_A_DIGIT * found.shape[1], MOST_ROUNDING)

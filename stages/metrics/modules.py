@@ -15,6 +15,7 @@ import evaluate
 import numpy as np
 from datasets import Features, List, Value
 
+from stages.corpus.labels import sum_to_one
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin, plugin_names
 from stages.metrics.outcomes import Answered, Classified
@@ -39,8 +40,8 @@ _PROBABILITIES = Features({"predictions": List(Value("float64")), "references": 
 INPUTS = {
     Answered: """
 Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
-Or both are as `evaluate`'s squad_v2 has them, with no_answer_probability; answers whose probability is
-above `no_answer_threshold` (default 1.0) are taken back.
+Or both are as `evaluate`'s squad_v2 has them, with no_answer_probability, and belong together by their id;
+answers whose probability is above `no_answer_threshold` (default 1.0) are taken back.
 """,
     Classified: """
 Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes.
@@ -77,7 +78,12 @@ class RetraceMetric(evaluate.Metric):
 def _answered(predictions: list[Any], references: list[Any], no_answer_threshold: float = 1.0) -> Answered:
     if isinstance(predictions[0], str):
         return Answered(tuple(tuple(golds) for golds in references), tuple(predictions))
-    golds = tuple(tuple(reference["answers"]["text"]) for reference in references)
+    right = {reference["id"]: tuple(reference["answers"]["text"]) for reference in references}
+    unknown = next((prediction["id"] for prediction in predictions if prediction["id"] not in right), None)
+    if unknown is not None or len({prediction["id"] for prediction in predictions}) < len(references):
+        said = "predictions and references are of different questions"
+        raise InputError(said if unknown is None else f"{said}: {unknown} is only predicted")
+    golds = tuple(right[prediction["id"]] for prediction in predictions)
     spans = tuple(prediction["prediction_text"] for prediction in predictions)
     no_answer = np.array([prediction["no_answer_probability"] for prediction in predictions])
     abstains = no_answer > no_answer_threshold
@@ -89,6 +95,11 @@ def _classified(predictions: list[Any], references: list[Any]) -> Classified:
     labels, predicted = np.array(references), np.array(predictions)
     probabilities = predicted if predicted.ndim == 2 else None
     if probabilities is not None:
+        wrong = ~(sum_to_one(probabilities) & (probabilities >= 0).all(axis=1))
+        if wrong.any():
+            raise InputError(f"predictions: {predictions[wrong.argmax()]} is not allowed; expected probabilities")
         predicted = probabilities.argmax(axis=1)
     count = 1 + max(labels.max(), predicted.max()) if probabilities is None else probabilities.shape[1]
+    if labels.min() < 0 or labels.max() >= count:
+        raise InputError(f"references: {labels.min()} to {labels.max()}; expected numbers of {count} classes from 0")
     return Classified(tuple(map(str, range(count))), labels, predicted, probabilities)

@@ -64,6 +64,31 @@ def test_squads_own_format_and_plain_texts(evaluate: ModuleType, tmp_path: Path)
     assert taken_back["exact"] == 100.0
 
 
+def test_answers_belong_to_questions_by_their_id(evaluate: ModuleType, tmp_path: Path) -> None:
+    metric = _load(evaluate, "squad_v2", tmp_path)
+    in_order = metric.compute(predictions=ROWS, references=REFERENCES)
+    assert metric.compute(predictions=ROWS, references=REFERENCES[::-1]) == in_order
+    with pytest.raises(InputError, match="of different questions: b is only predicted"):
+        metric.compute(predictions=ROWS, references=[REFERENCES[0], {**REFERENCES[1], "id": "c"}])
+    with pytest.raises(InputError, match="of different questions"):
+        metric.compute(predictions=[ROWS[0], ROWS[0]], references=REFERENCES)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "said"),
+    [
+        ([[2.5, -1.5], [0.4, 0.6]], [0, 1], r"predictions: \[2.5, -1.5\] is not allowed; expected probabilities"),
+        ([[0.9, 0.1], [4.0, 6.0]], [0, 1], r"predictions: \[4.0, 6.0\] is not allowed"),
+        ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
+    ],
+)
+def test_what_is_no_probability_is_refused(
+    evaluate: ModuleType, tmp_path: Path, rows: list[list[float]], labels: list[int], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        _load(evaluate, "calibration", tmp_path).compute(predictions=rows, references=labels)
+
+
 def test_batches_and_combinations(evaluate: ModuleType, tmp_path: Path) -> None:
     names = ["squad_v2", "meteor", "bleu", "rouge"]
     both = evaluate.combine([_load(evaluate, name, tmp_path) for name in names])
