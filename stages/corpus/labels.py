@@ -14,6 +14,7 @@ from stages.harness.plugins import load_plugin, plugin_names
 FORMATS = "stages.corpus.formats"
 SHOWN = 5  # names in a message
 HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # by which each of a row's numbers may be rounded, and all together
+FLOAT_ERROR = 1e-9  # of the sum itself
 _WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
 
 Rows = Sequence[tuple[str, Mapping[str, Any]]]  # their places and cells
@@ -66,21 +67,20 @@ def classes_with_columns(rows: Rows, classes: Iterable[str]) -> set[str]:
 def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tuple[list[str], np.ndarray]:
     """What stands in columns that are called as the classes, (N, C), as it stands there, and the classes that it is of.
 
-    Where they do not sum to 1 in each row but do with other columns of numbers, those are classes too, of a model
-    that knows more than occur. `prediction` is a column that is none of them.
+    Other columns of numbers are classes too, of a model that knows more than occur, where with them the rows sum to 1
+    and without them not as nearly. `prediction` is a column that is none of them.
     Raises InputError naming the row in which one is no number of 0 or more or which does not sum to 1.
     """
     columns = {class_name(column): column for column in rows[0][1]}
     found = np.array([_numbers(where, cells, classes, columns) for where, cells in rows])
-    if not sum_to_one(found).all():
-        rest = 1 + MOST_ROUNDING - found.sum(axis=1)
-        unknown = [name for name in columns if name not in classes and columns[name] != prediction]
-        others = {name: _parts(rows, columns[name], rest) for name in unknown}
-        values = dict(zip(classes, found.T, strict=True)) | {name: of for name, of in others.items() if of is not None}
-        every = class_order(values)
-        more = np.stack([values[name] for name in every], axis=1)
-        if sum_to_one(more).all():
-            return every, more
+    rest = 1 + MOST_ROUNDING - found.sum(axis=1)
+    others = {name: _parts(rows, column, rest) for name, column in columns.items()
+              if name not in classes and column != prediction}  # fmt: skip
+    values = dict(zip(classes, found.T, strict=True)) | {name: of for name, of in others.items() if of is not None}
+    every = class_order(values)
+    more = np.stack([values[name] for name in every], axis=1)
+    if sum_to_one(more).all() and _excess(more).sum() < _excess(found).sum() - FLOAT_ERROR * len(rows):
+        return every, more
     for (where, _), numbers, is_right in zip(rows, found, sum_to_one(found), strict=True):
         if not is_right:
             called, total = some_of(classes), numbers.sum()
@@ -116,4 +116,9 @@ def _parts(rows: Rows, column: str, rest: np.ndarray) -> np.ndarray | None:
 
 def sum_to_one(found: np.ndarray) -> np.ndarray:
     """Which rows of (N, C) do, but for the rounding of numbers of two digits: (N,), bool."""
-    return np.abs(found.sum(axis=1) - 1) <= min(HALF_A_DIGIT * found.shape[1], MOST_ROUNDING)
+    return _excess(found) <= min(HALF_A_DIGIT * found.shape[1], MOST_ROUNDING) + FLOAT_ERROR
+
+
+def _excess(found: np.ndarray) -> np.ndarray:
+    """How far the sum of each row of (N, C) is from 1, (N,)."""
+    return np.abs(found.sum(axis=1) - 1)

@@ -76,10 +76,11 @@ def resampled(outcome: Answered) -> Resampled:
     if not outcome.answerable.any():
         return lambda weights: {}
     counts = _counts(outcome).astype(np.float64)
+    answerable = outcome.answerable.astype(np.float64)
     sentences = mean_of({"bleu_sentence": _sentences(counts)}, outcome.answerable)
 
     def figures(weights: np.ndarray) -> Figures:
-        is_known = weights @ outcome.answerable > 0
+        is_known = weights @ answerable > 0
         together = {name: np.where(is_known, of, np.nan) for name, of in _figures(weights @ counts).items()}
         return together | sentences(weights)
 

@@ -61,6 +61,7 @@ def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray
     less, no_more = ranks.reshape(2, -1)
     below_some = below[: places[-1]]
     stretch = np.searchsorted(places, np.arange(len(below_some)), side="right")
+    negative = (~positive).astype(np.float64)
     sums = csr_array((np.ones(len(stretch)), (stretch, below_some)), shape=(len(places), len(positive)))
 
     def area(weights: np.ndarray) -> np.ndarray:
@@ -68,7 +69,7 @@ def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray
         others = np.cumsum(sums @ columns, axis=0)
         positives = columns[above]
         right = np.einsum("pr,pr->r", positives, others[less] + others[no_more]) / 2
-        pairs = positives.sum(axis=0) * (weights @ ~positive)
+        pairs = positives.sum(axis=0) * (weights @ negative)
         return np.divide(right, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
 
     return area

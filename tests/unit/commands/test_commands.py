@@ -132,6 +132,21 @@ def test_a_class_that_never_occurs_keeps_its_probabilities(tmp_path, monkeypatch
     assert said == f"warning: no roc auc: {tmp_path / 'gold.tsv'} has no c\n"
 
 
+def test_a_class_that_never_occurs_counts_however_improbable(tmp_path, monkeypatch, capsys) -> None:
+    files = _classes(tmp_path, "label\na\nb\n", "label,a,b,c\na,0.7,0.291,0.009\nb,0.2,0.798,0.002\n")
+    assert retrace(monkeypatch, "score", "classification", *files) == 0
+    scores, said = _scored(capsys)
+    assert "roc_auc" not in scores
+    assert said.endswith("has no c\n")
+
+
+def test_another_column_of_numbers_is_no_class(tmp_path, monkeypatch, capsys) -> None:
+    given = "label,right,a,b,sure\na,1,0.67,0.33,0.67\nb,0,0.333,0.666,0\n"
+    assert retrace(monkeypatch, "score", "classification", *_classes(tmp_path, "label\na\nb\n", given)) == 0
+    scores, said = _scored(capsys)
+    assert (scores["roc_auc"], said) == (1.0, "")
+
+
 def test_the_area_is_that_of_the_numbers_in_the_file(tmp_path, monkeypatch, capsys) -> None:
     generator = np.random.default_rng(0)
     labels = generator.integers(3, size=300)
