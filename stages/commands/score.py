@@ -182,7 +182,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _in_order_of(no_answer: dict[str, float], questions: list[Question], path: Path) -> list[Question]:

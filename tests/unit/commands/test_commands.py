@@ -250,6 +250,7 @@ def test_all_scores_of_answers(tmp_path, monkeypatch, capsys) -> None:
         ({"a": 0.5}, "no number for question b, which has a prediction"),
         ({"a": "0.5", "b": 1}, "expected one object of question ids and numbers"),
         ({"a": float("nan"), "b": 1}, "expected one object of question ids and numbers"),
+        ({"a": True, "b": False}, "expected one object of question ids and numbers"),
     ],
 )
 def test_wrong_probabilities_are_one_line(tmp_path, monkeypatch, capsys, numbers, message) -> None:
