@@ -190,9 +190,12 @@ class _Assessor:
         return self._not_above(self._method(method), self._method(SCRATCH), SCRATCH, OF_MODELS)
 
     def _not_above(self, model: Candidate, other: Candidate, shown: str, note: str = "") -> Flags:
-        """By the first headline; `note` is said of models that stand for their methods from one seed."""
+        """By the first headline; `note` is said of models that stand for their methods from one seed.
+
+        A flag is a warning, which may be given too seldom rather than of a model that has learned.
+        """
         figure = self._headlines[0]
-        found, way = difference(figure, model, other), self._scoring.better[figure]
+        found, way = difference(figure, model, other, are_alike=True), self._scoring.better[figure]
         if way == "neither":
             return {}
         return not_above(

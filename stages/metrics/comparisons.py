@@ -109,8 +109,12 @@ def compare(candidates: Mapping[str, Candidate], better: Mapping[str, Better]) -
     return [asdict(comparison) for comparison in found]
 
 
-def difference(figure: str, first: Candidate, second: Candidate) -> Difference:
-    """By one figure that both have."""
+def difference(figure: str, first: Candidate, second: Candidate, are_alike: bool = False) -> Difference:
+    """By one figure that both have.
+
+    `are_alike` takes the seeds of both to lie equally far apart (Student's t for two samples) where Welch's, by
+    which a method is named, does not: of two seeds each its interval is often half as wide.
+    """
     sides = [np.array([figures[figure] for figures in side.figures]) for side in (first, second)]
     drawn = [np.mean([figures[figure] for figures in side.drawn], axis=0) for side in (first, second)]
     value = float(sides[0].mean() - sides[1].mean())
@@ -121,8 +125,9 @@ def difference(figure: str, first: Candidate, second: Candidate) -> Difference:
     whole = float(sum(variances))
     if whole == 0:
         return Difference(value, of_examples)
-    # Welch 1947: of variances that need not be equal.
-    freedom = whole**2 / sum(part**2 / (len(side) - 1) for part, side in zip(variances, sides, strict=True))
+    seeds = [len(side) - 1 for side in sides]
+    welch = whole**2 / sum(part**2 / free for part, free in zip(variances, seeds, strict=True))  # Welch 1947
+    freedom = sum(seeds) if are_alike else welch
     return Difference(value, of_examples, math.sqrt(whole), float(freedom))
 
 
@@ -146,7 +151,7 @@ def holm(values: Sequence[float]) -> list[float]:
 def _compare(figure: str, first: str, second: str, candidates: Mapping[str, Candidate]) -> tuple[Comparison, bool]:
     """The comparison before it is corrected, and whether it is of models alone."""
     pair = [candidates[name] for name in (first, second)]
-    found = difference(figure, *pair)
+    found = difference(figure, pair[0], pair[1])
     shares = [share for side in pair for of in side.shares if (share := of.get(figure)) is not None]
     # Answers of several seeds to one question are not independent, as McNemar's test has them.
     if [len(side.figures) for side in pair] == [1, 1] and len(shares) == 2 and _are_of_the_same(*shares):
