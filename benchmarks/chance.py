@@ -69,7 +69,7 @@ def false_positives(trials: int) -> dict[str, dict[str, float]]:
     found = {}
     for seeds in (1, *SEEDS):
         found[f"{seeds} seeds"] = {
-            f"sd {spread}": sum(_is_named(generator, weights, seeds, spread) for _ in range(trials)) / trials
+            f"sd {spread}": sum(names_a_method(generator, weights, seeds, spread) for _ in range(trials)) / trials
             for spread in SPREADS
         }
     return found
@@ -91,7 +91,8 @@ def coverage(trials: int) -> dict[str, dict[str, dict[str, float]]]:
         generator = np.random.default_rng(1)
         found[name] = {
             f"{seeds} seeds": {
-                f"sd {spread}": sum(_holds(generator, examples, drawn, seeds, spread) for _ in range(trials)) / trials
+                f"sd {spread}": sum(holds_the_truth(generator, examples, drawn, seeds, spread) for _ in range(trials))
+                / trials
                 for spread in SPREADS
             }
             for seeds in SEEDS
@@ -125,7 +126,8 @@ def _right(generator: np.random.Generator, examples: int, seeds: int, spread: fl
             yield difficulty < generator.normal(ACCURACY, spread)
 
 
-def _is_named(generator: np.random.Generator, weights: np.ndarray, seeds: int, spread: float) -> bool:
+def names_a_method(generator: np.random.Generator, weights: np.ndarray, seeds: int, spread: float) -> bool:
+    """Whether one of two methods that do not differ is called better, from weights (R, N) of resamples."""
     models = _right(generator, EXAMPLES, seeds, spread)
     methods = {}
     for method in ("a", "b"):
@@ -140,9 +142,10 @@ def _is_named(generator: np.random.Generator, weights: np.ndarray, seeds: int, s
     return pair["verdict"] in methods
 
 
-def _holds(
+def holds_the_truth(
     generator: np.random.Generator, examples: int, weights: np.ndarray | None, seeds: int, spread: float
 ) -> bool:
+    """Whether the interval of a mean over seeds holds the mean over all; of a share where there are no weights."""
     models = _right(generator, examples, seeds, spread)
     rights = [next(models) for _ in range(seeds)]
     if weights is None:

@@ -116,8 +116,10 @@ class _Assessor:
         return result | {"interval": {name: self._by_method[method][name] for name in self._headlines}}
 
     def _method_details(self, method: str) -> dict[str, Any]:
+        has_seeds = len(self._methods[method]) > 1
         return {
             "intervals": self._by_method[method],
+            "intervals_of": "examples and seeds" if has_seeds else "examples, as there is one seed",
             "seeds": {str(trial.seed): self._trial_details(trial) for trial in self._methods[method]},
         }
 

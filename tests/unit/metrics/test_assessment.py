@@ -16,6 +16,7 @@ SETTINGS = ScoreSettings(
 )
 TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad ale", 0), ("good hall", 1))]
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
+LABELS = np.array([example.label for example in DEV])
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
 LOSSES = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
 
@@ -61,6 +62,31 @@ def test_methods_are_compared_and_the_better_one_named_from_several_seeds() -> N
     (accuracy, *_) = found.details["comparisons"]
     assert (accuracy["first"], accuracy["second"], accuracy["verdict"]) == ("full", "scratch", "full")
     assert "full" not in found.health
+
+
+def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_better() -> None:
+    generator, trials = np.random.default_rng(1), []
+    for method, sharper in (("full", 1.0), ("lora", 20.0)):
+        for seed in (1, 2, 3):
+            margins = np.abs(generator.normal(0, 1, len(DEV)))  # of a model that is right as often as it says
+            right = generator.random(len(DEV)) < 1 / (1 + np.exp(-margins))
+            said = margins * np.where(right == (LABELS == 1), 1, -1) * sharper
+            rows = [{"logit_0": 0.0, "logit_1": logit} for logit in said]
+            epochs = tuple(Epoch(n, t, v, n == 1, TASK.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+            trials.append(Trial(method, seed, epochs))
+    scoring = Scoring(("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration"), "", Classified)
+    found = assess(TASK, scoring, trials, SETTINGS)
+    for method in ("full", "lora"):
+        details, figures = found.details["methods"][method], found.figures[method]
+        every = [(figures["mean"], details["intervals"])]
+        every += [(figures[seed], cell["intervals"]) for seed, cell in details["seeds"].items()]
+        for values, intervals in every:
+            assert len(intervals) == 16
+            assert all(ends["low"] <= values[name] <= ends["high"] for name, ends in intervals.items())
+    verdicts = {pair["figure"]: pair for pair in found.details["comparisons"]}
+    assert verdicts["calibration_error"]["difference"] < 0
+    assert verdicts["calibration_error"]["verdict"] == "full"
+    assert details["intervals_of"] == "examples and seeds"
 
 
 def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
