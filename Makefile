@@ -21,6 +21,7 @@ test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
+	python benchmarks/chance.py
 	python benchmarks/processes.py
 	python benchmarks/interruptions.py
 	python benchmarks/growth.py

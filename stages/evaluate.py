@@ -1,8 +1,9 @@
 """Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/tasks/<task>.csv.
 
 Every listed method and seed is scored at the epoch that was kept, beside baselines that need no language model and
-the model before training. metrics.json has the figures and the health flags; scores.json their intervals, the
-comparison of methods and what is behind the figures. No model is loaded.
+the model before training. metrics.json has the figures and the health flags, to the six digits that git keeps;
+scores.json the same figures in full, their intervals, the comparison of methods and what is behind the figures. No
+model is loaded.
 
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
@@ -17,7 +18,7 @@ from stages.corpus.source import TASKS, questions_path, source_folder
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
-from stages.harness.records import write_json, write_text
+from stages.harness.records import STEADY_DIGITS, rounded, write_json, write_text
 from stages.harness.settings import build, check_value, read_params
 from stages.metrics.assessment import Assessment, assess
 from stages.metrics.classification import ClassificationTask
@@ -50,8 +51,8 @@ def main() -> None:
             trials = read_trials(name, matrix, task.outcome)
             assessed[name] = score(name, task, trials, answers if name == SQUAD else classes, settings)
         health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
-        write_json(METRICS, {name: a.figures for name, a in assessed.items()} | {"health": health})
-        write_json(DETAILS, {name: assessment.details for name, assessment in assessed.items()})
+        write_json(METRICS, rounded({name: a.figures for name, a in assessed.items()} | {"health": health}))
+        write_json(DETAILS, rounded({name: a.details for name, a in assessed.items()}, STEADY_DIGITS))
 
 
 def prune(matrix: Matrix) -> None:

@@ -20,7 +20,7 @@ from stages.harness.device import open_device
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.precision import Precision
-from stages.harness.records import write_json
+from stages.harness.records import rounded, write_json
 from stages.harness.settings import build, check_value, profile_key, read_params
 from stages.metrics.perplexity import PerplexitySettings, Sizes, unigram_losses, with_intervals
 from stages.metrics.settings import read_resampling
@@ -66,7 +66,7 @@ def main() -> None:
             report[part] = with_intervals(measured, (unigram, sizes), resampling.resamples, resampling.seed)
             print(f"{part}: " + "  ".join(said(name, report[part][name]) for name in [*measured, "unigram"]))
         if device.is_main:
-            write_json(OUT, report)
+            write_json(OUT, rounded(report))
 
 
 def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:

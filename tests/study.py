@@ -94,18 +94,18 @@ def _write_predictions(folder: Path) -> None:
 def _write_scores(reports: Path) -> None:
     cells: dict[str, Any] = {seed: {"epoch": 1} | values for seed, values in SEEDS.items()}
     cells |= {"mean": MEAN, "sd": {name: SEEDS["2"][name] - MEAN[name] for name in MEAN}}
-    ends = {"low": 0.7, "high": 0.8, "low_with_seeds": 0.69, "high_with_seeds": 0.81}
+    ends = {"low": 0.69, "high": 0.81, "low_examples": 0.7, "high_examples": 0.8}
     classes = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 1} for name in ("bad", "good")}
     seed = {"intervals": {"accuracy": ends}, "before": {"accuracy": 0.25}, "confusion": [[1, 0], [0, 1]],
             "classes": classes, "groups": {"1–4 words": {"accuracy": 0.5, "examples": 2}}}  # fmt: skip
+    figures = {"baselines": {"majority": {"accuracy": 0.5}}, "full": cells}
     details = {
         "headlines": ["accuracy"], "scales": dict.fromkeys(MEAN, "fraction"), "notes": {}, "comparisons": [],
+        "better": {"accuracy": "higher"}, "figures": figures,
         "baselines": {"majority": {"accuracy": {"low": 0.4, "high": 0.6}}},
         "methods": {"full": {"intervals": {"accuracy": ends}, "seeds": {"1": seed, "2": seed}}},
     }  # fmt: skip
-    write_json(
-        reports / "metrics.json", {"mood": {"baselines": {"majority": {"accuracy": 0.5}}, "full": cells}, "health": {}}
-    )
+    write_json(reports / "metrics.json", {"mood": figures, "health": {}})
     write_json(reports / "scores.json", {"mood": details})
     curve = [f"full,{seed},{epoch},{'' if epoch == 0 else 0.5},0.7,0.75" for seed in (1, 2) for epoch in (0, 1)]
     header = "method,seed,epoch,training_loss,validation_loss,accuracy"

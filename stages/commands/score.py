@@ -26,7 +26,6 @@ from stages.corpus.labels import (
 from stages.corpus.squad import Question, read_json_file, read_questions
 from stages.harness.errors import InputError
 from stages.metrics.health import Flags, answer_flags, class_flags, figure_flags
-from stages.metrics.intervals import percentile_interval
 from stages.metrics.outcomes import Answered, Classified, answered
 from stages.metrics.resampling import draw
 from stages.metrics.scoring import Scoring
@@ -164,7 +163,7 @@ def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> Non
     if intervals:
         size = len(outcome.answers if isinstance(outcome, Answered) else outcome.labels)
         drawn = draw({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
-        found["intervals"] = {name: percentile_interval(values) for name, values in drawn.items()}
+        found["intervals"] = scoring.intervals(figures, scoring.shares(outcome), drawn, size)
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | figure_flags(figures, scoring.scales)).items():
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)

@@ -15,6 +15,8 @@ from typing import Any
 from stages.harness.errors import InputError
 
 ASIDE = ".partial"
+COMMITTED_DIGITS = 6  # significant ones, of figures in files that git keeps
+STEADY_DIGITS = 12  # that every processor agrees on, of figures in files whose hashes git keeps
 
 
 @contextmanager
@@ -57,6 +59,20 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write readable json, keys in the order given; not-a-number is an error, never a value."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
+    """Figures within names and lists, to so many significant digits; whole numbers and texts as they are.
+
+    Processors and libraries sum in other orders, which changes the last two or three of a figure's sixteen
+    digits. Twelve are cut first: a figure such as 13/128 = 0.1015625 lies on the border between two of six
+    digits, and is rounded the same way from just below it.
+    """
+    if isinstance(value, dict):
+        return {name: rounded(each, digits) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(each, digits) for each in value]
+    return float(f"{float(f'{value:.{STEADY_DIGITS}g}'):.{digits}g}") if isinstance(value, float) else value
 
 
 def read_json(path: Path) -> Any:

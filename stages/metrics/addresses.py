@@ -15,13 +15,14 @@ meteor_exact_stem.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Any
 
 from scipy.stats import t as student
 
 from stages.metrics.intervals import LEVEL, Interval
+from stages.metrics.scales import Better
 
 Curve = Sequence[Mapping[str, str]]  # rows of a learning curve, as text
 CURVE_SCALES = {
@@ -44,6 +45,7 @@ class Reproduced:
     interval: Interval | None = None  # 95%, on the same scale
     is_exact: bool = False  # counted, so that nothing about it is chance
     is_timed: bool = False  # of the machine and the hour, so that another run has another
+    better: Better | None = None  # which way, where a score says so; else as its scale has it
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,10 @@ def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
     name = _figure(name, found["mean"])
     scale, interval = _scale(reports, task, name), reports.scores[task]["methods"][method]["intervals"].get(name)
     if interval is None:
-        return _over_seeds([found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]], scale)
-    return Reproduced(found["mean"][name], scale, found.get("sd", {}).get(name), _with_seeds(interval))
+        by_seed = [found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]]
+        return replace(_over_seeds(by_seed, scale), better=_better(reports, task, name))
+    sd = found.get("sd", {}).get(name)
+    return Reproduced(found["mean"][name], scale, sd, _ends(interval), better=_better(reports, task, name))
 
 
 def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -93,7 +97,8 @@ def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
     found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
     before = [seed["before"] for seed in found["seeds"].values()]
     name = _figure(name, before[0])
-    return _over_seeds([figures[name] for figures in before], _scale(reports, task, name))
+    over_seeds = _over_seeds([figures[name] for figures in before], _scale(reports, task, name))
+    return replace(over_seeds, better=_better(reports, task, name))
 
 
 def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -101,7 +106,8 @@ def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
     curve = _run(reports.curves, task, reports)
     _run({row["method"]: row for row in curve}, method, reports)
     rows = _at(number, [row for row in curve if row["method"] == method])
-    return _over_seeds([_number(row, name) for row in rows], _scale(reports, task, name))
+    found = _over_seeds([_number(row, name) for row in rows], _scale(reports, task, name))
+    return replace(found, better=_better(reports, task, name))
 
 
 def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -110,7 +116,8 @@ def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
     values = found[_there(baseline, found)]
     name = _figure(name, values)
     interval = reports.scores[task]["baselines"][baseline].get(name)
-    return Reproduced(values[name], _scale(reports, task, name), interval=interval)
+    better = _better(reports, task, name)
+    return Reproduced(values[name], _scale(reports, task, name), interval=interval, better=better)
 
 
 def _pretraining(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -198,9 +205,13 @@ def _scale(reports: Reports, task: str, name: str) -> str:
     return "loss" if name.endswith("loss") else reports.scores[task]["scales"][name]
 
 
-def _with_seeds(interval: Mapping[str, float]) -> Interval:
+def _better(reports: Reports, task: str, name: str) -> Better | None:
+    return reports.scores[task].get("better", {}).get(name)
+
+
+def _ends(interval: Mapping[str, float]) -> Interval:
     """Of examples and seeds where there are several seeds, else of examples."""
-    return {end: interval.get(f"{end}_with_seeds", interval[end]) for end in ("low", "high")}
+    return {end: interval[end] for end in ("low", "high")}
 
 
 def _over_seeds(values: Sequence[float], scale: str) -> Reproduced:

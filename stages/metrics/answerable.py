@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from stages.metrics.intervals import Share, whole_shares
 from stages.metrics.outcomes import Answered
 from stages.metrics.resampling import Resampled, mean_of
 
@@ -24,6 +25,11 @@ def resampled_means(outcome: Answered, of: OneAnswer) -> Resampled:
     """The same for weights of questions."""
     values = _values(outcome, of)
     return mean_of(values, outcome.answerable) if values else lambda weights: {}
+
+
+def shares_of(outcome: Answered, of: OneAnswer) -> dict[str, Share]:
+    """Those that are shares of questions, as nothing but 0 and 1 is in the mean."""
+    return whole_shares(_values(outcome, of), outcome.answerable)
 
 
 def _values(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:

@@ -6,15 +6,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stages.metrics.comparisons import Candidate, compare
+from stages.metrics.comparisons import Candidate, compare, difference
 from stages.metrics.health import Flags, figure_flags, loss_flags, not_above, overlap_flags
-from stages.metrics.intervals import mean_over_seeds, percentile_interval, seeds_resampled, share_interval
+from stages.metrics.intervals import Interval, with_seeds
 from stages.metrics.resampling import Figures, draw
 from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
 from stages.metrics.trials import Trial
 
 SCRATCH = "scratch"  # the method without pretraining, which the others are held against
+OF_MODELS = "of these models; one seed does not tell the methods apart"
 
 
 class ScoredTask(Protocol):
@@ -75,7 +76,7 @@ class _Assessor:
             for name, outcome in outcomes.items()
         }
         self._drawn = draw(self._resampled, len(task.shared), settings.resamples, settings.seed)
-        self._right = {name: scoring.right(outcome) for name, outcome in outcomes.items()}
+        self._shares = {name: scoring.shares(outcome) for name, outcome in outcomes.items()}
         self._headlines = [name for name in task.headlines if name in self._drawn[_name(trials[0])]]
         self._by_method = {method: self._mean_intervals(of) for method, of in self._methods.items()}
 
@@ -83,13 +84,16 @@ class _Assessor:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
         health |= {method: self._scratch_flags(method) for method in self._methods if method != SCRATCH}
         health["data"] = overlap_flags(self._task.shared)
+        figures: dict[str, Any] = {"baselines": {name: self._figures[name] for name in self._baselines}}
+        figures |= {method: self._method_figures(method) for method in self._methods}
         return Assessment(
-            figures={"baselines": {name: self._figures[name] for name in self._baselines}}
-            | {method: self._method_figures(method) for method in self._methods},
+            figures=figures,
             health={name: flags for name, flags in health.items() if flags},
             details={
                 "headlines": self._headlines,
                 "scales": self._scoring.scales,
+                "better": self._scoring.better,
+                "figures": figures,
                 "notes": self._scoring.notes(self._trials[0].kept.outcome),
                 "baselines": {name: self._intervals(name) for name in self._baselines},
                 "methods": {method: self._method_details(method) for method in self._methods},
@@ -112,8 +116,10 @@ class _Assessor:
         return result | {"interval": {name: self._by_method[method][name] for name in self._headlines}}
 
     def _method_details(self, method: str) -> dict[str, Any]:
+        has_seeds = len(self._methods[method]) > 1
         return {
             "intervals": self._by_method[method],
+            "intervals_of": "examples and seeds" if has_seeds else "examples, as there is one seed",
             "seeds": {str(trial.seed): self._trial_details(trial) for trial in self._methods[method]},
         }
 
@@ -133,66 +139,75 @@ class _Assessor:
         without = {"not in the training data": kept} if self._task.shared.any() and kept.any() else {}
         return dict(self._task.groups) | without
 
-    def _intervals(self, name: str) -> dict[str, Any]:
-        drawn = self._drawn[name]
-        return {figure: self._interval(figure, self._figures[name][figure], drawn[figure], figure in self._right[name])
-                for figure in drawn}  # fmt: skip
+    def _intervals(self, name: str) -> dict[str, Interval]:
+        return self._scoring.intervals(
+            self._figures[name], self._shares[name], self._drawn[name], len(self._task.shared)
+        )
 
-    def _mean_intervals(self, trials: Sequence[Trial[Any]]) -> dict[str, Any]:
-        """Of the mean over seeds: of the test set, and with the seeds' own spread where there are several."""
+    def _mean_intervals(self, trials: Sequence[Trial[Any]]) -> dict[str, Interval]:
+        """Of the mean over seeds: for the choice of examples and of seeds, beside that of examples alone.
+
+        One seed says nothing of others: there it is of examples alone.
+        """
         names = [_name(trial) for trial in trials]
-        generator = np.random.default_rng(self._settings.seed)
         found = {}
         for figure in self._drawn[names[0]]:
-            drawn = [self._drawn[name][figure] for name in names]
-            value = float(np.mean([self._figures[name][figure] for name in names]))
-            found[figure] = self._interval(figure, value, mean_over_seeds(drawn), figure in self._right[names[0]])
+            by_seed = [self._figures[name][figure] for name in names]
+            shares = [self._shares[name][figure] for name in names if figure in self._shares[name]]
+            drawn = np.mean([self._drawn[name][figure] for name in names], axis=0)
+            found[figure] = of_examples = self._scoring.interval(
+                figure, float(np.mean(by_seed)), shares if len(shares) == len(names) else [], drawn,
+                len(self._task.shared),
+            )  # fmt: skip
             if len(names) > 1:
-                both = percentile_interval(seeds_resampled(drawn, generator))
-                found[figure] |= {f"{end}_with_seeds": both[end] for end in ("low", "high")}
+                found[figure] = with_seeds(of_examples, by_seed, self._scoring.ends(figure))
+                found[figure] |= {f"{end}_examples": at for end, at in of_examples.items()}
         return found
 
-    def _interval(self, figure: str, value: float, drawn: np.ndarray, is_share: bool) -> dict[str, float]:
-        if not is_share:
-            return percentile_interval(drawn)
-        whole = 100.0 if self._scoring.scales[figure] == "percentage" else 1.0
-        ends = share_interval(value / whole, len(self._task.shared), drawn / whole)
-        return {end: at * whole for end, at in ends.items()}
+    def _candidate(self, *names: str) -> Candidate:
+        """The outcomes of these names, which are seeds of one method."""
+        return Candidate(
+            [self._figures[name] for name in names],
+            [self._drawn[name] for name in names],
+            [self._shares[name] for name in names],
+        )
+
+    def _method(self, method: str) -> Candidate:
+        return self._candidate(*(_name(trial) for trial in self._methods[method]))
 
     def _comparisons(self) -> list[dict[str, Any]]:
-        candidates = {}
-        for method, trials in self._methods.items():
-            names = [_name(trial) for trial in trials]
-            candidates[method] = Candidate(
-                [self._figures[name] for name in names],
-                [self._drawn[name] for name in names],
-                [self._right[name] for name in names],
-            )
-        return compare(candidates, self._settings.seed)
+        return compare({method: self._method(method) for method in self._methods}, self._scoring.better)
 
     def _trial_flags(self, trial: Trial[Any]) -> Flags:
         name = _name(trial)
         flags = self._task.flags(trial.kept.outcome) | figure_flags(self._figures[name], self._scoring.scales)
         for other, shown in [*((b, b) for b in self._baselines), (_before(trial), "before_training")]:
-            flags |= self._not_above(name, other, shown)
+            flags |= self._not_above(self._candidate(name), self._candidate(other), shown)
         return flags | loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in trial.epochs])
 
     def _scratch_flags(self, method: str) -> Flags:
         """A pretrained model that is no better than one that never was, over all seeds."""
         if SCRATCH not in self._methods:
             return {}
-        drawn, values = {}, {}
-        for name in (method, SCRATCH):
-            names = [_name(trial) for trial in self._methods[name]]
-            drawn[name] = mean_over_seeds([self._drawn[n][self._headlines[0]] for n in names])
-            values[name] = float(np.mean([self._figures[n][self._headlines[0]] for n in names]))
-        differences = drawn[method] - drawn[SCRATCH]
-        return not_above(self._headlines[0], SCRATCH, values[method], values[SCRATCH], differences)
+        return self._not_above(self._method(method), self._method(SCRATCH), SCRATCH, OF_MODELS)
 
-    def _not_above(self, name: str, other: str, shown: str) -> Flags:
+    def _not_above(self, model: Candidate, other: Candidate, shown: str, note: str = "") -> Flags:
+        """By the first headline; `note` is said of models that stand for their methods from one seed.
+
+        A flag is a warning, which may be given too seldom rather than of a model that has learned.
+        """
         figure = self._headlines[0]
-        differences = self._drawn[name][figure] - self._drawn[other][figure]
-        return not_above(figure, shown, self._figures[name][figure], self._figures[other][figure], differences)
+        found, way = difference(figure, model, other, are_alike=True), self._scoring.better[figure]
+        if way == "neither":
+            return {}
+        return not_above(
+            figure, shown, _mean(model, figure), _mean(other, figure), found.interval, way,
+            note if found.is_of_models else "",
+        )  # fmt: skip
+
+
+def _mean(candidate: Candidate, figure: str) -> float:
+    return float(np.mean([figures[figure] for figures in candidate.figures]))
 
 
 def _name(trial: Trial[Any]) -> str:

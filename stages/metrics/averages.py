@@ -10,8 +10,10 @@ from typing import Literal
 import numpy as np
 
 from stages.metrics.confusion import by_class, counting
+from stages.metrics.intervals import Share
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled
+from stages.metrics.scales import Figure
 
 Measure = Literal["precision", "recall", "f1"]
 MEANS = ("macro", "micro", "weighted")
@@ -43,9 +45,21 @@ def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
     return figures
 
 
-def scales_of(measure: Measure) -> dict[str, str]:
+def figures_of(measure: Measure) -> dict[str, Figure]:
     """Every name that the figure can have, all fractions."""
-    return {measure: "fraction", **{f"{measure}_{mean}": "fraction" for mean in MEANS}}
+    return dict.fromkeys([measure, *(f"{measure}_{mean}" for mean in MEANS)], Figure("fraction", "higher"))
+
+
+def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
+    """Those that are shares of examples: a class's precision and recall, and the means that are the accuracy."""
+    hits = np.equal(outcome.labels, outcome.predicted)
+    found = {f"{measure}_micro": Share.among_all(hits)}
+    if measure == "recall":  # a class's share of its examples, by its share of all
+        found["recall_weighted"] = found["recall_micro"]
+    asked = {"precision": outcome.predicted == 1, "recall": outcome.labels == 1}.get(measure)
+    if asked is not None and len(outcome.classes) == 2:
+        found[measure] = Share(hits & asked, asked)
+    return found
 
 
 def _names(measure: Measure, outcome: Classified) -> list[tuple[str, str]]:

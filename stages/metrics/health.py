@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stages.metrics.intervals import percentile_interval
+from stages.harness.records import rounded
+from stages.metrics.intervals import Interval
 from stages.metrics.outcomes import Answered, Classified
+from stages.metrics.scales import SCALES, Better
 
 Flags = dict[str, str]
 
-RANGES = {"fraction": (0.0, 1.0), "percentage": (0.0, 100.0), "correlation": (-1.0, 1.0), "count": (0.0, math.inf)}
 ROUNDING = 1e-6
 HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the one with exact matches below so much of it is suspicious
 ALL, NEAR, GOOD = (
@@ -30,7 +31,7 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
     `recall_without_accuracy` is what a model gets that gives everything the favourable class.
     """
     flags: Flags = {}
-    off = [name for name, value in figures.items() if not _within(value, RANGES.get(scales.get(name, ""), ()))]
+    off = [name for name, value in figures.items() if not _within(value, SCALES[scales.get(name, "score")].ends)]
     if off:
         flags["off_scale"] = ", ".join(f"{name} {figures[name]:.6g} is no {scales[name]}" for name in off)
     if {"exact", "f1"} <= figures.keys():
@@ -61,13 +62,18 @@ def answer_flags(outcome: Answered) -> Flags:
     return {"always_the_same": f"{given.pop()!r} is the answer to all {len(outcome.answers):,} questions"}
 
 
-def not_above(figure: str, name: str, value: float, other: float, differences: np.ndarray) -> Flags:
-    """Not better than something else by the 95% interval of resampled differences (R,)."""
-    low = percentile_interval(differences)["low"]
-    if low > 0:
+def not_above(
+    figure: str, name: str, value: float, other: float, interval: Interval, better: Better = "higher", note: str = ""
+) -> Flags:
+    """Not better than something else, by the 95% interval of the difference; `note` is added to the evidence."""
+    if interval["low"] > 0 if better == "higher" else interval["high"] < 0:
         return {}
-    what = name.replace("_", " ")
-    return {f"not_above_{name}": f"{figure} {value:.4g}, {what} {other:.4g}; the difference may be {low:.3g}"}
+    low, high = (_shown(interval[end], 3) for end in ("low", "high"))
+    evidence = (
+        f"{figure} {_shown(value, 4)}, {name.replace('_', ' ')} {_shown(other, 4)}; "
+        f"difference {_shown(value - other, 3)} (95% interval {low} to {high})"
+    )
+    return {f"not_above_{name}": f"{evidence} {note}".strip()}
 
 
 def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
@@ -100,5 +106,10 @@ def _answer_figures(exact: float, f1: float) -> Flags:
     return {}
 
 
+def _shown(value: float, digits: int) -> str:
+    """With so many significant digits, the same whatever the last that floating point holds."""
+    return f"{rounded(value):.{digits}g}"
+
+
 def _within(value: float, ends: Sequence[float]) -> bool:
-    return math.isfinite(value) and (not ends or ends[0] - ROUNDING <= value <= ends[1] + ROUNDING)
+    return math.isfinite(value) and ends[0] - ROUNDING <= value <= ends[1] + ROUNDING

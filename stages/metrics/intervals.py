@@ -1,19 +1,52 @@
-"""How far a figure may be off because the test set is a sample: 95% intervals.
+"""How far a figure may be off: 95% intervals, which hold their figure always and never leave its scale.
 
-Examples are resampled with the seeds held as they are, so the interval is that of the test set; where
-there are several seeds, a second interval resamples them too, and their spread stands beside it.
+Two levels of chance: the test set is a sample of examples, and a model is one of those that other seeds
+would have given. The interval of examples is Wilson's of a share and the bootstrap's of any other figure.
+Of a mean over seeds Student's interval is added to it, half-widths in squares (MOVER: Zou and Donner 2008,
+Statistics in Medicine 27). From one seed nothing is known of seeds: its interval is of examples alone, so
+of this model and not of its method.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 LEVEL = 0.95
 Z = 1.959963984540054  # of the normal distribution at LEVEL, both sides
-FEW = 10  # examples on the rarer side of a share, below which the bootstrap's interval is too narrow
+ANYWHERE = (-math.inf, math.inf)
 
 Interval = dict[str, float]  # low and high
+Ends = tuple[float, float]  # of a scale
+
+
+@dataclass(frozen=True)
+class Share:
+    """A figure that is a share of examples: which of them count, and among which."""
+
+    hits: np.ndarray  # (N,), bool, none but among the asked
+    asked: np.ndarray  # (N,), bool
+
+    @classmethod
+    def among_all(cls, hits: np.ndarray) -> "Share":
+        """A share of all examples."""
+        return cls(hits, np.ones_like(hits, dtype=bool))
+
+    @property
+    def value(self) -> float:
+        """0 to 1; 0 of no example."""
+        return int(self.hits.sum()) / max(1, int(self.asked.sum()))
+
+
+def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[str, Share]:
+    """Of means over `among`, (N,), of what each example scores, (N,), those where that is always 0 or 1."""
+    return {
+        name: Share((column == 1) & among, among)
+        for name, column in values.items()
+        if np.isin(column[among], (0, 1)).all()
+    }
 
 
 def percentile_interval(drawn: np.ndarray) -> Interval:
@@ -25,27 +58,62 @@ def percentile_interval(drawn: np.ndarray) -> Interval:
     return {"low": float(low), "high": float(high)}
 
 
-def wilson_interval(share: float, examples: int) -> Interval:
-    """The interval of a share of so many examples (Wilson 1927), which keeps off 0 and 1."""
+def centred_interval(value: float, drawn: np.ndarray, ends: Ends = ANYWHERE) -> Interval:
+    """The percentile interval moved so that the middle resample is at the figure.
+
+    A figure such as a calibration error or the best of many thresholds is higher in resamples than it is; their
+    spread tells how sure it is, and their place does not.
+    """
+    moved = value - float(np.nanmedian(drawn))
+    return _held(value, {end: at + moved for end, at in percentile_interval(drawn).items()}, ends)
+
+
+def wilson_interval(share: float, examples: float) -> Interval:
+    """The interval of a share of so many examples (Wilson 1927), which keeps off 0 and 1; of none it is everything."""
+    if examples == 0:
+        return {"low": 0.0, "high": 1.0}
     middle = share + Z**2 / (2 * examples)
     reach = Z * math.sqrt(share * (1 - share) / examples + Z**2 / (4 * examples**2))
     whole = 1 + Z**2 / examples
-    return {"low": (middle - reach) / whole, "high": (middle + reach) / whole}
+    # Where the share is 0 or 1 that end is the share itself, which floating point may miss by a digit.
+    low = 0.0 if share == 0 else (middle - reach) / whole
+    high = 1.0 if share == 1 else (middle + reach) / whole
+    return _held(share, {"low": low, "high": high}, (0.0, 1.0))
 
 
-def share_interval(share: float, examples: int, drawn: np.ndarray) -> Interval:
-    """Wilson's interval near 0 and 1, where hardly any resample differs, else the bootstrap's."""
-    rarer = min(share, 1 - share) * examples
-    return wilson_interval(share, examples) if rarer < FEW else percentile_interval(drawn)
+def interval_of_examples(
+    value: float, shares: Sequence[Share], drawn: np.ndarray, examples: int, ends: Ends
+) -> Interval:
+    """Of a figure, or of its mean over seeds.
+
+    `shares` are those of each seed, none where the figure is no share; `drawn` (R,) is the figure in resamples.
+    A figure at an end of its scale that no resample moves is as sure as a share of all `examples` there.
+    """
+    low, high = ends
+    if shares:
+        share, asked = (float(np.mean(of)) for of in zip(*((s.value, s.asked.sum()) for s in shares), strict=True))
+        found = wilson_interval(share, asked)
+    elif value in ends and math.isfinite(high - low) and np.nanmin(drawn) == np.nanmax(drawn):
+        found = wilson_interval((value - low) / (high - low), examples)
+    else:
+        return centred_interval(value, drawn, ends)
+    return _held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
 
 
-def mean_over_seeds(by_seed: Sequence[np.ndarray]) -> np.ndarray:
-    """Resampled figures of each seed, S times (R,), on the same resamples → their means, (R,)."""
-    return np.mean(by_seed, axis=0)
+def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:
+    """The interval of the mean of figures of S seeds, for the choice of examples and of seeds; S is 2 or more."""
+    middle, count = float(np.mean(by_seed)), len(by_seed)
+    seeds = student(count - 1) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
+    below, above = (math.hypot(middle - of_examples["low"], seeds), math.hypot(of_examples["high"] - middle, seeds))
+    return _held(middle, {"low": middle - below, "high": middle + above}, ends)
 
 
-def seeds_resampled(by_seed: Sequence[np.ndarray], generator: np.random.Generator) -> np.ndarray:
-    """The same with seeds drawn anew within each resample, so that both sources of chance are in it."""
-    figures = np.stack(by_seed)
-    chosen = generator.integers(len(figures), size=figures.shape)
-    return np.take_along_axis(figures, chosen, axis=0).mean(axis=0)
+def student(freedom: float, p: float = 1 - LEVEL) -> float:
+    """How many standard errors Student's interval reaches to each side; beyond it are so many of all."""
+    return -float(stdtrit(freedom, p / 2))
+
+
+def _held(value: float, interval: Interval, ends: Ends) -> Interval:
+    """The interval cut off at the ends of the scale; it holds the figure whatever floating point did."""
+    low, high = (min(max(at, ends[0]), ends[1]) for at in (interval["low"], interval["high"]))
+    return {"low": min(low, value), "high": max(high, value)}

@@ -18,7 +18,7 @@ from stages.corpus.text import count_words
 from stages.corpus.tokenizer import SubwordTokenizer
 from stages.harness.settings import require
 from stages.metrics.health import not_above
-from stages.metrics.intervals import Interval, percentile_interval
+from stages.metrics.intervals import Interval, centred_interval, percentile_interval
 from stages.metrics.resampling import Figures, Resampled, draw
 
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
@@ -123,7 +123,8 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     model = next(iter(measured))
     differences = drawn["unigram"]["per_token"] - drawn[model]["per_token"]
     likelihoods = (-measured[model][0].mean, -unigram[0].mean)
-    flags = not_above("log likelihood a token", "unigram", *likelihoods, differences)
+    interval = centred_interval(likelihoods[0] - likelihoods[1], differences)
+    flags = not_above("log likelihood a token", "unigram", *likelihoods, interval)
     return report | {"beats_unigram": not flags, "health": flags}
 
 

@@ -1,6 +1,7 @@
 """The scores that params.yaml lists for a task, taken together; each is a file of stages/metrics/scores."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import Any, get_type_hints
 
@@ -8,8 +9,10 @@ import numpy as np
 
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
+from stages.metrics.intervals import Interval, Share, interval_of_examples
 from stages.metrics.outcomes import Answered, Classified
-from stages.metrics.resampling import Resampled, together
+from stages.metrics.resampling import Figures, Resampled, together
+from stages.metrics.scales import SCALES, Better, Figure
 
 SCORES = "stages.metrics.scores"
 CALLED = {Classified: "classes", Answered: "answers"}
@@ -33,7 +36,16 @@ class Scoring:
     @property
     def scales(self) -> dict[str, str]:
         """The scale of each figure, such as fraction or percentage."""
-        return {name: scale for score in self._scores for name, scale in score.SCALES.items()}
+        return {name: figure.scale for name, figure in self._figures.items()}
+
+    @property
+    def better(self) -> dict[str, Better]:
+        """Which way each figure is better."""
+        return {name: figure.better for name, figure in self._figures.items()}
+
+    @cached_property
+    def _figures(self) -> dict[str, Figure]:
+        return {name: figure for score in self._scores for name, figure in score.FIGURES.items()}
 
     def score(self, outcome: Any) -> dict[str, float]:
         """The figures."""
@@ -41,13 +53,30 @@ class Scoring:
 
     def resampled(self, outcome: Any, among: Collection[str] = ()) -> Resampled:
         """The figures but counts and thresholds for weights of examples, of all scores or those that give `among`."""
-        chosen = [score for score in self._scores if not among or score.SCALES.keys() & among]
+        chosen = [score for score in self._scores if not among or score.FIGURES.keys() & among]
         return together([score.resampled(outcome) for score in chosen])
 
-    def right(self, outcome: Any) -> dict[str, np.ndarray]:
-        """Of each figure that is a share of the examples, which of them count: name → (N,), bool."""
-        found = [score.right(outcome) for score in self._scores if hasattr(score, "right")]
-        return {name: values for part in found for name, values in part.items()}
+    def shares(self, outcome: Any) -> dict[str, Share]:
+        """The figures that are shares of examples."""
+        found = [score.shares(outcome) for score in self._scores if hasattr(score, "shares")]
+        return {name: share for part in found for name, share in part.items()}
+
+    def interval(self, name: str, value: float, shares: Sequence[Share], drawn: np.ndarray, examples: int) -> Interval:
+        """Of a figure or its mean over seeds, for the choice of examples; see `interval_of_examples`."""
+        return interval_of_examples(value, shares, drawn, examples, self.ends(name))
+
+    def intervals(
+        self, figures: Mapping[str, float], shares: Mapping[str, Share], drawn: Figures, examples: int
+    ) -> dict[str, Interval]:
+        """Of the figures of one outcome that were resampled."""
+        return {
+            name: self.interval(name, figures[name], [shares[name]] if name in shares else [], values, examples)
+            for name, values in drawn.items()
+        }
+
+    def ends(self, name: str) -> tuple[float, float]:
+        """What a figure is never beyond."""
+        return SCALES[self._figures[name].scale].ends
 
     def notes(self, outcome: Any) -> dict[str, str]:
         """What a score says of how it was computed, such as sacrebleu's signature."""

@@ -92,13 +92,22 @@ def best_cells(table: PublishedTable, compared: Sequence[Compared]) -> dict[str,
     for each in compared:
         lines.setdefault(getattr(each.cell, table.best), []).append(each)
     for line in lines.values():
-        sign = 1 if SCALES[line[0].cell.scale].is_best_high else -1
+        sign = _sign(line)
+        if sign == 0:
+            continue
         for which in best:
             values = {(each.cell.row, each.cell.column): sign * value
                       for each in line if (value := each.as_json(is_timed=True)[which]) is not None}  # fmt: skip
             if len(values) > 1:
                 best[which] |= {place for place, value in values.items() if value == max(values.values())}
     return best
+
+
+def _sign(line: Sequence[Compared]) -> int:
+    """1 where the highest figure is the best, -1 where the lowest, 0 where neither; by the score, else the scale."""
+    said = next((each.found.better for each in line if each.found and each.found.better), None)
+    is_best_high = SCALES[line[0].cell.scale].is_best_high
+    return {"higher": 1, "lower": -1, "neither": 0}[said or ("higher" if is_best_high else "lower")]
 
 
 def study_json(study: PublishedStudy, profile: str, compared: Mapping[str, Sequence[Compared]]) -> dict[str, Any]:

@@ -12,13 +12,18 @@ DIGITS = {"fraction": 4, "percentage": 2, "correlation": 4, "count": 0, "score":
 LOSS_DIGITS = 4
 P_DIGITS = 4
 SCALES = (
-    "Fractions and correlations have four digits, percentages two. In brackets: 95% intervals for the choice of "
-    "examples (bootstrap; Wilson's for shares near 0 and 1); after ±: the standard deviation over seeds."
+    "Fractions and correlations have four digits, percentages two. In brackets: 95% intervals, for the choice of "
+    "examples and, over several seeds, of seeds too (Wilson's of shares of examples, else the bootstrap's; Student's "
+    "of seeds); from one seed they are of that model alone. After ±: the standard deviation over seeds."
 )
 PAIRED = (
-    "Pairs of methods on the same examples. Not called a tie: corrected p (Holm) below 0.05. Detectable: the smallest "
+    "Pairs of methods on the same examples. A verdict needs a corrected p (Holm) below 0.05. Detectable: the smallest "
     "true difference that this data shows in 80% of cases."
 )
+ONE_SEED = {
+    "models differ": "Models differ: these two models differ; the methods cannot be told apart from one seed.",
+    "no difference shown": "No difference shown: between these two models; one seed says nothing of the methods.",
+}
 
 
 def health_lines(health: Mapping[str, Mapping[str, Mapping[str, str]]]) -> list[str]:
@@ -95,8 +100,10 @@ def _comparisons(details: Mapping[str, Any]) -> list[Block]:
                  f"{shown['low']} to {shown['high']}", pair["test"], _probability(pair["p_corrected"]),
                  pair["verdict"], shown["detectable"])
             )  # fmt: skip
-    header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
-    return [PAIRED, Table(header, rows)] if rows else []
+    header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "verdict", "detectable")
+    given = {pair["verdict"] for pair in details["comparisons"] if pair["figure"] in details["headlines"]}
+    notes = [note for verdict, note in ONE_SEED.items() if verdict in given]
+    return [PAIRED, Table(header, rows), *notes] if rows else []
 
 
 def _probability(p: float) -> str:

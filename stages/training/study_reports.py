@@ -46,9 +46,10 @@ def read_reports(params: Mapping[str, Any]) -> Reports:
     """What the stages wrote of what params.yaml lists."""
     matrix, has_language_model = build(Matrix, params, "finetune"), pretrains(params)
     tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}), "sst2", SQUAD]
+    scores = read_json(REPORTS / "scores.json")
     return Reports(
-        metrics=read_json(REPORTS / "metrics.json"),
-        scores=read_json(REPORTS / "scores.json"),
+        metrics={task: details["figures"] for task, details in scores.items()},
+        scores=scores,
         curves={task: read_curve(f"tasks/{task}") for task in matrix.tasks},
         pretraining=read_curve("pretrain") if has_language_model else None,
         perplexity=read_json(REPORTS / "perplexity.json") if has_language_model else None,

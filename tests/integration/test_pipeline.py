@@ -7,10 +7,12 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from ruamel.yaml import YAML
 
+from stages.harness.records import rounded
 from stages.metrics.decisions import answers_of
 from stages.nets.part import FILE
 from stages.tasks.predictions import PREDICTIONS, read_epochs
@@ -58,7 +60,8 @@ def test_everything_is_there(finished: Project) -> None:
     assert set(metrics["squad"]["baselines"]) == {"no_answer", "word_overlap"}
     assert metrics["squad"]["full"]["interval"]["f1"].keys() == {"low", "high"}
     assert metrics["health"]["sst2"], "a toy model learns nothing"
-    assert json.loads((reports / "scores.json").read_text()).keys() == {"sst2", "squad"}
+    scores = json.loads((reports / "scores.json").read_text())
+    assert {task: rounded(details["figures"]) for task, details in scores.items()} | {"health": ANY} == metrics
     assert {"exact", "f1", "HasAns_f1", "NoAns_f1", "best_f1", "rougeL", "epoch"} <= set(metrics["squad"]["full"]["1"])
     perplexity = json.loads((reports / "perplexity.json").read_text())
     assert set(perplexity) == {"valid", "test"}

@@ -3,10 +3,12 @@
 import numpy as np
 from sklearn.metrics import accuracy_score
 
+from stages.metrics.intervals import Share
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled, mean_of
+from stages.metrics.scales import Figure
 
-SCALES = {"accuracy": "fraction"}
+FIGURES = {"accuracy": Figure("fraction", "higher")}
 
 
 def score(outcome: Classified) -> dict[str, float]:
@@ -16,9 +18,9 @@ def score(outcome: Classified) -> dict[str, float]:
 
 def resampled(outcome: Classified) -> Resampled:
     """The same for weights of examples."""
-    return mean_of(right(outcome))
+    return mean_of({name: share.hits for name, share in shares(outcome).items()})
 
 
-def right(outcome: Classified) -> dict[str, np.ndarray]:
-    """Which predictions are right."""
-    return {"accuracy": np.equal(outcome.labels, outcome.predicted)}
+def shares(outcome: Classified) -> dict[str, Share]:
+    """The predictions that are right, of all."""
+    return {"accuracy": Share.among_all(np.equal(outcome.labels, outcome.predicted))}

@@ -20,20 +20,21 @@ from sacrebleu.metrics.bleu import BLEU, MAX_NGRAM_ORDER
 
 from stages.metrics.outcomes import Answered
 from stages.metrics.resampling import Figures, Resampled, mean_of
+from stages.metrics.scales import Figure
 
 CITATION = (
     "Papineni et al. 2002: BLEU: a Method for Automatic Evaluation of Machine Translation. ACL; "
     "Post 2018: A Call for Clarity in Reporting BLEU Scores. WMT."
 )
 PRECISIONS = tuple(f"bleu_precision_{n}" for n in range(1, MAX_NGRAM_ORDER + 1))
-SCALES = {
-    "bleu": "percentage",
-    **dict.fromkeys(PRECISIONS, "percentage"),
-    "bleu_brevity_penalty": "fraction",
-    "bleu_length_ratio": "score",
-    "bleu_length": "count",
-    "bleu_reference_length": "count",
-    "bleu_sentence": "percentage",
+FIGURES = {
+    "bleu": Figure("percentage", "higher"),
+    **dict.fromkeys(PRECISIONS, Figure("percentage", "higher")),
+    "bleu_brevity_penalty": Figure("fraction", "neither"),  # 1 of all answers that are long enough, however long
+    "bleu_length_ratio": Figure("score", "neither"),
+    "bleu_length": Figure("count", "neither"),
+    "bleu_reference_length": Figure("count", "neither"),
+    "bleu_sentence": Figure("percentage", "higher"),
 }
 SMALLEST = sys.float_info.min  # in place of a precision of 0
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled
+from stages.metrics.scales import Figure
 
-SCALES = {"calibration_error": "fraction"}
+FIGURES = {"calibration_error": Figure("fraction", "lower")}
 BINS = 15
 
 

@@ -1,10 +1,11 @@
 """F1: the harmonic mean of precision and recall."""
 
-from stages.metrics.averages import averages, resampled_averages, scales_of
+from stages.metrics.averages import averages, figures_of, resampled_averages, shares_of
+from stages.metrics.intervals import Share
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled
 
-SCALES = scales_of("f1")
+FIGURES = figures_of("f1")
 
 
 def score(outcome: Classified) -> dict[str, float]:
@@ -15,3 +16,8 @@ def score(outcome: Classified) -> dict[str, float]:
 def resampled(outcome: Classified) -> Resampled:
     """The same for weights of examples."""
     return resampled_averages("f1", outcome)
+
+
+def shares(outcome: Classified) -> dict[str, Share]:
+    """The micro mean, which is a share as the others are not."""
+    return shares_of("f1", outcome)

@@ -6,8 +6,9 @@ from sklearn.metrics import matthews_corrcoef
 from stages.metrics.confusion import counting
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled
+from stages.metrics.scales import Figure
 
-SCALES = {"matthews": "correlation"}
+FIGURES = {"matthews": Figure("correlation", "higher")}
 
 
 def score(outcome: Classified) -> dict[str, float]:

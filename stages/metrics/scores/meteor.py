@@ -16,12 +16,14 @@ from nltk.stem import PorterStemmer, StemmerI
 from nltk.tokenize import NLTKWordTokenizer
 from nltk.translate.meteor_score import meteor_score
 
-from stages.metrics.answerable import means, resampled_means
+from stages.metrics.answerable import means, resampled_means, shares_of
+from stages.metrics.intervals import Share
 from stages.metrics.outcomes import Answered
 from stages.metrics.resampling import Resampled
+from stages.metrics.scales import Figure
 
 CITATION = "Banerjee and Lavie 2005: METEOR: An Automatic Metric for MT Evaluation. ACL workshop."
-SCALES = {"meteor": "fraction", "meteor_exact_stem": "fraction"}
+FIGURES = dict.fromkeys(("meteor", "meteor_exact_stem"), Figure("fraction", "higher"))
 
 _TOKENIZER = NLTKWordTokenizer()
 _STEM = lru_cache(1 << 18)(PorterStemmer().stem)
@@ -49,6 +51,11 @@ def score(outcome: Answered) -> dict[str, float]:
 def resampled(outcome: Answered) -> Resampled:
     """The same for weights of questions."""
     return resampled_means(outcome, _with_synonyms if _finds_wordnet() else _without_synonyms)
+
+
+def shares(outcome: Answered) -> dict[str, Share]:
+    """Where every answer is wholly right or wrong."""
+    return shares_of(outcome, _with_synonyms if _finds_wordnet() else _without_synonyms)
 
 
 def _finds_wordnet() -> bool:

@@ -1,10 +1,11 @@
 """Precision: the share of a class's predictions that are right."""
 
-from stages.metrics.averages import averages, resampled_averages, scales_of
+from stages.metrics.averages import averages, figures_of, resampled_averages, shares_of
+from stages.metrics.intervals import Share
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled
 
-SCALES = scales_of("precision")
+FIGURES = figures_of("precision")
 
 
 def score(outcome: Classified) -> dict[str, float]:
@@ -15,3 +16,8 @@ def score(outcome: Classified) -> dict[str, float]:
 def resampled(outcome: Classified) -> Resampled:
     """The same for weights of examples."""
     return resampled_averages("precision", outcome)
+
+
+def shares(outcome: Classified) -> dict[str, Share]:
+    """The predictions of the second class that are right, and the micro mean."""
+    return shares_of("precision", outcome)

@@ -13,8 +13,9 @@ from sklearn.metrics import roc_auc_score
 
 from stages.metrics.outcomes import Classified
 from stages.metrics.resampling import Resampled
+from stages.metrics.scales import Figure
 
-SCALES = {"roc_auc": "fraction"}
+FIGURES = {"roc_auc": Figure("fraction", "higher")}
 
 
 def score(outcome: Classified) -> dict[str, float]:

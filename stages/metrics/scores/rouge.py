@@ -8,13 +8,15 @@ from functools import lru_cache
 
 from rouge_score.rouge_scorer import RougeScorer
 
-from stages.metrics.answerable import means, resampled_means
+from stages.metrics.answerable import means, resampled_means, shares_of
+from stages.metrics.intervals import Share
 from stages.metrics.outcomes import Answered
 from stages.metrics.resampling import Resampled
+from stages.metrics.scales import Figure
 
 CITATION = "Lin 2004: ROUGE: A Package for Automatic Evaluation of Summaries. Text Summarization Branches Out."
 NAMES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-SCALES = dict.fromkeys(NAMES, "fraction")
+FIGURES = dict.fromkeys(NAMES, Figure("fraction", "higher"))
 
 _SCORER = RougeScorer(NAMES)
 
@@ -27,6 +29,11 @@ def score(outcome: Answered) -> dict[str, float]:
 def resampled(outcome: Answered) -> Resampled:
     """The same for weights of questions."""
     return resampled_means(outcome, _one_answer)
+
+
+def shares(outcome: Answered) -> dict[str, Share]:
+    """Where every answer is wholly right or wrong."""
+    return shares_of(outcome, _one_answer)
 
 
 @lru_cache(1 << 18)

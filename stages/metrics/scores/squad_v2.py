@@ -14,20 +14,23 @@ from functools import lru_cache
 
 import numpy as np
 
+from stages.metrics.intervals import Share, whole_shares
 from stages.metrics.outcomes import Answered
 from stages.metrics.resampling import Figures, Resampled, mean_of
+from stages.metrics.scales import Figure
 from stages.metrics.thresholds import best_threshold, resampled_best
 
 CITATION = "Rajpurkar, Jia and Liang 2018: Know What You Don't Know: Unanswerable Questions for SQuAD. ACL."
-SCALES = {
-    f"{prefix}{name}": scale
+_PERCENTAGE = Figure("percentage", "higher")
+FIGURES = {
+    f"{prefix}{name}": figure
     for prefix in ("", "HasAns_", "NoAns_")
-    for name, scale in (("exact", "percentage"), ("f1", "percentage"), ("total", "count"))
+    for name, figure in (("exact", _PERCENTAGE), ("f1", _PERCENTAGE), ("total", Figure("count", "neither")))
 } | {
-    "best_exact": "percentage",
-    "best_exact_thresh": "score",
-    "best_f1": "percentage",
-    "best_f1_thresh": "score",
+    "best_exact": _PERCENTAGE,
+    "best_exact_thresh": Figure("score", "neither"),
+    "best_f1": _PERCENTAGE,
+    "best_f1_thresh": Figure("score", "neither"),
 }
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
@@ -63,9 +66,13 @@ def resampled(outcome: Answered) -> Resampled:
     return figures
 
 
-def right(outcome: Answered) -> dict[str, np.ndarray]:
-    """Which answers are exact matches."""
-    return {"exact": compared(outcome.golds, outcome.answers)["exact"] > 0}
+def shares(outcome: Answered) -> dict[str, Share]:
+    """The exact matches, of all questions and of each kind, and F1 where each answer's is 0 or 1."""
+    values = compared(outcome.golds, outcome.answers)
+    found = {}
+    for prefix, among in _kinds(outcome).items():
+        found |= {prefix + name: share for name, share in whole_shares(values, among).items()}
+    return found
 
 
 def right_answers(golds: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from transformers import LlamaConfig
 
+from stages.metrics.intervals import wilson_interval
 from tests.console import retrace
 from tests.toy import ROOT, Project
 
@@ -81,7 +82,22 @@ def test_scores_anyones_classes_with_their_probabilities(tmp_path, monkeypatch, 
     scores = json.loads(capsys.readouterr().out)
     assert (scores["accuracy"], scores["roc_auc"]) == (0.75, 1.0)
     assert scores["recall_macro"] == 0.75
-    assert scores["intervals"]["accuracy"] == {"low": 0.25, "high": 1.0}
+    assert scores["intervals"]["accuracy"] == wilson_interval(0.75, 4)
+
+
+def test_intervals_hold_their_figures_and_have_a_width_where_all_is_right(tmp_path, monkeypatch, capsys) -> None:
+    generator = np.random.default_rng(1)
+    chances = generator.uniform(0.5, 1.0, 400)
+    calibrated = [(int(generator.random() < chance), f"1,{1 - chance},{chance}") for chance in chances]
+    for rows in (calibrated, [(1, "1,0.1,0.9"), (0, "0,0.8,0.2")] * 30):
+        gold = "label\n" + "".join(f"{label}\n" for label, _ in rows)
+        files = _classes(tmp_path, gold, "label,0,1\n" + "".join(f"{row}\n" for _, row in rows))
+        assert retrace(monkeypatch, "score", "classification", *files, "--intervals") == 0
+        scores = json.loads(capsys.readouterr().out)
+        for name, ends in scores["intervals"].items():
+            assert ends["low"] <= scores[name] <= ends["high"], name
+    assert scores["accuracy"] == scores["intervals"]["accuracy"]["high"] == 1.0
+    assert scores["intervals"]["accuracy"]["low"] == pytest.approx(0.94, abs=0.001)
 
 
 def test_one_class_for_all_is_said_to_be(tmp_path, monkeypatch, capsys) -> None:

@@ -1,10 +1,19 @@
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from stages.harness.records import read_json, write_json, write_text, written_file, written_folder
+from stages.harness.records import (
+    STEADY_DIGITS,
+    read_json,
+    rounded,
+    write_json,
+    write_text,
+    written_file,
+    written_folder,
+)
 
 
 def _names(folder: Path) -> list[str]:
@@ -59,3 +68,27 @@ def test_json_refuses_not_a_number(tmp_path: Path) -> None:
 def test_json_round_trip(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"b": 1, "a": "é"})
     assert read_json(tmp_path / "a.json") == {"b": 1, "a": "é"}
+
+
+def test_figures_are_written_with_so_many_digits_and_all_else_as_it_is(tmp_path: Path) -> None:
+    figures = {
+        "f1": 27.140777191558442,
+        "few": 1.5e-9,
+        "count": 12345678,
+        "half": 0.5,
+        "note": "1.23456789",
+        "ok": True,
+    }
+    write_json(tmp_path / "a.json", rounded({"sst2": [figures], "none": None}))
+    assert read_json(tmp_path / "a.json") == {"sst2": [figures | {"f1": 27.1408}], "none": None}
+    assert rounded(figures, STEADY_DIGITS)["f1"] == 27.1407771916
+
+
+def test_the_last_digits_that_processors_disagree_on_leave_the_file_as_it_is(tmp_path: Path) -> None:
+    borders = [count / 128 for count in range(1, 128)]  # some, as 0.1015625, lie between two figures of six digits
+    raw = {"any": [math.exp(number / 7) for number in range(-99, 99)], "borders": borders}
+    pages = []
+    for shift in (-1e-15, 0.0, 1e-15):
+        write_json(tmp_path / "a.json", rounded({name: [x * (1 + shift) for x in of] for name, of in raw.items()}))
+        pages.append((tmp_path / "a.json").read_bytes())
+    assert pages[0] == pages[1] == pages[2]

@@ -16,6 +16,7 @@ SETTINGS = ScoreSettings(
 )
 TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad ale", 0), ("good hall", 1))]
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
+LABELS = np.array([example.label for example in DEV])
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
 LOSSES = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
 
@@ -47,21 +48,81 @@ def test_seeds_have_a_mean_a_standard_deviation_and_two_intervals() -> None:
     assert found.figures["full"]["mean"]["accuracy"] == pytest.approx(0.8)
     assert found.figures["full"]["sd"]["accuracy"] == pytest.approx(0.2 / np.sqrt(2))
     interval = found.details["methods"]["full"]["intervals"]["accuracy"]
-    assert interval["low_with_seeds"] < interval["low"] < interval["high"] < interval["high_with_seeds"]
+    assert interval["low"] < interval["low_examples"] < 0.8 < interval["high_examples"] < interval["high"]
+    assert found.figures["full"]["interval"]["accuracy"] == interval
+    assert found.details["figures"] == found.figures
 
 
-def test_methods_are_compared_and_the_better_one_named() -> None:
-    found = _assess(_trial("full", 1, (30, 2, 0)), _trial("scratch", 1, (30, 25, 0)))
+def test_methods_are_compared_and_the_better_one_named_from_several_seeds() -> None:
+    one = _assess(_trial("full", 1, (30, 2, 0)), _trial("scratch", 1, (30, 25, 0)))
+    assert one.details["comparisons"][0]["verdict"] == "models differ"
+    assert one.health.keys() == {"scratch 1"}
+    wrong = {"full": (2, 3, 1), "scratch": (25, 24, 26)}
+    found = _assess(*(_trial(method, seed, (30, of, 0)) for method in wrong for seed, of in enumerate(wrong[method])))
     (accuracy, *_) = found.details["comparisons"]
     assert (accuracy["first"], accuracy["second"], accuracy["verdict"]) == ("full", "scratch", "full")
-    assert found.health.keys() == {"scratch 1"}
+    assert "full" not in found.health
+
+
+def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_better() -> None:
+    generator, trials = np.random.default_rng(1), []
+    for method, sharper in (("full", 1.0), ("lora", 20.0)):
+        for seed in (1, 2, 3):
+            margins = np.abs(generator.normal(0, 1, len(DEV)))  # of a model that is right as often as it says
+            right = generator.random(len(DEV)) < 1 / (1 + np.exp(-margins))
+            said = margins * np.where(right == (LABELS == 1), 1, -1) * sharper
+            rows = [{"logit_0": 0.0, "logit_1": logit} for logit in said]
+            epochs = tuple(Epoch(n, t, v, n == 1, TASK.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+            trials.append(Trial(method, seed, epochs))
+    scoring = Scoring(("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration"), "", Classified)
+    found = assess(TASK, scoring, trials, SETTINGS)
+    for method in ("full", "lora"):
+        details, figures = found.details["methods"][method], found.figures[method]
+        every = [(figures["mean"], details["intervals"])]
+        every += [(figures[seed], cell["intervals"]) for seed, cell in details["seeds"].items()]
+        for values, intervals in every:
+            assert len(intervals) == 16
+            assert all(ends["low"] <= values[name] <= ends["high"] for name, ends in intervals.items())
+    verdicts = {pair["figure"]: pair for pair in found.details["comparisons"]}
+    assert verdicts["calibration_error"]["difference"] < 0
+    assert verdicts["calibration_error"]["verdict"] == "full"
+    assert details["intervals_of"] == "examples and seeds"
+
+
+def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
+    found = _assess(_trial("full", 1, (30, 0, 0)), _trial("lora", 1, (30, 12, 0)))
+    details = found.details["methods"]
+    for method in ("full", "lora"):
+        accuracy, micro = (details[method]["intervals"][name] for name in ("accuracy", "f1_micro"))
+        assert micro == pytest.approx(accuracy, rel=1e-12)
+        assert accuracy["high"] - accuracy["low"] > 0.05
+    tests = {pair["figure"]: (pair["test"], pair["p"]) for pair in found.details["comparisons"]}
+    assert tests["f1_micro"] == tests["accuracy"]
+    assert tests["f1"][0] == "paired bootstrap"
+    # All right: no figure is said to be certain.
+    assert all(ends["low"] < ends["high"] == 1 for ends in details["full"]["intervals"].values())
+
+
+def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> None:
+    questions = [Question(str(n), "T", "Ada met Bob", "?", (Answer("Ada", 0),) if n < 30 else ()) for n in range(40)]
+    task = ReadingTask([], questions)
+    rows = [{"id": q.id, "text": "" if place < 4 else "Bob", "score": 0.0, "null_score": 0.0}
+            for place, q in enumerate(questions)]  # fmt: skip
+    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+    found = assess(task, Scoring(("squad_v2", "rouge"), "", Answered), [Trial("full", 1, epochs)], SETTINGS)
+    ends = found.details["methods"]["full"]["intervals"]
+    assert ends["HasAns_exact"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
+    assert ends["NoAns_exact"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
+    assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact"].items()}
 
 
 def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
     flags = _assess(_trial("full", 1, (30, 29, 28)), _trial("scratch", 1, (30, 29, 28))).health
     assert flags["full 1"].keys() >= {"not_above_majority", "not_above_before_training"}
     assert flags["full"].keys() == {"not_above_scratch"}
-    assert flags["full"]["not_above_scratch"].startswith("accuracy 0.5167, scratch 0.5167")
+    assert flags["full"]["not_above_scratch"].startswith(
+        "accuracy 0.5167, scratch 0.5167; difference 0 (95% interval 0 to 0) of these models"
+    )
 
 
 def test_one_class_and_a_rising_loss() -> None:

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 
-from stages.metrics.comparisons import Candidate, bootstrap_p, compare, detectable, holm, mcnemar
+from stages.metrics.comparisons import Candidate, Difference, compare, holm, mcnemar
+from stages.metrics.intervals import Share
 from stages.metrics.resampling import draw, mean_of
+from stages.metrics.scales import Better
 
 N = 400
+BETTER: dict[str, Better] = {"accuracy": "higher", "f1": "higher"}
 
 
 def _candidate(*rights: np.ndarray) -> Candidate:
@@ -12,8 +15,14 @@ def _candidate(*rights: np.ndarray) -> Candidate:
     return Candidate(
         [{"accuracy": right.mean(), "f1": right.mean()} for right in rights],
         list(drawn.values()),
-        [{"accuracy": right} for right in rights],
+        [{"accuracy": Share.among_all(right)} for right in rights],
     )
+
+
+def _seeds(share: float, count: int = 3, sd: float = 0.0, seed: int = 1) -> Candidate:
+    """Models that are right about so much, each of its own seed."""
+    generator = np.random.default_rng(seed)
+    return _candidate(*(generator.random(N) < generator.normal(share, sd) for _ in range(count)))
 
 
 def test_mcnemar_by_hand() -> None:
@@ -31,40 +40,64 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-def test_a_resampled_p_is_never_zero() -> None:
-    assert bootstrap_p(np.ones(999)) == pytest.approx(2 / 1000)
-    assert bootstrap_p(np.array([-1.0, 1.0] * 50)) == 1.0
+def test_the_p_is_that_of_the_interval() -> None:
+    for found in (Difference(0.1, 0.03), Difference(-0.1, 0.03, 0.02, 2.5), Difference(0.02, 0.01, 0.01, 1.0)):
+        assert found.reach(found.p) == pytest.approx(abs(found.value))
+        assert (found.interval["low"] <= 0 <= found.interval["high"]) == (found.p >= 0.05)
+    assert Difference(1.96, 1.0).p == pytest.approx(0.05, abs=1e-4)
+    assert Difference(4.302652729911275, 0.0, 1.0, 2.0).p == pytest.approx(0.05)
+    assert Difference(0.0, 0.0).p == 1.0
+    assert 0 < Difference(1.0, 0.0).p < 1e-12  # never 0
 
 
 def test_what_can_be_shown_shrinks_with_the_root_of_the_examples() -> None:
-    generator = np.random.default_rng(1)
-    small, large = (detectable(generator.normal(0, 1 / np.sqrt(n), 20_000)) for n in (100, 400))
-    assert small / large == pytest.approx(2, rel=0.03)
-    assert small == pytest.approx(2.8 / 10, rel=0.03)
+    small, large = (Difference(0.0, 1 / np.sqrt(n)).detectable for n in (100, 400))
+    assert small / large == pytest.approx(2)
+    assert small == pytest.approx(2.8 / 10, rel=0.01)
 
 
-def test_a_clear_difference_a_tie_and_their_tests() -> None:
+def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None:
     generator = np.random.default_rng(1)
     good, poor = generator.random(N) < 0.9, generator.random(N) < 0.6
     near = good.copy()
     near[:2] = ~near[:2]
-    found = compare({"good": _candidate(good), "poor": _candidate(poor), "near": _candidate(near)}, seed=1)
+    found = compare({"good": _candidate(good), "poor": _candidate(poor), "near": _candidate(near)}, BETTER)
     by_pair = {(c["figure"], c["first"], c["second"]): c for c in found}
     clear = by_pair["accuracy", "good", "poor"]
-    assert clear["verdict"] == "good"
+    assert clear["verdict"] == "models differ"
     assert clear["test"] == "exact McNemar"
     assert clear["low"] < clear["difference"] < clear["high"]
     assert clear["p"] < clear["p_corrected"] < 0.001
-    assert by_pair["accuracy", "poor", "near"]["verdict"] == "near"
-    assert by_pair["accuracy", "good", "near"]["verdict"] == "tie"
+    assert by_pair["accuracy", "good", "near"]["verdict"] == "no difference shown"
     assert by_pair["f1", "good", "poor"]["test"] == "paired bootstrap"
+    # One seed on one side is no more.
+    (uneven, _) = compare({"good": _candidate(good), "poor": _seeds(0.6)}, BETTER)
+    assert (uneven["verdict"], uneven["test"]) == ("models differ", "paired bootstrap")
+
+
+def test_the_better_method_is_the_one_that_the_figure_calls_so() -> None:
+    pair = {"good": _seeds(0.9), "poor": _seeds(0.6, seed=2)}
+    verdicts = {
+        way: compare(pair, {"accuracy": way, "f1": way})[0]["verdict"] for way in ("higher", "lower", "neither")
+    }
+    assert verdicts == {"higher": "good", "lower": "poor", "neither": "they differ"}
+
+
+def test_mcnemar_only_of_the_same_examples() -> None:
+    hits = np.random.default_rng(1).random(N) < 0.7
+    every, some = Share.among_all(hits), Share(hits & (np.arange(N) < 300), np.arange(N) < 300)
+    first, second = (
+        Candidate(_candidate(hits).figures, _candidate(hits).drawn, [{"accuracy": s}]) for s in (every, some)
+    )
+    tests = [compare({"a": first, "b": other}, BETTER)[0]["test"] for other in (first, second)]
+    assert tests == ["exact McNemar", "paired bootstrap"]
 
 
 def test_several_seeds_are_no_independent_examples() -> None:
     generator = np.random.default_rng(1)
     seeds = [generator.random(N) < 0.9 for _ in range(3)]
-    (found, _) = compare({"first": _candidate(*seeds), "second": _candidate(*seeds[::-1])}, seed=1)
-    assert found["test"] == "paired bootstrap"
+    (found, _) = compare({"first": _candidate(*seeds), "second": _candidate(*seeds[::-1])}, BETTER)
+    assert found["test"] == "examples and seeds"
     assert found["verdict"] == "tie"
     assert found["difference"] == pytest.approx(0)
 
@@ -74,5 +107,5 @@ def test_seeds_that_differ_make_the_difference_less_sure() -> None:
     even = [generator.random(N) < 0.8 for _ in range(2)]
     uneven = [generator.random(N) < share for share in (0.65, 0.95)]
     other = _candidate(*(generator.random(N) < 0.8 for _ in range(2)))
-    (steady, _), (shaky, _) = (compare({"a": _candidate(*seeds), "b": other}, seed=1) for seeds in (even, uneven))
+    (steady, _), (shaky, _) = (compare({"a": _candidate(*seeds), "b": other}, BETTER) for seeds in (even, uneven))
     assert shaky["high"] - shaky["low"] > 1.5 * (steady["high"] - steady["low"])

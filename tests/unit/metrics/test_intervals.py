@@ -5,11 +5,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from stages.metrics.intervals import (
-    mean_over_seeds,
+    Share,
+    centred_interval,
+    interval_of_examples,
     percentile_interval,
-    seeds_resampled,
-    share_interval,
     wilson_interval,
+    with_seeds,
 )  # fmt: skip
 from stages.metrics.resampling import draw, mean_of, resamples
 
@@ -45,15 +46,73 @@ def test_wilson_as_scipy_has_it(examples: int, right: int) -> None:
     assert found == {"low": pytest.approx(expected.low, abs=1e-12), "high": pytest.approx(expected.high, abs=1e-12)}
 
 
-def test_a_perfect_share_is_not_said_to_be_certain() -> None:
-    assert share_interval(1.0, 50, np.ones(100))["low"] < 0.95
-    assert share_interval(0.5, 50, np.full(100, 0.5)) == {"low": 0.5, "high": 0.5}
+@pytest.mark.parametrize("examples", [50, 60, 872])
+def test_a_perfect_share_is_not_said_to_be_certain_and_ends_there(examples: int) -> None:
+    none, every = wilson_interval(0.0, examples), wilson_interval(1.0, examples)
+    assert (none["low"], every["high"]) == (0.0, 1.0)
+    assert none["high"] == pytest.approx(1 - every["low"])
+    assert 0 < none["high"] < 4 / examples
 
 
-def test_seeds_apart_widen_the_second_interval_only() -> None:
-    steady = [np.full(1000, 0.8), np.full(1000, 0.6)]
-    assert np.ptp(mean_over_seeds(steady)) == 0
-    both = seeds_resampled(steady, np.random.default_rng(1))
-    assert set(both.round(6)) == {0.6, 0.7, 0.8}
-    alone = seeds_resampled(steady[:1], np.random.default_rng(1))
-    assert np.array_equal(alone, steady[0])
+def test_of_no_example_nothing_is_known() -> None:
+    nothing = Share(np.zeros(4, bool), np.zeros(4, bool))
+    assert nothing.value == 0
+    found = interval_of_examples(0.0, [nothing], np.zeros(100), 4, (0.0, 1.0))
+    assert found == {"low": 0.0, "high": 1.0}
+
+
+def test_a_share_is_of_those_it_asks() -> None:
+    asked = np.arange(100) < 40
+    share = Share(np.arange(100) < 20, asked)
+    found = interval_of_examples(50.0, [share], np.full(100, 50.0), 100, (0.0, 100.0))
+    expected = wilson_interval(0.5, 40)
+    assert found == {end: pytest.approx(100 * at) for end, at in expected.items()}
+
+
+def test_a_figure_that_is_higher_in_resamples_stays_in_its_interval() -> None:
+    found = centred_interval(0.01, np.random.default_rng(1).normal(0.03, 0.005, 4000), (0.0, 1.0))
+    assert found["low"] == pytest.approx(0.01 - 1.96 * 0.005, abs=5e-4)
+    assert found["high"] == pytest.approx(0.01 + 1.96 * 0.005, abs=5e-4)
+    assert centred_interval(0.001, np.array([0.02, 0.03, 0.04]), (0.0, 1.0))["low"] == 0.0
+
+
+@pytest.mark.parametrize(("value", "ends"), [(1.0, (0.0, 1.0)), (0.0, (0.0, 100.0)), (-1.0, (-1.0, 1.0))])
+def test_a_figure_at_the_end_of_its_scale_is_not_said_to_be_certain(value: float, ends: tuple[float, float]) -> None:
+    found = interval_of_examples(value, [], np.full(100, value), 60, ends)
+    assert ends[0] <= found["low"] <= value <= found["high"] <= ends[1]
+    assert 0.05 < (found["high"] - found["low"]) / (ends[1] - ends[0]) < 0.07
+
+
+def test_seeds_add_to_the_interval_as_student_has_them_alone() -> None:
+    by_seed = [0.8, 0.6, 0.7]
+    alone = with_seeds({"low": 0.7, "high": 0.7}, by_seed, (0.0, 1.0))
+    reach = 4.302652729911275 * 0.1 / np.sqrt(3)
+    assert alone == {"low": pytest.approx(0.7 - reach), "high": pytest.approx(0.7 + reach)}
+    both = with_seeds({"low": 0.7 - 0.1, "high": 0.7 + 0.05}, by_seed, (0.0, 1.0))
+    assert both == {
+        "low": pytest.approx(0.7 - np.hypot(reach, 0.1)),
+        "high": pytest.approx(0.7 + np.hypot(reach, 0.05)),
+    }
+    of_examples = {"low": 0.6, "high": 0.8}
+    assert with_seeds(of_examples, [0.7, 0.7], (0.0, 1.0)) == pytest.approx(of_examples)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=5, max_size=5), min_size=1, max_size=4),
+    st.booleans(),
+    st.floats(-0.2, 0.2),
+)
+def test_every_interval_holds_its_figure_and_keeps_to_its_scale(
+    scored: list[list[float]], is_share: bool, shift: float
+) -> None:
+    rows = np.array(scored)
+    ends = (0.0, 100.0)
+    shares = [Share.among_all(row == 1) for row in rows] if is_share else []
+    by_seed = [100 * (share.value if is_share else row.mean()) for share, row in zip(shares or rows, rows, strict=True)]
+    weights = np.concatenate(list(resamples(5, 60, 1)))
+    drawn = np.mean([100 * (weights @ row / 5 + shift) for row in rows], axis=0)
+    middle = float(np.mean(by_seed))
+    found = interval_of_examples(middle, shares, drawn, 5, ends)
+    for interval in (found, with_seeds(found, by_seed, ends) if len(by_seed) > 1 else found):
+        assert ends[0] <= interval["low"] <= middle <= interval["high"] <= ends[1]

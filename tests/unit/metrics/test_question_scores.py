@@ -51,7 +51,7 @@ def _repeated(outcome: Answered, weights: list[int]) -> Answered:
 
 
 def _resampled_names(score: ModuleType, figures: dict[str, float]) -> set[str]:
-    return {name for name in figures if score.SCALES[name] != "count" and not name.endswith("_thresh")}
+    return {name for name in figures if score.FIGURES[name].scale != "count" and not name.endswith("_thresh")}
 
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)

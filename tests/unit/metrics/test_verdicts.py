@@ -1,5 +1,6 @@
 """Published figures beside Retrace's, worked by hand."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,6 +114,16 @@ def test_the_best_of_each_column_and_row() -> None:
     }
     assert _grid("row")["reproduced"] == {("Full", "accuracy"), ("LoRA", "accuracy")}
     assert _grid("column", "loss")["published"] == {("Full", "accuracy"), ("Full", "exact"), ("LoRA", "exact")}
+
+
+@pytest.mark.parametrize(("better", "best"), [("higher", {"Full"}), ("lower", {"LoRA"}), ("neither", set())])
+def test_the_best_is_the_one_that_the_score_calls_so(better: str, best: set[str]) -> None:
+    reports = replace(REPORTS, scores={"sst2": {**SCORES["sst2"], "better": {"accuracy": better}}})
+    table = PublishedTable("t", "Table", "fraction", {"accuracy": "accuracy"}, {"Full": "full", "LoRA": "lora"},
+                           figures="score.sst2.{row}.{column}", best="column",
+                           published={"Full": (0.8,), "LoRA": (0.9,)})  # fmt: skip
+    compared = compare_tables(PublishedStudy("T", "S", (table,)), reports)["t"]
+    assert best_cells(table, compared)["reproduced"] == {(row, "accuracy") for row in best}
 
 
 def test_one_figure_alone_is_not_the_best() -> None:

@@ -129,6 +129,16 @@ def test_a_probability_is_never_printed_as_none(p: float, text: str) -> None:
     assert f"| exact McNemar | {text} | tie |" in page
 
 
+@pytest.mark.parametrize("verdict", ["models differ", "no difference shown"])
+def test_of_one_seed_the_page_says_that_methods_are_not_told_apart(verdict: str) -> None:
+    details = {**DETAILS, "comparisons": [{**PAIR, "verdict": verdict}]}
+    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, details, {}, CURVE)], "figures")
+    assert f"| 0.2000 | {verdict} |" in page
+    said = "these two models differ; the methods cannot be told apart from one seed"
+    assert (said in page) == (verdict == "models differ")
+    assert "one seed" in page.split("| detectable |")[1]
+
+
 def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
     task = {**TASK, "full": TASK["full"] | {"sd": {"loss": 0.1, "accuracy": 0.03}}}
     page = as_markdown("T", [scores_section("sst2", "Sentiment", task, DETAILS, {}, CURVE)], "figures")

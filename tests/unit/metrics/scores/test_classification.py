@@ -71,7 +71,7 @@ def test_the_resampled_form_gives_the_score_itself(outcome: Classified) -> None:
     for name in NAMES:
         module = load_plugin("stages.metrics.scores", name, "")
         plain, drawn = module.score(outcome), module.resampled(outcome)(np.ones((2, len(outcome.labels))))
-        assert plain.keys() == drawn.keys() <= module.SCALES.keys()
+        assert plain.keys() == drawn.keys() <= module.FIGURES.keys()
         for figure, value in plain.items():
             np.testing.assert_allclose(drawn[figure], value, atol=1e-9, err_msg=figure)
 

@@ -1,0 +1,233 @@
+"""What chance does to figures, comparisons and flags, on made-up models whose truth is known.
+
+How often one of two equal methods is called better, by seeds and by how far these lie apart. How often the 95%
+interval of a mean over seeds holds what the method would have over all seeds and examples. How often a model that
+has learned is flagged as one that has not, over a hundred tasks of both kinds, beside models that have not.
+
+    python benchmarks/chance.py
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from stages.corpus.examples import Example  # noqa: E402
+from stages.corpus.squad import Answer, Question  # noqa: E402
+from stages.metrics.assessment import assess  # noqa: E402
+from stages.metrics.classification import ClassificationTask  # noqa: E402
+from stages.metrics.comparisons import Candidate, compare  # noqa: E402
+from stages.metrics.intervals import Share, interval_of_examples, with_seeds  # noqa: E402
+from stages.metrics.outcomes import Answered, Classified  # noqa: E402
+from stages.metrics.reading import ReadingTask  # noqa: E402
+from stages.metrics.resampling import resamples  # noqa: E402
+from stages.metrics.scoring import Scoring  # noqa: E402
+from stages.metrics.settings import ScoreSettings  # noqa: E402
+from stages.metrics.trials import Epoch, Trial  # noqa: E402
+
+ACCURACY, SPREADS, SEEDS = 0.82, (0.0, 0.01, 0.02, 0.03), (2, 3, 5)
+EXAMPLES, MANY = 872, 100_000
+ALIKE = 0.7  # of examples that all models are right about or none, so that answers are paired
+WHOLE = (0.0, 1.0)
+SIZES = (300, 600, 872)  # of tasks whose flags are counted
+SETTINGS = ScoreSettings(
+    classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2",), curves=("accuracy", "squad_v2"),
+    resamples=200,
+)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=1000, help="of each cell; default %(default)s")
+    parser.add_argument("--models", type=int, default=100, help="sound ones; default %(default)s")
+    arguments = parser.parse_args()
+    began = time.perf_counter()
+    result = {
+        "called_better_of_two_equal_methods": false_positives(arguments.trials),
+        "held_by_the_95_percent_interval_over_seeds": coverage(arguments.trials),
+        "flags": flagged(arguments.models),
+        "trials": arguments.trials,
+        "seconds": round(time.perf_counter() - began),
+    }
+    (ROOT / "benchmarks" / "chance.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+def false_positives(trials: int) -> dict[str, dict[str, float]]:
+    """Seeds → their standard deviation → the share of pairs in which a method is named; of one seed none may be."""
+    generator = np.random.default_rng(1)
+    weights = np.concatenate(list(resamples(EXAMPLES, 400, seed=0))) / EXAMPLES
+    found = {}
+    for seeds in (1, *SEEDS):
+        found[f"{seeds} seeds"] = {
+            f"sd {spread}": sum(names_a_method(generator, weights, seeds, spread) for _ in range(trials)) / trials
+            for spread in SPREADS
+        }
+    return found
+
+
+def coverage(trials: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Figure and examples → seeds → their standard deviation → the share of intervals that hold the truth.
+
+    Of accuracy, and of a score that answers may have half of, whose interval is the bootstrap's.
+    """
+    weights = np.concatenate(list(resamples(EXAMPLES, 400, seed=0))) / EXAMPLES
+    kinds: dict[str, tuple[int, np.ndarray | None]] = {
+        f"accuracy, {EXAMPLES}": (EXAMPLES, None),
+        f"accuracy, {MANY}": (MANY, None),
+        f"half points, {EXAMPLES}": (EXAMPLES, weights),
+    }
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, (examples, drawn) in kinds.items():
+        generator = np.random.default_rng(1)
+        found[name] = {
+            f"{seeds} seeds": {
+                f"sd {spread}": sum(holds_the_truth(generator, examples, drawn, seeds, spread) for _ in range(trials))
+                / trials
+                for spread in SPREADS
+            }
+            for seeds in SEEDS
+        }
+    return found
+
+
+def flagged(models: int) -> dict[str, Any]:
+    """Sound models and what was flagged about them, and how many of those that learned nothing were flagged."""
+    generator = np.random.default_rng(1)
+    notices: Counter[str] = Counter()
+    caught = 0
+    for number in range(models):
+        make = _classified if number % 2 else _answered
+        health = assess(*make(generator, is_sound=True), SETTINGS).health
+        notices.update(name for flags in health.values() for name in flags)
+    poor = -(-models // 4)
+    for number in range(poor):
+        make = _classified if number % 2 else _answered
+        caught += {"full 1", "full"} <= assess(*make(generator, is_sound=False), SETTINGS).health.keys()
+    return {"sound": models, "notices": dict(notices), "learned_nothing": poor, "of_these_flagged": caught}
+
+
+def _right(generator: np.random.Generator, examples: int, seeds: int, spread: float) -> Iterator[np.ndarray]:
+    """(N,) of each seed of a method: true where a model is as good as its difficulty; see `ALIKE`."""
+    shared = generator.random(examples, dtype=np.float32)
+    is_shared = np.arange(examples) < ALIKE * examples
+    while True:
+        for _ in range(seeds):
+            difficulty = np.where(is_shared, shared, generator.random(examples, dtype=np.float32))
+            yield difficulty < generator.normal(ACCURACY, spread)
+
+
+def names_a_method(generator: np.random.Generator, weights: np.ndarray, seeds: int, spread: float) -> bool:
+    """Whether one of two methods that do not differ is called better, from weights (R, N) of resamples."""
+    models = _right(generator, EXAMPLES, seeds, spread)
+    methods = {}
+    for method in ("a", "b"):
+        rights = [next(models) for _ in range(seeds)]
+        drawn = weights @ np.stack(rights, axis=1)
+        methods[method] = Candidate(
+            [{"accuracy": float(right.mean())} for right in rights],
+            [{"accuracy": column} for column in drawn.T],
+            [{"accuracy": Share.among_all(right)} for right in rights],
+        )
+    (pair,) = compare(methods, {"accuracy": "higher"})
+    return pair["verdict"] in methods
+
+
+def holds_the_truth(
+    generator: np.random.Generator, examples: int, weights: np.ndarray | None, seeds: int, spread: float
+) -> bool:
+    """Whether the interval of a mean over seeds holds the mean over all; of a share where there are no weights."""
+    models = _right(generator, examples, seeds, spread)
+    rights = [next(models) for _ in range(seeds)]
+    if weights is None:
+        shares, truth, drawn = [Share.among_all(right) for right in rights], ACCURACY, np.empty(0)
+        by_seed = [share.value for share in shares]
+    else:  # half of the right answers have half a point
+        points = [np.where(np.arange(examples) % 2, right, right / 2) for right in rights]
+        shares, truth, drawn = [], ACCURACY * 0.75, (weights @ np.stack(points, axis=1)).mean(axis=1)
+        by_seed = [float(point.mean()) for point in points]
+    of_examples = interval_of_examples(float(np.mean(by_seed)), shares, drawn, examples, WHOLE)
+    found = with_seeds(of_examples, by_seed, WHOLE)
+    return found["low"] <= truth <= found["high"]
+
+
+def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[Trial[Any]]]:
+    """Texts in two to six classes, of which single words tell a little."""
+    classes, size = int(generator.integers(2, 7)), int(generator.choice(SIZES))
+    train, dev = (_texts(generator, classes, count) for count in (300, size))
+    task = ClassificationTask([f"class {number}" for number in range(classes)], train, dev)
+    labels = np.array([example.label for example in dev])
+    chance = 1 / classes
+
+    def outcome(accuracy: float) -> Classified:
+        wrong = (labels + generator.integers(1, classes, size)) % classes
+        given = np.where(generator.random(size) < accuracy, labels, wrong)
+        logits = np.eye(classes)[given] * generator.uniform(1, 4, (size, 1))
+        return task.outcome([{f"logit_{c}": row[c] for c in range(classes)} for row in logits])
+
+    scoring = Scoring(SETTINGS.classification, "scores.classification", Classified)
+    return task, scoring, _trials(generator, outcome, chance, is_sound)
+
+
+def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[Trial[Any]]]:
+    """Questions on passages of names and years, a third of which have no answer."""
+    size = int(generator.choice(SIZES))
+    words = np.array([f"Name{number}" for number in range(400)])
+    questions = []
+    for number in range(size):
+        passage = " ".join(generator.choice(words, 30, replace=False)) + "."
+        first = passage.split()[int(generator.integers(30))].rstrip(".")
+        answers = () if generator.random() < 1 / 3 else (Answer(first, passage.index(first)),)
+        questions.append(Question(str(number), "T", passage, f"which one is it {number}", answers))
+    task = ReadingTask([], questions)
+
+    def outcome(accuracy: float) -> Answered:
+        is_right = generator.random(size) < accuracy
+        rows = []
+        for question, right in zip(questions, is_right, strict=True):
+            wrong = f"{question.context.split()[0]} and more"
+            text = question.answers[0].text if right and question.answers else wrong
+            refuses = right and not question.answers
+            rows.append({"id": question.id, "text": text, "score": 0.0, "null_score": 1.0 if refuses else -1.0})
+        return task.outcome(rows)
+
+    return task, Scoring(SETTINGS.squad, "scores.squad", Answered), _trials(generator, outcome, 0.02, is_sound)
+
+
+def _texts(generator: np.random.Generator, classes: int, count: int) -> list[Example]:
+    """One word in twelve is of the text's class."""
+    texts = []
+    for place in range(count):
+        label = place % classes
+        own = generator.integers(0, 30, 12) * classes + label
+        any_class = generator.integers(0, 30 * classes, 12)
+        words = np.where(np.arange(12) == 0, own, any_class)
+        texts.append(Example(f"{place} " + " ".join(f"w{word}" for word in words), None, label))
+    return texts
+
+
+def _trials(generator: np.random.Generator, outcome: Any, chance: float, is_sound: bool) -> list[Trial[Any]]:
+    """One to five seeds, pretrained and not: sound ones are right about most, the rest no more than before training."""
+    seeds, trials = int(generator.choice([1, 2, 3, 5])), []
+    full = generator.uniform(0.9, 0.98)
+    share = {"full": full, "scratch": full - generator.uniform(0.15, 0.25)}
+    for method in share:
+        for seed in range(1, seeds + 1):
+            reached = generator.normal(share[method], 0.01) if is_sound else chance
+            losses = ((None, 0.7), (0.6, 0.6), (0.5, 0.55))
+            epochs = (Epoch(n, *losses[n], n == 2, outcome(chance if n == 0 else reached)) for n in range(3))
+            trials.append(Trial(method, seed, tuple(epochs)))
+    return trials
+
+
+if __name__ == "__main__":
+    main()
