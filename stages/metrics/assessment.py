@@ -23,6 +23,9 @@ class ScoredTask(Protocol):
     headlines: tuple[str, ...]  # the figures that methods are judged by, the first one above all
     groups: Mapping[str, np.ndarray]  # parts of the examples that are scored on their own: name → (N,), bool
     shared: np.ndarray  # (N,), bool: examples that are in the training data too
+    split: str  # what the examples are: dev, which chooses the epoch, or test
+    shared_with_dev: np.ndarray  # (N,), bool: test examples that are in the validation data too; none of dev
+    notes: Mapping[str, str]  # what to know of baselines, by name
 
     def baselines(self) -> Mapping[str, Any]:
         """Outcomes of what needs no language model."""
@@ -82,7 +85,8 @@ class _Assessor:
     def assessment(self) -> Assessment:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
         health |= {method: self._scratch_flags(method) for method in self._methods if method != SCRATCH}
-        health["data"] = overlap_flags(self._task.shared)
+        health["data"] = overlap_flags(self._task.shared, self._task.split)
+        health["data"] |= overlap_flags(self._task.shared_with_dev, self._task.split, "validation")
         return Assessment(
             figures={"baselines": {name: self._figures[name] for name in self._baselines}}
             | {method: self._method_figures(method) for method in self._methods},
@@ -90,7 +94,7 @@ class _Assessor:
             details={
                 "headlines": self._headlines,
                 "scales": self._scoring.scales,
-                "notes": self._scoring.notes(self._trials[0].kept.outcome),
+                "notes": self._scoring.notes(self._trials[0].kept.outcome) | dict(self._task.notes),
                 "baselines": {name: self._intervals(name) for name in self._baselines},
                 "methods": {method: self._method_details(method) for method in self._methods},
                 "comparisons": self._comparisons(),
@@ -175,6 +179,8 @@ class _Assessor:
         flags = self._task.flags(trial.kept.outcome) | figure_flags(self._figures[name], self._scoring.scales)
         for other, shown in [*((b, b) for b in self._baselines), (_before(trial), "before_training")]:
             flags |= self._not_above(name, other, shown)
+        if self._task.split == "test":
+            return flags  # two answers to the test set are no learning curve
         return flags | loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in trial.epochs])
 
     def _scratch_flags(self, method: str) -> Flags:

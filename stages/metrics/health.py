@@ -84,11 +84,12 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
     return {}
 
 
-def overlap_flags(shared: np.ndarray) -> Flags:
-    """Validation examples (N,), bool, that are in the training data too."""
+def overlap_flags(shared: np.ndarray, split: str = "dev", known: str = "training") -> Flags:
+    """Examples (N,), bool, of `split` that are in other data too, which the models or their epoch come from."""
     if not shared.any():
         return {}
-    return {"test_in_training": f"{int(shared.sum()):,} of {len(shared):,} examples are in the training data too"}
+    evidence = f"{int(shared.sum()):,} of {len(shared):,} examples are in the {known} data too"
+    return {f"{split}_in_{known}": evidence}
 
 
 def _answer_figures(exact: float, f1: float) -> Flags:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.examples import SST2, read_classes, read_examples
-from stages.corpus.source import questions_path, task_folder
+from stages.corpus.source import ON_TEST, on_test, questions_path, task_folder
 from stages.corpus.squad import read_questions
 from stages.harness.records import read_json, write_text, written_folder
 from stages.harness.settings import build
@@ -26,6 +26,15 @@ REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
 WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 TITLES: dict[str, str] = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
 
+CHOSEN_BY = (
+    "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
+    "Those of the test set follow."
+)
+TESTED = (
+    "These figures are of the test set. It chose nothing: it was answered before training, and by the weights of the "
+    "epoch that was kept."
+)
+
 
 def write_report(title: str, sections: Sequence[Section]) -> None:
     """Write reports/report.html, reports/report.md and reports/figures."""
@@ -38,16 +47,25 @@ def write_report(title: str, sections: Sequence[Section]) -> None:
 
 
 def score_sections(metrics: Mapping[str, Any], details: Mapping[str, Any]) -> list[Section]:
-    """The scores of every task, from metrics.json and scores.json."""
+    """The scores of every task, from metrics.json and scores.json; those of its test set, if any, follow."""
     return [
         scores_section(task, title_of(task), metrics[task], details[task], metrics["health"].get(task, {}),
-                       read_curve(f"tasks/{task}"))
+                       [] if task.endswith(ON_TEST) else read_curve(f"tasks/{task}"), _split_of(task, details))
         for task in details
     ]  # fmt: skip
 
 
+def _split_of(task: str, details: Mapping[str, Any]) -> str:
+    """Which of its splits a task's figures are of, where it has two of them."""
+    if task.endswith(ON_TEST):
+        return TESTED
+    return CHOSEN_BY if on_test(task) in details else ""
+
+
 def title_of(task: str) -> str:
-    """What a task is called in headings."""
+    """What a task, or the figures on its test set, is called in headings."""
+    if task.endswith(ON_TEST):
+        return f"{title_of(task.removesuffix(ON_TEST))}, test set"
     return TITLES.get(task, task)
 
 

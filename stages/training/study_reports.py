@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts, named_checkpoint
-from stages.corpus.source import source_folder
+from stages.corpus.source import on_test, source_folder
 from stages.harness.errors import InputError
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
@@ -46,8 +46,10 @@ def read_reports(params: Mapping[str, Any]) -> Reports:
     """What the stages wrote of what params.yaml lists."""
     matrix, has_language_model = build(Matrix, params, "finetune"), pretrains(params)
     tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}), "sst2", SQUAD]
+    metrics = read_json(REPORTS / "metrics.json")
+    tasks += [on_test(task) for task in tasks if task not in metrics]  # of one that was run it is known
     return Reports(
-        metrics=read_json(REPORTS / "metrics.json"),
+        metrics=metrics,
         scores=read_json(REPORTS / "scores.json"),
         curves={task: read_curve(f"tasks/{task}") for task in matrix.tasks},
         pretraining=read_curve("pretrain") if has_language_model else None,

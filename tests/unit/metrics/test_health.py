@@ -71,4 +71,6 @@ def test_losses(losses: list[tuple[float | None, float]], diverges: bool) -> Non
 def test_overlaps_are_counted() -> None:
     assert overlap_flags(np.zeros(4, bool)) == {}
     found = overlap_flags(np.array([True, False, True, False]))
-    assert found == {"test_in_training": "2 of 4 examples are in the training data too"}
+    assert found == {"dev_in_training": "2 of 4 examples are in the training data too"}
+    found = overlap_flags(np.array([True, False]), "test", "validation")
+    assert found == {"test_in_validation": "1 of 2 examples are in the validation data too"}
