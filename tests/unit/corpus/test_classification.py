@@ -189,6 +189,7 @@ def test_a_label_that_training_lacks(tmp_path: Path) -> None:
         ({"classes": ["a"]}, "own.classes: ('a',) is not allowed; expected two or more, each once"),
         ({"classes": ["a", "a", "b"]}, "own.classes: ('a', 'a', 'b') is not allowed; expected two or more, each once"),
         ({"classes": ["a", "b"], "drop": ["b"]}, "own.drop: ['b'] is not allowed; 'b' is one of classes"),
+        ({"test": "d.csv"}, "own.test: 'd.csv' is not allowed; expected another split than train and dev"),
         ({"column": "x"}, "own.column: unknown key; allowed: train, dev, test, split, split_seed, text"),
     ],
 )
@@ -200,7 +201,7 @@ def test_an_entry_is_checked(change, message: str) -> None:
     assert str(caught.value).startswith(f"params.yaml: classification.{message}")
 
 
-@pytest.mark.parametrize("name", ["sst2", "pretrain", "tokens", "Own", "a.b", "a/b", ""])
+@pytest.mark.parametrize("name", ["sst2", "pretrain", "tokens", "Own", "a.b", "a/b", "", "own-test"])
 def test_names_that_a_task_may_not_have(name: str) -> None:
     with pytest.raises(InputError, match="the name is not allowed; expected a-z"):
         task_settings({"classification": {name: {}}}, name)
