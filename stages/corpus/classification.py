@@ -68,6 +68,7 @@ class ClassificationSettings(TaskSettings):
     """A task in files; train, dev and test are their names."""
 
     folder: str  # relative to the project
+    published: str | None = None  # where the files are given out, for who has not got them
     format: str | None = None  # a file of stages/corpus/formats; as the files end where absent
 
 
@@ -126,9 +127,20 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
 
     Raises InputError naming the file and row where something is wrong.
     """
+    check_files(settings, key)
     folder = Path(settings.folder)
     tables = {part: _table(folder / name, settings, key) for part, name in settings.parts.items()}
     return read_task(settings, key, tables)
+
+
+def check_files(settings: ClassificationSettings, key: str) -> None:
+    """Raise an InputError that says what to put where, unless all files of a task are there."""
+    folder, names = Path(settings.folder), list(dict.fromkeys(settings.parts.values()))
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        what = f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
+        where = f", published at {settings.published}" if settings.published else ""
+        raise InputError(f"params.yaml: {key}: {what}; put {', '.join(names)} into {folder}{where}")
 
 
 def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stages.metrics.comparisons import Candidate, compare
-from stages.metrics.health import Flags, figure_flags, loss_flags, not_above, overlap_flags
+from stages.metrics.health import Flags, figure_flags, loss_flags, not_above, overlap_flags, validation_flags
 from stages.metrics.intervals import mean_over_seeds, percentile_interval, seeds_resampled, share_interval
 from stages.metrics.resampling import Figures, draw
 from stages.metrics.scoring import Scoring
@@ -86,7 +86,7 @@ class _Assessor:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
         health |= {method: self._scratch_flags(method) for method in self._methods if method != SCRATCH}
         health["data"] = overlap_flags(self._task.shared, self._task.split)
-        health["data"] |= overlap_flags(self._task.shared_with_dev, self._task.split, "validation")
+        health["data"] |= validation_flags(self._task.shared_with_dev)
         return Assessment(
             figures={"baselines": {name: self._figures[name] for name in self._baselines}}
             | {method: self._method_figures(method) for method in self._methods},

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.examples import SST2, read_classes, read_examples
-from stages.corpus.source import ON_TEST, on_test, questions_path, task_folder
+from stages.corpus.source import ON_TEST, has_test, on_test, questions_path, task_folder
 from stages.corpus.squad import read_questions
 from stages.harness.records import read_json, write_text, written_folder
 from stages.harness.settings import build
@@ -19,7 +19,7 @@ from stages.pages.perplexity_page import perplexity_lines
 from stages.pages.samples_page import answered_table, classified_table
 from stages.pages.scores_page import health_lines, scores_section
 from stages.tasks.matrix import SQUAD, Matrix
-from stages.tasks.predictions import read_epochs
+from stages.tasks.predictions import read_epochs, read_tested
 
 MOST_FLAGS = 10  # of which the last line of a run tells
 REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
@@ -81,22 +81,25 @@ def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> st
 
 
 def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Section:
-    """What each method said at the epoch that was kept, from the first seed."""
+    """What each method said at the epoch that was kept, from the first seed; on the test set, where there is one."""
     tables = []
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
-        decided = {method: [decided_class(row) for row in rows] for method, rows in kept_rows(matrix, task).items()}
-        tables.append(classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count))
+        part, by_method = kept_rows(matrix, source, task)
+        decided = {method: [decided_class(row) for row in rows] for method, rows in by_method.items()}
+        tables.append(classified_table(read_examples(source, task, part), read_classes(source, task), decided, count))
     if SQUAD in matrix.tasks:
-        answers = {method: answers_of(rows) for method, rows in kept_rows(matrix, SQUAD).items()}
-        tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
+        part, by_method = kept_rows(matrix, source, SQUAD)
+        answers = {method: answers_of(rows) for method, rows in by_method.items()}
+        tables.append(answered_table(read_questions(questions_path(source, part)), answers, count))
     return Section("Sample predictions", tables)
 
 
-def kept_rows(matrix: Matrix, task: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows of predictions of each method."""
+def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """The part that was answered last, test or else dev, and the rows of predictions of each method."""
+    part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
     folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
-    return {method: kept_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
+    return part, {method: kept_epoch(read(folder / method / seed)).rows for method in matrix.methods_of(task)}
 
 
 def read_curve(name: str) -> list[dict[str, str]]:
