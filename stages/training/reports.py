@@ -12,7 +12,7 @@ from stages.harness.records import read_json, write_text, written_folder
 from stages.harness.settings import build
 from stages.metrics.decisions import answers_of, decided_class
 from stages.metrics.trials import kept_epoch
-from stages.pages.content import Figure, Section
+from stages.pages.content import Figure, Section, Table
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
 from stages.pages.perplexity_page import perplexity_lines
@@ -82,15 +82,17 @@ def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> st
 
 def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Section:
     """What each method said at the epoch that was kept, from the first seed; on the test set, where there is one."""
-    tables = []
+    tables: list[str | Table] = []
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
         part, by_method = kept_rows(matrix, source, task)
         decided = {method: [decided_class(row) for row in rows] for method, rows in by_method.items()}
+        tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
         tables.append(classified_table(read_examples(source, task, part), read_classes(source, task), decided, count))
     if SQUAD in matrix.tasks:
         part, by_method = kept_rows(matrix, source, SQUAD)
         answers = {method: answers_of(rows) for method, rows in by_method.items()}
+        tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
         tables.append(answered_table(read_questions(questions_path(source, part)), answers, count))
     return Section("Sample predictions", tables)
 

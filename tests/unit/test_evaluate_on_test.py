@@ -10,11 +10,13 @@ from stages import evaluate
 from stages.corpus.examples import Example, read_examples, write_task
 from stages.corpus.source import has_test, questions_path, sentences_path
 from stages.harness.records import write_json
+from stages.harness.settings import read_params
 from stages.nets.heads import make_model
+from stages.pages.content import Table
 from stages.tasks.classification import Classification
 from stages.tasks.predictions import read_drawn, read_epochs, read_tested
 from stages.training.fine_tuning import fine_tune, write_predictions
-from stages.training.reports import score_sections
+from stages.training.reports import samples_section, score_sections
 from stages.training.settings import FineTuneSettings
 from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
 
@@ -85,6 +87,10 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
     assert [section.title for section in sections] == ["moods", "moods, test set"]
     assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
     assert "It chose nothing" in str(sections[1].blocks[0])
+    said, table = samples_section(read_params(), source, 2).blocks
+    assert said == "moods, test set:"
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows] == [TEST[0].text, TEST[4].text]
 
 
 def test_baselines_are_fitted_to_the_rows_that_the_models_got(source: Path) -> None:

@@ -20,7 +20,7 @@ from stages.harness.settings import build
 PIN = f"org/name@{'0' * 40}"
 
 
-def _own(folder: Path, *names: str) -> dict[str, str]:
+def _own(folder: Path, *names: str) -> dict[str, Any]:
     """Empty files of one's own; returns where they are."""
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def _own(folder: Path, *names: str) -> dict[str, str]:
 )
 def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, settings, expected) -> None:
     own = _own(tmp_path, "sst2/dev.tsv", "squad/dev.json")
-    names = {f"{task}_{key}": f"{value}.{ending}" if key == "test" else value
+    names: dict[str, Any] = {f"{task}_{key}": f"{value}.{ending}" if key == "test" else value
              for key, value in settings.items() for task, ending in (("sst2", "tsv"), ("squad", "json"))}  # fmt: skip
     pairs = chosen_files(FilesSettings(**own, squad_train="train.json", squad_dev="dev.json", **names), Path("to"))
     found = {target: source for source, target in pairs}
