@@ -2,8 +2,8 @@
 
 Every listed method and seed is scored at the epoch that was kept, beside baselines that need no language model and
 the model before training. metrics.json has the figures and the health flags, to the six digits that git keeps;
-scores.json the same figures in full, their intervals, the comparison of methods and what is behind the figures. No
-model is loaded.
+scores.json the same figures in full, their intervals, the comparison of methods and what is behind the figures. Where
+a task has a test split, `<task>-test` there is the same of it, which chose no epoch. No model is loaded.
 
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.examples import read_classes, read_examples
-from stages.corpus.source import TASKS, questions_path, source_folder
+from stages.corpus.source import TASKS, has_test, on_test, questions_path, source_folder
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
@@ -29,7 +29,8 @@ from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
 from stages.metrics.trials import Epoch, Trial
 from stages.tasks.matrix import SQUAD, Matrix
-from stages.tasks.predictions import read_epochs
+from stages.tasks.predictions import Epoch as Answers
+from stages.tasks.predictions import read_drawn, read_epochs, read_tested
 
 PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
@@ -47,9 +48,15 @@ def main() -> None:
     with guarded("evaluate", [source, TASKS, PREDICTIONS], ["data", "scores", "finetune"]):
         assessed = {}
         for name in matrix.tasks:
-            task = read_task(source, name)
+            chosen = answers if name == SQUAD else classes
+            task = read_task(source, name, matrix)
             trials = read_trials(name, matrix, task.outcome)
-            assessed[name] = score(name, task, trials, answers if name == SQUAD else classes, settings)
+            write_curves(name, trials, chosen[1])
+            assessed[name] = score(name, task, trials, chosen[0], settings)
+            if has_test(source, name):
+                task = read_task(source, name, matrix, test=True)
+                trials = read_trials(name, matrix, task.outcome, read_tested)
+                assessed[on_test(name)] = score(on_test(name), task, trials, chosen[0], settings)
         health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
         write_json(METRICS, rounded({name: a.figures for name, a in assessed.items()} | {"health": health}))
         write_json(DETAILS, rounded({name: a.details for name, a in assessed.items()}, STEADY_DIGITS))
@@ -67,19 +74,28 @@ def prune(matrix: Matrix) -> None:
                     above.rmdir()
 
 
-def read_task(source: Path, name: str) -> ClassificationTask | ReadingTask:
-    """The examples of a task, for training and for validation."""
+def read_task(source: Path, name: str, matrix: Matrix, test: bool = False) -> ClassificationTask | ReadingTask:
+    """The examples of a task, for training and for validation or, where wanted, for the test.
+
+    Of its training examples the baselines get those that the models of the first seed were given.
+    """
+    parts = (*PARTS, "test") if test else PARTS
     if name == SQUAD:
-        return ReadingTask(*(read_questions(questions_path(source, part)) for part in PARTS))
-    return ClassificationTask(read_classes(source, name), *(read_examples(source, name, part) for part in PARTS))
+        return ReadingTask(*(read_questions(questions_path(source, part)) for part in parts))
+    drawn = read_drawn(PREDICTIONS / name / matrix.methods[0] / str(matrix.seeds[0]))
+    examples = [read_examples(source, name, part) for part in parts]
+    return ClassificationTask(read_classes(source, name), *examples, drawn=drawn)
 
 
-def read_trials(task: str, matrix: Matrix, outcome: Callable[[Sequence[Mapping[str, Any]]], Any]) -> list[Trial[Any]]:
-    """What every method said from every seed."""
+def read_trials(
+    task: str, matrix: Matrix, outcome: Callable[[Sequence[Mapping[str, Any]]], Any],
+    read: Callable[[Path], Sequence[Answers]] = read_epochs,
+) -> list[Trial[Any]]:  # fmt: skip
+    """What every method said from every seed: `read` finds it in a cell's folder."""
     return [
         Trial(method, seed, tuple(
             Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, epoch.kept, outcome(epoch.rows))
-            for epoch in read_epochs(PREDICTIONS / task / method / str(seed))
+            for epoch in read(PREDICTIONS / task / method / str(seed))
         ))
         for method in matrix.methods_of(task) for seed in matrix.seeds
     ]  # fmt: skip
@@ -90,13 +106,14 @@ def scorings(settings: ScoreSettings, names: Sequence[str], key: str, kind: Any)
     return Scoring(names, key, kind), Scoring([name for name in names if name in settings.curves], key, kind)
 
 
-def score(
-    name: str, task: Any, trials: Sequence[Trial[Any]], chosen: tuple[Scoring, Scoring], settings: ScoreSettings
-) -> Assessment:
-    """Score a task, write its learning curves and say how each method did."""
-    every, drawn = chosen
-    write_text(CURVES / f"{name}.csv", as_csv([row for trial in trials for row in curve(trial, drawn)]))
-    assessment = assess(task, every, trials, settings)
+def write_curves(name: str, trials: Sequence[Trial[Any]], scoring: Scoring) -> None:
+    """Write a task's learning curves."""
+    write_text(CURVES / f"{name}.csv", as_csv([row for trial in trials for row in curve(trial, scoring)]))
+
+
+def score(name: str, task: Any, trials: Sequence[Trial[Any]], scoring: Scoring, settings: ScoreSettings) -> Assessment:
+    """Score a task and say how each method did."""
+    assessment = assess(task, scoring, trials, settings)
     headlines = assessment.details["headlines"]
     for method in dict.fromkeys(trial.method for trial in trials):
         figures, intervals = assessment.figures[method]["mean"], assessment.details["methods"][method]["intervals"]

@@ -4,12 +4,12 @@ A text that is in training and validation alike makes scores look better than th
 counted and reported; it is no error, for published data sets have some.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stages.corpus.glue import read_sentences
-from stages.corpus.source import questions_path, running_text, sentences_path
+from stages.corpus.source import has_test, questions_path, running_text, sentences_path
 from stages.corpus.squad import read_questions
 from stages.corpus.text import PARTS, UNKNOWN, count_words, read_documents, text_path
 from stages.harness.collection import without_collection
@@ -36,6 +36,10 @@ def _findings(card: dict[str, Any]) -> list[str]:
         shared = card[task]["shared_between_splits"]
         if shared:
             found.append(f"{task}: {shared} {what} of dev are in train too")
+        for other in ("train", "dev"):
+            count = card[task].get(f"shared_by_test_and_{other}")
+            if count:
+                found.append(f"{task}: {count} {what} of test are in {other} too")
     if card["squad"]["shared_passages"]:
         found.append(f"squad: {card['squad']['shared_passages']} passages of dev are in train too")
     if not card["squad"]["train"]["unanswerable"] and card["squad"]["dev"]["unanswerable"]:
@@ -57,24 +61,34 @@ def _text(path: Path) -> dict[str, int]:
 
 
 def _sentences(folder: Path) -> dict[str, Any]:
-    train, dev = (read_sentences(sentences_path(folder, part)) for part in ("train", "dev"))
+    rows = {part: read_sentences(sentences_path(folder, part)) for part in _parts(folder, "sst2")}
     counts = {
-        part: {"sentences": len(rows), "favourable": sum(row.label for row in rows)}
-        for part, rows in (("train", train), ("dev", dev))
+        part: {"sentences": len(found), "favourable": sum(row.label for row in found)} for part, found in rows.items()
     }
-    return counts | {"shared_between_splits": _shared((s.text for s in train), (s.text for s in dev))}
+    return counts | _shared_by_parts({part: [row.text for row in found] for part, found in rows.items()})
 
 
 def _questions(folder: Path) -> dict[str, Any]:
-    train, dev = (read_questions(questions_path(folder, part)) for part in ("train", "dev"))
+    asked = {part: read_questions(questions_path(folder, part)) for part in _parts(folder, "squad")}
     counts = {
-        part: {"questions": len(asked), "unanswerable": sum(not question.answers for question in asked)}
-        for part, asked in (("train", train), ("dev", dev))
+        part: {"questions": len(found), "unanswerable": sum(not question.answers for question in found)}
+        for part, found in asked.items()
     }
-    return counts | {
-        "shared_between_splits": _shared(((q.context, q.text) for q in train), ((q.context, q.text) for q in dev)),
-        "shared_passages": _shared((q.context for q in train), (q.context for q in dev)),
-    }
+    shared = _shared_by_parts({part: [(q.context, q.text) for q in found] for part, found in asked.items()})
+    passages = _shared(*((q.context for q in asked[part]) for part in ("train", "dev")))
+    return counts | shared | {"shared_passages": passages}
+
+
+def _parts(folder: Path, task: str) -> tuple[str, ...]:
+    return ("train", "dev", "test") if has_test(folder, task) else ("train", "dev")
+
+
+def _shared_by_parts(items: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+    """What dev shares with train and, where there is a test, that with both."""
+    found = {"shared_between_splits": _shared(items["train"], items["dev"])}
+    if "test" in items:
+        found |= {f"shared_by_test_and_{other}": _shared(items[other], items["test"]) for other in ("train", "dev")}
+    return found
 
 
 def _shared(train: Iterable[Any], dev: Iterable[Any]) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.examples import Example
+from stages.corpus.source import ON_TEST
 from stages.corpus.split import held_out_split
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
@@ -31,7 +32,7 @@ class TaskSettings:
 
     train: str
     dev: str | None = None
-    test: str | None = None
+    test: str | None = None  # scored once at the end, where dev chooses the epoch
     split: float | None = None  # share of train that is trained on where there is no dev; the rest is dev
     split_seed: int = 1  # draws it
     text: str | tuple[str, ...] = "text"  # the column, or several that are joined
@@ -43,6 +44,7 @@ class TaskSettings:
     def __post_init__(self) -> None:
         require((self.dev is None) != (self.split is None), "split", self.split, "expected either dev or split")
         require(self.split is None or 0 < self.split < 1, "split", self.split, "expected between 0 and 1")
+        check_test(self.train, self.dev, self.test)
         require(bool(self.text), "text", self.text, "expected at least one column")
         classes = self.classes
         require(
@@ -66,6 +68,7 @@ class ClassificationSettings(TaskSettings):
     """A task in files; train, dev and test are their names."""
 
     folder: str  # relative to the project
+    published: str | None = None  # where the files are given out, for who has not got them
     format: str | None = None  # a file of stages/corpus/formats; as the files end where absent
 
 
@@ -107,10 +110,16 @@ def task_settings(params: Mapping[str, Any], task: str) -> ClassificationSetting
 
 def check_name(task: str, key: str) -> None:
     """Raise InputError unless a task may be called so; `key` is its entry in params.yaml."""
-    if not _NAME.fullmatch(task) or task in TAKEN:
+    if not _NAME.fullmatch(task) or task in TAKEN or task.endswith(ON_TEST):
         raise InputError(
-            f"params.yaml: {key}: the name is not allowed; expected a-z, 0-9, _ and -, and none of {', '.join(TAKEN)}"
+            f"params.yaml: {key}: the name is not allowed; expected a-z, 0-9, _ and -, none of {', '.join(TAKEN)}, and "
+            f"not to end in {ON_TEST}"
         )
+
+
+def check_test(train: str, dev: str | None, test: str | None) -> None:
+    """Refuse a test split that is trained on or chooses the epoch."""
+    require(test is None or test not in (train, dev), "test", test, "expected another split than train and dev")
 
 
 def read_files(settings: ClassificationSettings, key: str) -> TaskData:
@@ -118,9 +127,20 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
 
     Raises InputError naming the file and row where something is wrong.
     """
+    check_files(settings, key)
     folder = Path(settings.folder)
     tables = {part: _table(folder / name, settings, key) for part, name in settings.parts.items()}
     return read_task(settings, key, tables)
+
+
+def check_files(settings: ClassificationSettings, key: str) -> None:
+    """Raise an InputError that says what to put where, unless all files of a task are there."""
+    folder, names = Path(settings.folder), list(dict.fromkeys(settings.parts.values()))
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        what = f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
+        where = f", published at {settings.published}" if settings.published else ""
+        raise InputError(f"params.yaml: {key}: {what}; put {', '.join(names)} into {folder}{where}")
 
 
 def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:

@@ -1,4 +1,7 @@
-"""The user's own files: where they are, what they are called once copied, and dev split off train where it has none."""
+"""The user's own files: where they are, what they are called once copied, and dev split off train where it has none.
+
+The official validation file is the test set then, where there is one: it is no part of what is trained on or chosen by.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,8 @@ from stages.corpus.text import PARTS, text_path
 from stages.harness.records import write_json, write_text
 from stages.harness.settings import require
 
+SST2_TRAIN, SST2_DEV = "train.tsv", "dev.tsv"
+
 
 @dataclass(frozen=True)
 class FilesSettings:
@@ -23,14 +28,30 @@ class FilesSettings:
     squad: str
     squad_train: str = "train-v2.0.json"  # file names within squad
     squad_dev: str = "dev-v2.0.json"
-    sst2_split: float | None = None  # share of train.tsv that is trained on; the rest is dev, and dev.tsv not read
+    sst2_test: str | None = None  # a further file within sst2, scored once at the end
+    squad_test: str | None = None  # the same within squad
+    sst2_split: float | None = None  # share of train.tsv that is trained on; the rest is dev, and dev.tsv, if any, test
     squad_split: float | None = None  # the same of questions
     split_seed: int = 1  # draws what is trained on
 
     def __post_init__(self) -> None:
-        for field in ("sst2_split", "squad_split"):
-            share = getattr(self, field)
-            require(share is None or 0 < share < 1, field, share, "expected between 0 and 1, or null")
+        for task, others in (("sst2", (SST2_TRAIN, SST2_DEV)), ("squad", (self.squad_train, self.squad_dev))):
+            share, test = getattr(self, f"{task}_split"), getattr(self, f"{task}_test")
+            require(share is None or 0 < share < 1, f"{task}_split", share, "expected between 0 and 1, or null")
+            taken = others if share is None else others[:1]
+            require(test not in taken, f"{task}_test", test, f"expected another file than {' and '.join(taken)}")
+
+    @property
+    def tests(self) -> dict[str, Path]:
+        """The files of those tasks that have a test set."""
+        found = {}
+        for task, folder, dev in (("sst2", Path(self.sst2), SST2_DEV), ("squad", Path(self.squad), self.squad_dev)):
+            test, share = getattr(self, f"{task}_test"), getattr(self, f"{task}_split")
+            if test is None and share is not None and (folder / dev).is_file():
+                test = dev
+            if test is not None:
+                found[task] = folder / test
+        return found
 
 
 def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path]]:
@@ -42,13 +63,14 @@ def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path
         pairs.append(
             (plain if plain.is_file() and not tokens.is_file() else tokens, text_path(running_text(folder), part))
         )
-    pairs.append((sst2 / "train.tsv", sentences_path(folder, "train")))
+    pairs.append((sst2 / SST2_TRAIN, sentences_path(folder, "train")))
     if settings.sst2_split is None:
-        pairs.append((sst2 / "dev.tsv", sentences_path(folder, "dev")))
+        pairs.append((sst2 / SST2_DEV, sentences_path(folder, "dev")))
     pairs.append((squad / settings.squad_train, questions_path(folder, "train")))
     if settings.squad_split is None:
         pairs.append((squad / settings.squad_dev, questions_path(folder, "dev")))
-    return pairs
+    paths = {"sst2": sentences_path, "squad": questions_path}
+    return pairs + [(source, paths[task](folder, "test")) for task, source in settings.tests.items()]
 
 
 def split_sentences(train: Path, dev: Path, share: float, seed: int) -> None:

@@ -8,6 +8,7 @@ from stages.harness.errors import InputError
 
 LABELS = ("0", "1")  # SST-2: negative, positive
 COLUMNS = ("sentence", "label")
+UNLABELLED = "; GLUE gives out its test set without labels, so that it cannot be scored"
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ def read_sentences(path: Path) -> list[Sentence]:
     header = next(lines)[1].split("\t")
     missing = [column for column in COLUMNS if column not in header]
     if missing:
-        raise InputError(f"{path}:1: no column {missing[0]!r}; the header has: {', '.join(header)}")
+        hint = UNLABELLED if missing == ["label"] and path.name == "test.tsv" else ""
+        raise InputError(f"{path}:1: no column {missing[0]!r}; the header has: {', '.join(header)}{hint}")
     text, label = (header.index(column) for column in COLUMNS)
     sentences = [_row(path, number, line.split("\t"), header, text, label) for number, line in lines if line.strip()]
     if not sentences:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from stages.corpus.classification import TaskSettings, check_name
+from stages.corpus.classification import TaskSettings, check_name, check_test
 from stages.harness.pin import PINNED, Pin, is_pin
 from stages.harness.settings import build, require
 
@@ -48,6 +48,7 @@ class WithDev(HubDataset):
     """A data set with a validation split, or one that is drawn from its training split."""
 
     dev: str | None = "validation"
+    test: str | None = None  # scored once at the end
     split: float | None = None  # share of train that is trained on where dev is null; the rest is dev
     split_seed: int = 1  # draws it
 
@@ -55,6 +56,7 @@ class WithDev(HubDataset):
         super().__post_init__()
         require((self.dev is None) != (self.split is None), "split", self.split, "expected either dev or split")
         require(self.split is None or 0 < self.split < 1, "split", self.split, "expected between 0 and 1")
+        check_test(self.train, self.dev, self.test)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stages.corpus.files import split_questions, split_sentences
+from stages.corpus.glue import UNLABELLED
 from stages.corpus.hub_dataset import Split, licence, open_split
 from stages.corpus.hub_settings import HubDataset, HubQuestions, HubSentences, HubSettings, WithDev
 from stages.corpus.source import questions_path, running_text, sentences_path
@@ -46,7 +47,8 @@ def write_sentences(path: Path, split: Split, settings: HubSentences) -> None:
     for where, record in split.records():
         label = record.get(settings.label)
         if label not in (0, 1):
-            raise InputError(f"{where}: {settings.label} {label!r} is not allowed; expected 0 or 1")
+            hint = UNLABELLED if label == -1 else ""  # which stands for no label
+            raise InputError(f"{where}: {settings.label} {label!r} is not allowed; expected 0 or 1{hint}")
         rows.append(f"{' '.join(_cell(where, record, settings.text, str).split())}\t{int(label)}")
     write_text(path, "\n".join(rows) + "\n")
 
@@ -77,6 +79,8 @@ def _write_parts(
         write(dev, open_split(settings, settings.dev, key), settings)
     elif settings.split is not None:
         split(train, dev, settings.split, settings.split_seed)
+    if settings.test is not None:
+        write(path(folder, "test"), open_split(settings, settings.test, key), settings)
 
 
 def _article(title: str, questions: Iterator[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:

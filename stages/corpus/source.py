@@ -2,6 +2,8 @@
 
 text/wiki.{train,valid,test}.tokens   sst2/{train,dev}.tsv   squad/{train,dev}.json   card.json
 
+A task may have a test split too, in sst2/test.tsv, squad/test.json or a further task's test.jsonl.
+
 Further classification tasks lie beside the sources and go with any of them.
 """
 
@@ -9,6 +11,7 @@ from pathlib import Path
 
 DATA = Path("data")
 TASKS = DATA / "classification"
+ON_TEST = "-test"  # ends the name of a task's figures on its test set
 
 
 def source_folder(data: str) -> Path:
@@ -17,18 +20,29 @@ def source_folder(data: str) -> Path:
 
 
 def sentences_path(folder: Path, part: str) -> Path:
-    """Labelled sentences of `train` or `dev`."""
+    """Labelled sentences of `train`, `dev` or `test`."""
     return folder / "sst2" / f"{part}.tsv"
 
 
 def questions_path(folder: Path, part: str) -> Path:
-    """Questions of `train` or `dev`."""
+    """Questions of `train`, `dev` or `test`."""
     return folder / "squad" / f"{part}.json"
 
 
 def task_folder(task: str, data: Path = DATA) -> Path:
     """What is known of a classification task: its classes and, of all but SST-2, its examples."""
     return data / TASKS.name / task
+
+
+def on_test(task: str) -> str:
+    """What the figures of a task on its test set are called, beside those on its validation set."""
+    return f"{task}{ON_TEST}"
+
+
+def has_test(folder: Path, task: str) -> bool:
+    """Whether a task has a test split beside the one that chooses the epoch; `folder` is the source's."""
+    own = {"sst2": sentences_path(folder, "test"), "squad": questions_path(folder, "test")}
+    return own.get(task, task_folder(task, folder.parent) / "test.jsonl").is_file()
 
 
 def running_text(folder: Path) -> Path:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stages.metrics.comparisons import Candidate, compare, difference
-from stages.metrics.health import Flags, figure_flags, loss_flags, not_above, overlap_flags
+from stages.metrics.health import Flags, figure_flags, loss_flags, not_above, overlap_flags, validation_flags
 from stages.metrics.intervals import Interval, with_seeds
 from stages.metrics.resampling import Figures, draw
 from stages.metrics.scoring import Scoring
@@ -24,6 +24,9 @@ class ScoredTask(Protocol):
     headlines: tuple[str, ...]  # the figures that methods are judged by, the first one above all
     groups: Mapping[str, np.ndarray]  # parts of the examples that are scored on their own: name → (N,), bool
     shared: np.ndarray  # (N,), bool: examples that are in the training data too
+    split: str  # what the examples are: dev, which chooses the epoch, or test
+    shared_with_dev: np.ndarray  # (N,), bool: test examples that are in the validation data too; none of dev
+    notes: Mapping[str, str]  # what to know of baselines, by name
 
     def baselines(self) -> Mapping[str, Any]:
         """Outcomes of what needs no language model."""
@@ -83,7 +86,8 @@ class _Assessor:
     def assessment(self) -> Assessment:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
         health |= {method: self._scratch_flags(method) for method in self._methods if method != SCRATCH}
-        health["data"] = overlap_flags(self._task.shared)
+        health["data"] = overlap_flags(self._task.shared, self._task.split)
+        health["data"] |= validation_flags(self._task.shared_with_dev)
         figures: dict[str, Any] = {"baselines": {name: self._figures[name] for name in self._baselines}}
         figures |= {method: self._method_figures(method) for method in self._methods}
         return Assessment(
@@ -94,7 +98,7 @@ class _Assessor:
                 "scales": self._scoring.scales,
                 "better": self._scoring.better,
                 "figures": figures,
-                "notes": self._scoring.notes(self._trials[0].kept.outcome),
+                "notes": self._scoring.notes(self._trials[0].kept.outcome) | dict(self._task.notes),
                 "baselines": {name: self._intervals(name) for name in self._baselines},
                 "methods": {method: self._method_details(method) for method in self._methods},
                 "comparisons": self._comparisons(),
@@ -183,6 +187,8 @@ class _Assessor:
         flags = self._task.flags(trial.kept.outcome) | figure_flags(self._figures[name], self._scoring.scales)
         for other, shown in [*((b, b) for b in self._baselines), (_before(trial), "before_training")]:
             flags |= self._not_above(self._candidate(name), self._candidate(other), shown)
+        if self._task.split == "test":
+            return flags  # two answers to the test set are no learning curve
         return flags | loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in trial.epochs])
 
     def _scratch_flags(self, method: str) -> Flags:

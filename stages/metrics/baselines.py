@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from stages.corpus.examples import Example
 from stages.corpus.squad import Question
 
+WORD, CHARACTER = r"(?u)\b\w\w+\b", r"\S"  # what TF-IDF counts: scikit-learn's pattern; and where that finds nothing
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 LONGEST = 4  # words of an answer that the overlap baseline considers
@@ -24,14 +25,20 @@ def majority(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
 def tfidf(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
     """Logistic regression on TF-IDF of words and pairs of words, settings as scikit-learn has them.
 
-    With one class in the training data there is nothing to fit: that class, for every example.
+    A word has two letters or more, as there; where no training text has one, each character counts as a word. With one
+    class in the training data there is nothing to fit: that class, for every example.
     """
     if len({example.label for example in train}) < 2:
         return majority(train, dev)
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2))
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD if has_words(train) else CHARACTER)
     features = vectorizer.fit_transform([_both_texts(example) for example in train])
     model = LogisticRegression(max_iter=1000).fit(features, [example.label for example in train])
     return model.predict(vectorizer.transform([_both_texts(example) for example in dev])).tolist()
+
+
+def has_words(train: Sequence[Example]) -> bool:
+    """Whether a training text has a word as TF-IDF counts them."""
+    return any(re.search(WORD, _both_texts(example)) for example in train)
 
 
 def no_answer(questions: Sequence[Question]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import softmax
 
 from stages.corpus.examples import Example
-from stages.metrics.baselines import majority, tfidf
+from stages.metrics.baselines import has_words, majority, tfidf
 from stages.metrics.confusion import by_class, confusion, counting
 from stages.metrics.groups import length_groups
 from stages.metrics.health import Flags, class_flags
@@ -21,12 +21,20 @@ class ClassificationTask:
 
     headlines: tuple[str, ...] = ("accuracy", "f1_macro")
 
-    def __init__(self, classes: Sequence[str], train: Sequence[Example], dev: Sequence[Example]) -> None:
-        self._classes, self._train, self._dev = tuple(classes), train, dev
-        self._labels = np.array([example.label for example in dev])
-        known = {(example.text, example.pair) for example in train}
-        self.shared = np.array([(example.text, example.pair) in known for example in dev])
-        self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in dev], "words")
+    def __init__(
+        self, classes: Sequence[str], train: Sequence[Example], dev: Sequence[Example],
+        test: Sequence[Example] | None = None, drawn: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
+        """`drawn`: numbers of the training examples that the models were given, and baselines are; None: all."""
+        asked = dev if test is None else test
+        self._classes, self._asked = tuple(classes), asked
+        self._train = train if drawn is None else [train[number] for number in drawn]
+        self._labels = np.array([example.label for example in asked])
+        self.split = "dev" if test is None else "test"
+        self.shared = _among(train, asked)
+        self.shared_with_dev = _among([] if test is None else dev, asked)
+        self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in asked], "words")
+        self.notes: Mapping[str, str] = self._notes(len(train))
 
     def outcome(self, rows: Sequence[Row]) -> Classified:
         """Rows of predictions, one an example, in order: the class with the largest logit, the first of equals."""
@@ -35,8 +43,19 @@ class ClassificationTask:
 
     def baselines(self) -> dict[str, Classified]:
         """The majority class, and TF-IDF with logistic regression."""
-        decided = {"majority": majority(self._train, self._dev), "tfidf": tfidf(self._train, self._dev)}
+        decided = {"majority": majority(self._train, self._asked), "tfidf": tfidf(self._train, self._asked)}
         return {name: Classified(self._classes, self._labels, np.array(given)) for name, given in decided.items()}
+
+    def _notes(self, rows: int) -> dict[str, str]:
+        notes = {}
+        if len(self._train) < rows:
+            notes["majority, tfidf"] = (
+                f"fitted to {len(self._train):,} of {rows:,} training examples, those that the models of the first "
+                "seed were given"
+            )
+        if not has_words(self._train):
+            notes["tfidf"] = "of single characters, as no training text has a word of two letters"
+        return notes
 
     def flags(self, outcome: Classified) -> Flags:
         """One class for all."""
@@ -54,3 +73,9 @@ class ClassificationTask:
                 for c, name in enumerate(self._classes)
             },
         }
+
+
+def _among(known: Sequence[Example], asked: Sequence[Example]) -> np.ndarray:
+    """Which of the asked examples are among the known ones, (N,), bool."""
+    texts = {(example.text, example.pair) for example in known}
+    return np.array([(example.text, example.pair) in texts for example in asked], dtype=bool)

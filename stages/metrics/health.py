@@ -90,11 +90,18 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
     return {}
 
 
-def overlap_flags(shared: np.ndarray) -> Flags:
-    """Validation examples (N,), bool, that are in the training data too."""
+def overlap_flags(shared: np.ndarray, split: str = "dev") -> Flags:
+    """Examples (N,), bool, of `split`, dev or test, that are in the training data too."""
     if not shared.any():
         return {}
-    return {"test_in_training": f"{int(shared.sum()):,} of {len(shared):,} examples are in the training data too"}
+    return {f"{split}_in_training": f"{int(shared.sum()):,} of {len(shared):,} examples are in the training data too"}
+
+
+def validation_flags(shared: np.ndarray) -> Flags:
+    """Test examples (N,), bool, that are in the validation data too, by which the epoch is chosen."""
+    if not shared.any():
+        return {}
+    return {"test_in_validation": f"{int(shared.sum()):,} of {len(shared):,} examples are in the validation data too"}
 
 
 def _answer_figures(exact: float, f1: float) -> Flags:

@@ -1,6 +1,7 @@
 """Questions on passages: what was answered, beside no answer ever and words in common."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,17 @@ class ReadingTask:
 
     headlines: tuple[str, ...] = ("f1", "exact")
 
-    def __init__(self, train: Sequence[Question], dev: Sequence[Question]) -> None:
-        self._questions = dev
-        known = {(question.context, question.text) for question in train}
-        self.shared = np.array([(question.context, question.text) in known for question in dev])
+    notes: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(
+        self, train: Sequence[Question], dev: Sequence[Question], test: Sequence[Question] | None = None
+    ) -> None:
+        self._questions = dev if test is None else test
+        self.split = "dev" if test is None else "test"
+        self.shared = _among(train, self._questions)
+        self.shared_with_dev = _among([] if test is None else dev, self._questions)
         self.groups: Mapping[str, np.ndarray] = length_groups(
-            [question.context for question in dev], "words of passage"
+            [question.context for question in self._questions], "words of passage"
         )
 
     def outcome(self, rows: Sequence[Row]) -> Answered:
@@ -49,3 +55,9 @@ class ReadingTask:
             "answerable": sum(map(bool, outcome.golds)),
             "questions": len(outcome.answers),
         }
+
+
+def _among(known: Sequence[Question], asked: Sequence[Question]) -> np.ndarray:
+    """Which of the asked questions are among the known ones, with the same passage, (N,), bool."""
+    texts = {(question.context, question.text) for question in known}
+    return np.array([(question.context, question.text) in texts for question in asked], dtype=bool)

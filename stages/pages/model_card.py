@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
@@ -16,6 +16,10 @@ PIPELINES = {
     "classifier": "text-classification", "spans": "question-answering", "masked": "fill-mask",
     "causal": "text-generation",
 }  # fmt: skip
+SPLITS = {
+    "validation": "On the validation data, at the epoch that was kept.",
+    "test": "On the test data, which chose nothing: the epoch was chosen, if at all, on the validation data.",
+}
 NOT_ON_HUB = "not-on-the-hub"  # where the metadata must name a data set of the hub and there is none
 
 
@@ -30,6 +34,7 @@ class Scores:
     baseline_intervals: Mapping[str, Mapping[str, Any]]
     scales: Mapping[str, str]
     headlines: Sequence[str]
+    split: Literal["validation", "test"] = "validation"  # that they are of; the test data chose no epoch
 
 
 @dataclass(frozen=True)
@@ -120,8 +125,7 @@ def _scores(facts: ModelFacts) -> list[str | Table]:
     blocks: list[str | Table] = []
     if facts.scores:
         blocks += [
-            "On the validation data, at the epoch with the lowest loss there. In brackets: 95% intervals for the "
-            "choice of examples.",
+            f"{SPLITS[facts.scores.split]} In brackets: 95% intervals for the choice of examples.",
             _score_table(facts.scores),
         ]
     if facts.perplexity:

@@ -38,17 +38,21 @@ def health_lines(health: Mapping[str, Mapping[str, Mapping[str, str]]]) -> list[
 
 def scores_section(
     task: str, title: str, figures: Mapping[str, Any], details: Mapping[str, Any],
-    health: Mapping[str, Mapping[str, str]], curve: Sequence[Mapping[str, str]],
+    health: Mapping[str, Mapping[str, str]], curve: Sequence[Mapping[str, str]], split: str = "",
 ) -> Section:  # fmt: skip
-    """`figures`, `details` and `health` are the task's parts of metrics.json and scores.json."""
+    """`figures`, `details` and `health` are the task's parts of metrics.json and scores.json.
+
+    `curve` is empty where there is none; `split` is a sentence on which of the task's splits these are figures of.
+    """
     methods = [name for name in figures if name != "baselines"]
     warnings = [f"Warning: {line}." for line in health_lines({task: health})]
     notes = [f"{name}: {note}" for name, note in details["notes"].items()]
     return Section(
         title,
-        [SCALES, *warnings, _summary(figures, details, methods), *_charts(task, title, figures, details, curve),
+        [*([split] if split else []), SCALES, *warnings, _summary(figures, details, methods),
+         *_charts(task, title, figures, details, curve),
          *_comparisons(details), *_breakdowns(details, methods), _scores(figures, details, methods), *notes,
-         _curve_table(curve, details)],
+         *([_curve_table(curve, details)] if curve else [])],
     )  # fmt: skip
 
 
@@ -154,6 +158,8 @@ def _confusions(first: Mapping[str, Any]) -> Table:
 def _charts(
     task: str, title: str, figures: Mapping[str, Any], details: Mapping[str, Any], curve: Sequence[Mapping[str, str]]
 ) -> list[Block]:
+    if not curve:
+        return []
     blocks: list[Block] = [
         line_chart(
             f"{task}-{score}", f"{title}: validation {score} by epoch; dashed lines are baselines.",

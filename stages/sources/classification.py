@@ -9,9 +9,9 @@ classes.json, and what was found in card.json.
 import argparse
 from pathlib import Path
 
-from stages.corpus.classification import SECTION, read_files, task_settings
+from stages.corpus.classification import SECTION, check_files, read_files, task_settings
 from stages.corpus.task_source import write_task_source
-from stages.harness.errors import InputError, exit_cleanly
+from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.settings import read_params
 
@@ -21,8 +21,7 @@ def main() -> None:
     parser.add_argument("--task", required=True, help="an entry under classification in params.yaml")
     task = parser.parse_args().task
     settings, key = task_settings(read_params(), task), f"{SECTION}.{task}"
-    if not Path(settings.folder).is_dir():
-        raise InputError(f"params.yaml: {key}.folder: {settings.folder!r} is not a folder")
+    check_files(settings, key)
     with guarded(f"{SECTION}-{task}", [Path(settings.folder)], [key]):
         write_task_source(task, read_files(settings, key))
 

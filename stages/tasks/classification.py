@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from stages.corpus.examples import read_classes, read_examples
+from stages.corpus.source import has_test
 from stages.corpus.tokenizer import SubwordTokenizer
 from stages.nets.heads import Head
 from stages.nets.vocabulary import Vocabulary
@@ -38,7 +39,7 @@ class Classification:
     def __init__(
         self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False
     ) -> None:
-        self.name, self.classes = name, read_classes(source, name)
+        self.name, self.classes, self.has_test = name, read_classes(source, name), has_test(source, name)
         self._source, self._tokenizer, self._max_length, self._segments = source, tokenizer, max_length, segments
         self._pad = Vocabulary.of(tokenizer).pad
 

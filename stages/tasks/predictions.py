@@ -1,5 +1,6 @@
-"""What a fine-tuning stage wrote down, epoch by epoch."""
+"""What a fine-tuning stage wrote down: epoch by epoch on the validation set, and before and after on a test set."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from stages.harness.errors import InputError
 from stages.harness.records import read_json
 
 PREDICTIONS, LOSSES = "predictions.parquet", "losses.json"
+TEST_PREDICTIONS, TEST_LOSSES = "test-predictions.parquet", "test-losses.json"  # of a task that has a test split
+DRAWN = "drawn.json"  # numbers of the training examples, where not all were trained on
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Epoch:
 
     number: int
     training_loss: float | None
-    validation_loss: float
+    validation_loss: float  # of a test set: the loss there
     kept: bool  # whether the weights that were kept are of this one
     rows: list[dict[str, Any]]
 
@@ -28,13 +31,34 @@ def read_epochs(folder: Path) -> list[Epoch]:
 
     Raises InputError where the cell was not run.
     """
-    if not (folder / PREDICTIONS).is_file():
-        raise InputError(f"{folder / PREDICTIONS}: no such file; run the fine-tuning stage first")
-    rows = pq.read_table(folder / PREDICTIONS).to_pylist()
-    by_epoch: dict[int, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_epoch.setdefault(row.pop("epoch"), []).append(row)
+    rows = _rows_by_epoch(folder / PREDICTIONS)
     return [
-        Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], loss["kept"], by_epoch[loss["epoch"]])
+        Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], loss["kept"], rows[loss["epoch"]])
         for loss in read_json(folder / LOSSES)
     ]
+
+
+def read_tested(folder: Path) -> list[Epoch]:
+    """What a cell answered on the test set: before any training, and of the epoch that was kept.
+
+    Raises InputError where the cell was not run on a test set.
+    """
+    rows = _rows_by_epoch(folder / TEST_PREDICTIONS)
+    return [
+        Epoch(loss["epoch"], None, loss["loss"], loss["kept"], rows[loss["epoch"]])
+        for loss in read_json(folder / TEST_LOSSES)
+    ]
+
+
+def read_drawn(folder: Path) -> Sequence[int] | None:
+    """Which training examples a cell was given, by number; None where it was given all."""
+    return read_json(folder / DRAWN) if (folder / DRAWN).is_file() else None
+
+
+def _rows_by_epoch(path: Path) -> dict[int, list[dict[str, Any]]]:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; run the fine-tuning stage first")
+    by_epoch: dict[int, list[dict[str, Any]]] = {}
+    for row in pq.read_table(path).to_pylist():
+        by_epoch.setdefault(row.pop("epoch"), []).append(row)
+    return by_epoch

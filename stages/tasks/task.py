@@ -22,9 +22,10 @@ class Task(Protocol[Example]):
     name: str
     head: Head
     classes: tuple[str, ...]  # of a classifier, by number; empty of another head
+    has_test: bool  # whether there is a test split beside `dev`
 
     def examples(self, part: str) -> list[Example]:
-        """The encoded examples of `train` or `dev`."""
+        """The encoded examples of `train`, `dev` or, where there is one, `test`."""
         ...
 
     def length(self, example: Example) -> int:

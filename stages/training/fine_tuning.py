@@ -1,14 +1,16 @@
 """Fine-tuning on a task: train, and before the first and after each epoch write down what the model answers.
 
 The weights of one epoch are kept, and its answers are scored: of the one with the lowest validation loss, or of the
-last, where the answers are to a test set, which must choose nothing. Epoch 0, the model before any training, counts
-only in the curves.
+last, where there is nothing to choose it by. Epoch 0, the model before any training, counts only in the curves.
+
+A task's test set chooses nothing: it is answered by the kept weights, and before training, and both are written apart.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, NotRequired, TypedDict, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +21,8 @@ from torch import Tensor, nn
 
 from stages.harness.device import Device
 from stages.harness.progress import Meter
-from stages.harness.records import write_json, written_folder
-from stages.tasks.predictions import LOSSES, PREDICTIONS
+from stages.harness.records import write_json, write_text, written_folder
+from stages.tasks.predictions import DRAWN, LOSSES, PREDICTIONS, TEST_LOSSES, TEST_PREDICTIONS
 from stages.tasks.task import Row, Task, Tensors
 from stages.training.buckets import bucketed
 from stages.training.loop import Budget, Epoch, Run, Speed, train
@@ -47,6 +49,7 @@ class TaskObjective(Generic[Example]):
         self._task, self._settings, self._seed, self._device = task, settings, seed, device
         examples = task.examples("train")
         order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.examples]
+        self.drawn = sorted(order) if len(order) < len(examples) else None  # numbers; None where all are trained on
         self._examples = [examples[index] for index in sorted(order)]
         self._lengths = [task.length(example) for example in self._examples]
         self.steps = len(self._epoch(1))
@@ -108,11 +111,19 @@ def answer(
     return [row for _, row in found], sum(loss for loss, _ in losses) / sum(count for _, count in losses)
 
 
+class Tested(TypedDict):
+    """What a model answered on the test set."""
+
+    loss: dict[str, Any]  # and of which epoch the model is
+    rows: list[Row]
+
+
 class Found(TypedDict):
     """What one epoch's evaluation found."""
 
     loss: dict[str, Any]
     rows: list[Row]
+    test: NotRequired[Tested]  # before training, of a task that has a test set
 
 
 @dataclass(frozen=True)
@@ -122,6 +133,8 @@ class Tuned:
     rows: list[Row]  # each with its epoch
     losses: list[dict[str, Any]]  # `kept` says of which epoch the weights are
     speed: Speed
+    drawn: list[int] | None = None  # numbers of the training examples, where not all were trained on
+    tests: tuple[Tested, ...] = ()  # before training and with the kept weights, of a task that has a test set
 
 
 def fine_tune(
@@ -143,12 +156,30 @@ def fine_tune(
                 earlier["loss"]["kept"] = False
             run.kept.update({name: value.cpu().clone() for name, value in whole_weights(model).items()})
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
-        return {"loss": losses, "rows": [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]}
+        rows = [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]
+        if epoch.number == 0 and task.has_test:
+            return {"loss": losses, "rows": rows, "test": answer_test(task, model, 0, settings, device)}
+        return {"loss": losses, "rows": rows}
 
     speed = train(run, after_epoch)
     load_weights(model, run.kept)
     found: list[Found] = run.journal
-    return Tuned([row for epoch in found for row in epoch["rows"]], [epoch["loss"] for epoch in found], speed)
+    rows, losses = [row for epoch in found for row in epoch["rows"]], [epoch["loss"] for epoch in found]
+    tests = [epoch["test"] for epoch in found if "test" in epoch]
+    if task.has_test:
+        (kept,) = (loss["epoch"] for loss in losses if loss["kept"])
+        tests.append(answer_test(task, model, kept, settings, device))
+    return Tuned(rows, losses, speed, objective.drawn, tuple(tests))
+
+
+def answer_test(
+    task: Task[Example], model: nn.Module, epoch: int, settings: FineTuneSettings, device: Device
+) -> Tested:
+    """What the model, as it is after `epoch`, answers on the test set."""
+    examples = task.examples("test")
+    scores, loss = answer(task, model, examples, 2 * settings.batch_size, device)
+    rows = [{"epoch": epoch, **row} for row in task.rows(examples, scores)]
+    return {"loss": {"epoch": epoch, "loss": loss, "kept": epoch > 0}, "rows": rows}
 
 
 def write_predictions(path: Path, tuned: Tuned) -> None:
@@ -156,6 +187,12 @@ def write_predictions(path: Path, tuned: Tuned) -> None:
     with written_folder(path) as folder:
         pq.write_table(pa.Table.from_pylist(tuned.rows), folder / PREDICTIONS)
         write_json(folder / LOSSES, tuned.losses)
+        if tuned.drawn is not None:
+            write_text(folder / DRAWN, f"{json.dumps(tuned.drawn)}\n")
+        if tuned.tests:
+            rows = [row for tested in tuned.tests for row in tested["rows"]]
+            pq.write_table(pa.Table.from_pylist(rows), folder / TEST_PREDICTIONS)
+            write_json(folder / TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
 
 
 def _moved(tensors: Tensors, device: torch.device) -> Tensors:

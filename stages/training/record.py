@@ -8,7 +8,7 @@ from typing import Any
 
 from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts
 from stages.corpus.examples import read_classes
-from stages.corpus.source import source_folder, task_folder
+from stages.corpus.source import on_test, source_folder, task_folder
 from stages.harness.errors import InputError
 from stages.harness.pin import Pin
 from stages.harness.records import read_json
@@ -83,18 +83,20 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
 
 
 def read_scores(cell: Cell) -> Scores:
-    """The figures of a cell.
+    """The figures of a cell: on the test set, where its task has one.
 
     Raises InputError where it was not scored.
     """
-    figures, details = (read_json(REPORTS / f"{name}.json").get(cell.task, {}) for name in ("metrics", "scores"))
+    is_test = _is_tested(cell)
+    task = on_test(cell.task) if is_test else cell.task
+    figures, details = (read_json(REPORTS / f"{name}.json").get(task, {}) for name in ("metrics", "scores"))
     seed = str(cell.seed)
     if seed not in figures.get(cell.method, {}) or cell.method not in details.get("methods", {}):
         raise InputError(f"{REPORTS / 'metrics.json'}: no figures of {name_of(cell)}; run dvc repro first")
     trial = details["methods"][cell.method]["seeds"][seed]
     return Scores(
         figures[cell.method][seed], trial["intervals"], trial["before"], figures["baselines"], details["baselines"],
-        details["scales"], details["headlines"],
+        details["scales"], details["headlines"], split="test" if is_test else "validation",
     )  # fmt: skip
 
 
@@ -108,12 +110,12 @@ def learned_nothing(cell: Cell | None) -> dict[str, str]:
     if cell is None:
         flags = {part: figures["health"] for part, figures in read_perplexity().items()}
         return {f"{name} on {part}": evidence for part, of in flags.items() for name, evidence in of.items()}
-    return _health(cell).get(f"{cell.method} {cell.seed}", {})
+    return _health(cell, f"{cell.method} {cell.seed}")
 
 
 def read_flags(cell: Cell | None) -> dict[str, str]:
     """The same, and the flags of the method over all seeds and of the data."""
-    others = {} if cell is None else _health(cell).get(cell.method, {}) | _health(cell).get("data", {})
+    others = {} if cell is None else _health(cell, cell.method) | _health(cell, "data")
     return learned_nothing(cell) | others
 
 
@@ -124,7 +126,10 @@ def flag_lines(cell: Cell | None) -> list[str]:
 
 def read_origins(cell: Cell | None, params: Mapping[str, Any]) -> list[Origin]:
     """Where the data of pretraining is from, if that was done here, and, last, that of the task."""
-    return [_origin(name, params) for name in _data_of(cell, params)]
+    found = [_origin(name, params) for name in _data_of(cell, params)]
+    if cell is None or not _is_tested(cell):
+        return found
+    return [*found[:-1], replace(found[-1], split=_test_split(cell.task, params))]
 
 
 def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
@@ -182,6 +187,21 @@ def _origin(name: str, params: Mapping[str, Any]) -> Origin:
     return sample_origin(name) if data == "sample" else files_origin(name)
 
 
+def _is_tested(cell: Cell) -> bool:
+    """Whether the figures of a cell are on a test set."""
+    path = REPORTS / "metrics.json"
+    return path.is_file() and on_test(cell.task) in read_json(path)
+
+
+def _test_split(task: str, params: Mapping[str, Any]) -> str:
+    """What a task's test split is called where it is from."""
+    of_hub = params.get("hub", {})
+    entry = of_hub.get("classification", {}).get(task, {})
+    if not entry and check_value(params, "data", str) == "hub":
+        entry = of_hub.get(task, {})
+    return entry.get("test") or "test"
+
+
 def _from_hub(name: str, entry: Mapping[str, Any], config: str, split: str | None, licence: str | None) -> Origin:
     """The origin of a part that an entry under `hub` in params.yaml describes."""
     pin = Pin.parse(entry["repository"], f"hub.{name}.repository")
@@ -217,7 +237,7 @@ def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) 
     if cell is not None:
         settings = build(FineTuneSettings, params, profile_key(params, cell.task))
         found.append(f"It was trained on at most {settings.max_length} tokens at once.")
-        found += [CHOSEN] if settings.keep == "best" else []
+        found += [CHOSEN] if settings.keep == "best" and read_scores(cell).split == "validation" else []
     elif section(params, profile_key(params, "pretrain")).get("within_documents"):
         found.append(WITHIN_DOCUMENTS)
     if published.library == "retrace":
@@ -227,8 +247,14 @@ def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) 
     return found
 
 
-def _health(cell: Cell) -> dict[str, dict[str, str]]:
-    return read_json(REPORTS / "metrics.json")["health"].get(cell.task, {})
+def _health(cell: Cell, name: str) -> dict[str, str]:
+    """Flags of a trial, a method or the data; those of the figures on the test set first, where there are such."""
+    health = read_json(REPORTS / "metrics.json")["health"]
+    flags = health.get(cell.task, {}).get(name, {})
+    if not _is_tested(cell):
+        return flags
+    tested = health.get(on_test(cell.task), {}).get(name, {})
+    return tested | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
 
 
 def name_of(cell: Cell | None) -> str:

@@ -6,25 +6,34 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.examples import SST2, read_classes, read_examples
-from stages.corpus.source import questions_path, task_folder
+from stages.corpus.source import ON_TEST, has_test, on_test, questions_path, task_folder
 from stages.corpus.squad import read_questions
 from stages.harness.records import read_json, write_text, written_folder
 from stages.harness.settings import build
 from stages.metrics.decisions import answers_of, decided_class
 from stages.metrics.trials import kept_epoch
-from stages.pages.content import Figure, Section
+from stages.pages.content import Figure, Section, Table
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
 from stages.pages.perplexity_page import perplexity_lines
 from stages.pages.samples_page import answered_table, classified_table
 from stages.pages.scores_page import health_lines, scores_section
 from stages.tasks.matrix import SQUAD, Matrix
-from stages.tasks.predictions import read_epochs
+from stages.tasks.predictions import read_epochs, read_tested
 
 MOST_FLAGS = 10  # of which the last line of a run tells
 REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
 WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 TITLES: dict[str, str] = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
+
+CHOSEN_BY = (
+    "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
+    "Those of the test set follow."
+)
+TESTED = (
+    "These figures are of the test set. It chose nothing: it was answered before training, and by the weights of the "
+    "epoch that was kept."
+)
 
 
 def write_report(title: str, sections: Sequence[Section]) -> None:
@@ -38,16 +47,25 @@ def write_report(title: str, sections: Sequence[Section]) -> None:
 
 
 def score_sections(metrics: Mapping[str, Any], details: Mapping[str, Any]) -> list[Section]:
-    """The scores of every task, from metrics.json and scores.json."""
+    """The scores of every task, from metrics.json and scores.json; those of its test set, if any, follow."""
     return [
         scores_section(task, title_of(task), metrics[task], details[task], metrics["health"].get(task, {}),
-                       read_curve(f"tasks/{task}"))
+                       [] if task.endswith(ON_TEST) else read_curve(f"tasks/{task}"), _split_of(task, details))
         for task in details
     ]  # fmt: skip
 
 
+def _split_of(task: str, details: Mapping[str, Any]) -> str:
+    """Which of its splits a task's figures are of, where it has two of them."""
+    if task.endswith(ON_TEST):
+        return TESTED
+    return CHOSEN_BY if on_test(task) in details else ""
+
+
 def title_of(task: str) -> str:
-    """What a task is called in headings."""
+    """What a task, or the figures on its test set, is called in headings."""
+    if task.endswith(ON_TEST):
+        return f"{title_of(task.removesuffix(ON_TEST))}, test set"
     return TITLES.get(task, task)
 
 
@@ -63,22 +81,27 @@ def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> st
 
 
 def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Section:
-    """What each method said at the epoch that was kept, from the first seed."""
-    tables = []
+    """What each method said at the epoch that was kept, from the first seed; on the test set, where there is one."""
+    tables: list[str | Table] = []
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
-        decided = {method: [decided_class(row) for row in rows] for method, rows in kept_rows(matrix, task).items()}
-        tables.append(classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count))
+        part, by_method = kept_rows(matrix, source, task)
+        decided = {method: [decided_class(row) for row in rows] for method, rows in by_method.items()}
+        tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
+        tables.append(classified_table(read_examples(source, task, part), read_classes(source, task), decided, count))
     if SQUAD in matrix.tasks:
-        answers = {method: answers_of(rows) for method, rows in kept_rows(matrix, SQUAD).items()}
-        tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
+        part, by_method = kept_rows(matrix, source, SQUAD)
+        answers = {method: answers_of(rows) for method, rows in by_method.items()}
+        tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
+        tables.append(answered_table(read_questions(questions_path(source, part)), answers, count))
     return Section("Sample predictions", tables)
 
 
-def kept_rows(matrix: Matrix, task: str) -> dict[str, list[dict[str, Any]]]:
-    """The rows of predictions of each method."""
+def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """The part that was answered last, test or else dev, and the rows of predictions of each method."""
+    part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
     folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
-    return {method: kept_epoch(read_epochs(folder / method / seed)).rows for method in matrix.methods_of(task)}
+    return part, {method: kept_epoch(read(folder / method / seed)).rows for method in matrix.methods_of(task)}
 
 
 def read_curve(name: str) -> list[dict[str, str]]:

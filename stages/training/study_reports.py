@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts, named_checkpoint
-from stages.corpus.source import source_folder
+from stages.corpus.source import on_test, source_folder
 from stages.harness.errors import InputError
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
@@ -47,6 +47,7 @@ def read_reports(params: Mapping[str, Any]) -> Reports:
     matrix, has_language_model = build(Matrix, params, "finetune"), pretrains(params)
     tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}), "sst2", SQUAD]
     scores = read_json(REPORTS / "scores.json")
+    tasks += [on_test(task) for task in tasks if task not in scores]  # of one that was run it is known
     return Reports(
         metrics={task: details["figures"] for task, details in scores.items()},
         scores=scores,

@@ -196,8 +196,8 @@ def test_an_entry_without_its_files(project: Project) -> None:
     project.set("classification", {"own": {"folder": "data/own/topics", "train": "t.csv", "split": 0.8}})
     arguments, output = ("sources.classification", "--task", "own"), project.folder / "data/classification/own"
     for message in (
-        "params.yaml: classification.own.folder: 'data/own/topics' is not a folder",
-        "data/own/topics/t.csv: no such file",
+        "params.yaml: classification.own: 'data/own/topics' is not a folder; put t.csv into data/own/topics",
+        "params.yaml: classification.own: data/own/topics/t.csv: no such file; put t.csv into data/own/topics",
         "data/own/topics/t.csv:2: no 'text'; there is: body, label",
     ):
         assert project.stage(*arguments, code=2).stderr == f"error: {message}\n"

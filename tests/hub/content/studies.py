@@ -70,7 +70,8 @@ def fill_folders(study: Path) -> list[Path]:
         for path in (folder / name for name in settings.parts.values()):
             if path.exists():
                 continue
-            content = small_data().files.get(folder.name, {}).get(path.name)
+            there = small_data().files.get(folder.name, {})
+            content = there.get(path.name) or there.get(f"{path.stem}.jsonl")  # SciBERT's repository calls those .txt
             if content is None:
                 raise ValueError(f"classification.{task}: there is nothing like {folder.name}/{path.name}")
             folder.mkdir(parents=True, exist_ok=True)

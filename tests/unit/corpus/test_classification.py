@@ -1,6 +1,8 @@
 import csv
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from stages.corpus.classification import ClassificationSettings, read_files, task_settings
 from stages.corpus.examples import SST2, Example, read_classes, read_examples, write_task
@@ -157,6 +160,54 @@ def test_a_missing_file(tmp_path: Path, name: str) -> None:
         _read(tmp_path, name)
 
 
+def _study_entry(task: str, folder: Path) -> ClassificationSettings:
+    """A task of the study plm-peft, its files elsewhere."""
+    params = YAML(typ="safe").load(ROOT / "studies/plm-peft/params.yaml")
+    return replace(task_settings(params, task), folder=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("task", "names", "published"),
+    [
+        ("acl_arc", "train.txt, dev.txt, test.txt", "https://github.com/allenai/scibert in data/text_classification"),
+        ("restaurants", "Restaurants_Train.xml, Restaurants_Test_Gold.xml", "https://alt.qcri.org/semeval2014/task4"),
+    ],
+)
+def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path, task: str, names: str, published: str) -> None:
+    key, folder = f"classification.{task}", tmp_path / "own"
+    wanted = f"put {names} into {folder}, published at {published}"
+    with pytest.raises(InputError) as caught:
+        read_files(_study_entry(task, folder), key)
+    assert str(caught.value).startswith(f"params.yaml: {key}: {str(folder)!r} is not a folder; {wanted}")
+    folder.mkdir()
+    first = names.split(", ")[0]
+    with pytest.raises(InputError) as caught:
+        read_files(_study_entry(task, folder), key)
+    assert str(caught.value).startswith(f"params.yaml: {key}: {folder / first}: no such file; {wanted}")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_as_scibert_gives_them_out(tmp_path: Path) -> None:
+    for part, intents in (("train", ("Uses", "Future", "Uses")), ("dev", ("Future",)), ("test", ("Uses", "Future"))):
+        rows = [{"text": f"{part} {n}", "label": intent, "metadata": {"id": n}} for n, intent in enumerate(intents)]
+        (tmp_path / f"{part}.txt").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = read_files(_study_entry("acl_arc", tmp_path), "classification.acl_arc")
+    assert data.classes == ("Future", "Uses")
+    assert [(example.text, example.label) for example in data.parts["test"]] == [("test 0", 1), ("test 1", 0)]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the published data sets are not beside this checkout")
+def test_the_study_reads_the_published_files(tmp_path: Path) -> None:
+    for part in ("train", "dev", "test"):  # there under the names that others gave them
+        shutil.copyfile(DATA / "acl-arc" / f"{part}.jsonl", tmp_path / f"{part}.txt")
+    citations = read_files(_study_entry("acl_arc", tmp_path), "classification.acl_arc")
+    assert {part: len(rows) for part, rows in citations.parts.items()} == {"train": 1688, "dev": 114, "test": 139}
+    terms = read_files(_study_entry("restaurants", DATA / "semeval14-restaurants"), "classification.restaurants")
+    assert terms.classes == ("negative", "neutral", "positive")
+    assert len(terms.parts["train"]) + len(terms.parts["dev"]) == 3608
+    assert len(terms.parts["test"]) == 1120
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -189,6 +240,7 @@ def test_a_label_that_training_lacks(tmp_path: Path) -> None:
         ({"classes": ["a"]}, "own.classes: ('a',) is not allowed; expected two or more, each once"),
         ({"classes": ["a", "a", "b"]}, "own.classes: ('a', 'a', 'b') is not allowed; expected two or more, each once"),
         ({"classes": ["a", "b"], "drop": ["b"]}, "own.drop: ['b'] is not allowed; 'b' is one of classes"),
+        ({"test": "d.csv"}, "own.test: 'd.csv' is not allowed; expected another split than train and dev"),
         ({"column": "x"}, "own.column: unknown key; allowed: train, dev, test, split, split_seed, text"),
     ],
 )
@@ -200,7 +252,7 @@ def test_an_entry_is_checked(change, message: str) -> None:
     assert str(caught.value).startswith(f"params.yaml: classification.{message}")
 
 
-@pytest.mark.parametrize("name", ["sst2", "pretrain", "tokens", "Own", "a.b", "a/b", ""])
+@pytest.mark.parametrize("name", ["sst2", "pretrain", "tokens", "Own", "a.b", "a/b", "", "own-test"])
 def test_names_that_a_task_may_not_have(name: str) -> None:
     with pytest.raises(InputError, match="the name is not allowed; expected a-z"):
         task_settings({"classification": {name: {}}}, name)

@@ -8,6 +8,7 @@ from stages.metrics.health import (
     loss_flags,
     not_above,
     overlap_flags,
+    validation_flags,
 )  # fmt: skip
 from stages.metrics.outcomes import Answered, Classified
 
@@ -76,4 +77,7 @@ def test_losses(losses: list[tuple[float | None, float]], diverges: bool) -> Non
 def test_overlaps_are_counted() -> None:
     assert overlap_flags(np.zeros(4, bool)) == {}
     found = overlap_flags(np.array([True, False, True, False]))
-    assert found == {"test_in_training": "2 of 4 examples are in the training data too"}
+    assert found == {"dev_in_training": "2 of 4 examples are in the training data too"}
+    assert overlap_flags(np.array([True]), "test").keys() == {"test_in_training"}
+    found = validation_flags(np.array([True, False]))
+    assert found == {"test_in_validation": "1 of 2 examples are in the validation data too"}

@@ -1,6 +1,10 @@
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
 from stages.corpus.examples import Example
 from stages.corpus.squad import Question
-from stages.metrics.baselines import majority, no_answer, tfidf, word_overlap
+from stages.metrics.baselines import has_words, majority, no_answer, tfidf, word_overlap
+from stages.metrics.classification import ClassificationTask
 from stages.metrics.curves import as_csv
 from stages.metrics.decisions import decided_answer, decided_class
 
@@ -19,6 +23,23 @@ def test_baselines_of_sentences() -> None:
     assert majority(train, dev) == [1, 1]
     assert tfidf(train[:2] * 5, dev) == [0, 1]
     assert tfidf(train[:1], dev) == [1, 1]
+
+
+@pytest.mark.parametrize(("good", "bad"), [("☀", "☂"), ("a", "b"), ("a ☀ !", "b ☂ ?")])
+def test_texts_without_words_are_told_apart_by_their_characters(good: str, bad: str) -> None:
+    train = [Example(good, None, 1), Example(bad, None, 0), Example(f"{bad} {bad}", None, 0)]
+    assert tfidf(train * 5, [Example(bad, None, 0), Example(good, None, 1)]) == [0, 1]
+    task = ClassificationTask(("bad", "good"), train * 5, train)
+    assert {name: outcome.predicted.tolist() for name, outcome in task.baselines().items()} == {
+        "majority": [0, 0, 0], "tfidf": [1, 0, 0]
+    }  # fmt: skip
+    assert task.notes == {"tfidf": "of single characters, as no training text has a word of two letters"}
+
+
+def test_words_are_those_of_scikit_learn() -> None:
+    texts = ["a I ☀", "x1", "naïve_", "它", "它们", "a-b c", "A\u0130", "don't", ""]
+    analyser = TfidfVectorizer().build_analyzer()
+    assert [has_words([Example(text, None, 0)]) for text in texts] == [bool(analyser(text)) for text in texts]
 
 
 def test_word_overlap_takes_the_name_in_the_nearest_sentence() -> None:

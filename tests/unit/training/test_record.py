@@ -49,6 +49,20 @@ def test_what_was_not_scored_is_an_input_error(params) -> None:
         read_scores(FULL)
 
 
+def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
+    figures = {"full": {"1": {"accuracy": 0.4}}, "baselines": {}}
+    metrics = json.loads(Path("reports/metrics.json").read_text())
+    metrics["health"]["sst2-test"] = {"full 1": {"not_above_tfidf": "so"}}
+    _write("reports/metrics.json", metrics | {"sst2-test": figures})
+    trial = {"intervals": {}, "before": {}}
+    details = {"methods": {"full": {"seeds": {"1": trial}}}, "baselines": {}, "scales": {}, "headlines": []}
+    _write("reports/scores.json", {"sst2-test": details})
+    scores = read_scores(FULL)
+    assert (scores.figures, scores.split) == ({"accuracy": 0.4}, "test")
+    assert learned_nothing(FULL) == {"not_above_tfidf": "so", "one_class_only on validation": "all"}
+    assert read_origins(FULL, params)[-1].split == "test"
+
+
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
     params["squad"]["question_match"] = True
     assert read_tuning(FULL, params).classes == ("negative", "positive")
