@@ -9,8 +9,9 @@ from stages.corpus.source import source_folder
 from stages.harness.errors import InputError
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
-from stages.metrics.addresses import Reports
-from stages.metrics.published import PUBLISHED, PublishedStudy
+from stages.metrics.addresses import Reports, Reproduced
+from stages.metrics.printed import Form
+from stages.metrics.published import BETWEEN, PUBLISHED, PublishedStudy
 from stages.metrics.scales import SCALES
 from stages.metrics.verdicts import Compared, best_cells, evidence, rows_json
 from stages.nets.parameters import parameters_by_module
@@ -73,11 +74,15 @@ def doubt_facts(study: PublishedStudy, reports: Reports) -> list[DoubtFacts]:
     """What is doubtful, with the figures that show it."""
     return [
         DoubtFacts(doubt.about, doubt.says, doubt.finding, {
-            what: (None, None, 0) if found is None else (found.value, found.interval, SCALES[found.scale].digits)
-            for what, found in evidence(doubt, place, reports).items()
+            what: BETWEEN.join(_with_interval(end) for end in ends if end is not None)
+            for what, ends in evidence(doubt, place, reports).items()
         })
         for place, doubt in enumerate(study.doubts)
     ]  # fmt: skip
+
+
+def _with_interval(found: Reproduced) -> str:
+    return Form(SCALES[found.scale].digits).text(found.value, interval=found.interval)
 
 
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:

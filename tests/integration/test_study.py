@@ -46,6 +46,7 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
         "Retrace notices: scores: mood full: recall without accuracy",
         "![Figure 1: mood: scores, by epoch.](figures/curve-1-scores.svg)",
         "Training started from the weights of org/tiny@0123 (licence: mit).",
+        "What is wrong or doubtful in the report",
         "Batch: 16.",
     ):
         assert said in page
@@ -106,7 +107,7 @@ def test_the_command_compares_what_was_run(study: Project) -> None:
     )
     study.stage("study")
     shown = [line.split() for line in root.stage("cli", "study", "compare", "mood").stdout.splitlines()]
-    assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) beyond ≠".split() in shown
+    assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ beyond".split() in shown
     assert "cost time of it 60 – of this machine".split() in shown
     assert " ".join(shown[-1]) == ("8 figures: 2 exact, 3 within, 1 beyond, 1 not run, 1 of this machine")
     assert json.loads(root.stage("cli", "study", "compare", "mood", "--json").stdout) == _report(study)
