@@ -12,12 +12,13 @@ from stages.harness.records import read_json, write_text, written_folder
 from stages.harness.settings import build
 from stages.metrics.decisions import answers_of, decided_class
 from stages.metrics.trials import kept_epoch
-from stages.pages.content import Figure, Section
+from stages.pages.content import Figure, Section, Table
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
 from stages.pages.perplexity_page import perplexity_lines
 from stages.pages.samples_page import answered_table, classified_table
 from stages.pages.scores_page import health_lines, scores_section
+from stages.pages.settings import ReportSettings
 from stages.tasks.matrix import SQUAD, Matrix
 from stages.tasks.predictions import read_epochs
 
@@ -62,16 +63,18 @@ def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> st
     return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join(said)
 
 
-def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Section:
+def samples_section(params: Mapping[str, Any], source: Path, settings: ReportSettings) -> Section:
     """What each method said at the epoch that was kept, from the first seed."""
-    tables = []
+    tables: list[str | Table] = [settings.said]
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
         decided = {method: [decided_class(row) for row in rows] for method, rows in kept_rows(matrix, task).items()}
-        tables.append(classified_table(read_examples(source, task, "dev"), read_classes(source, task), decided, count))
+        examples, classes = read_examples(source, task, "dev"), read_classes(source, task)
+        tables.append(classified_table(examples, classes, decided, settings.places(len(examples))))
     if SQUAD in matrix.tasks:
         answers = {method: answers_of(rows) for method, rows in kept_rows(matrix, SQUAD).items()}
-        tables.append(answered_table(read_questions(questions_path(source, "dev")), answers, count))
+        questions = read_questions(questions_path(source, "dev"))
+        tables.append(answered_table(questions, answers, settings.places(len(questions))))
     return Section("Sample predictions", tables)
 
 

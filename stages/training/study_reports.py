@@ -92,7 +92,7 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     yield from score_sections(reports.metrics, reports.scores)
     if reports.perplexity is not None and reports.pretraining is not None:
         yield perplexity_section(reports.perplexity, reports.pretraining)
-    yield samples_section(params, source, build(ReportSettings, params, "report").samples)
+    yield samples_section(params, source, build(ReportSettings, params, "report"))
     card = source / "card.json"
     yield data_section(read_json(card) if card.is_file() else NO_CARD, read_task_cards(params))
     yield _models(params, reports)
