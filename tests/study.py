@@ -89,6 +89,7 @@ def _write_predictions(folder: Path) -> None:
     losses = [{"epoch": epoch, "training_loss": (epoch and 0.5) or None, "validation_loss": 0.7 - 0.1 * epoch,
                "kept": epoch == 1} for epoch in (0, 1)]  # fmt: skip
     write_text(folder / "losses.json", json.dumps(losses))
+    write_json(folder / "updates.json", [[20, 0.6], [40, 0.5]])
 
 
 def _write_scores(reports: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from stages.harness.errors import InputError
 from stages.harness.records import read_json
 
-PREDICTIONS, LOSSES = "predictions.parquet", "losses.json"
+PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.json"
 
 
 @dataclass(frozen=True)
@@ -38,3 +38,8 @@ def read_epochs(folder: Path) -> list[Epoch]:
         Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], loss["kept"], by_epoch[loss["epoch"]])
         for loss in read_json(folder / LOSSES)
     ]
+
+
+def read_updates(folder: Path) -> list[tuple[int, float]]:
+    """The training loss by update: how many were done, and the mean loss since the point before, in nats a target."""
+    return [(int(update), loss) for update, loss in read_json(folder / UPDATES)]

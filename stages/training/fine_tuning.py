@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from stages.harness.device import Device
 from stages.harness.progress import Meter
 from stages.harness.records import write_json, written_folder
-from stages.tasks.predictions import LOSSES, PREDICTIONS
+from stages.tasks.predictions import LOSSES, PREDICTIONS, UPDATES
 from stages.tasks.task import Row, Task, Tensors
 from stages.training.buckets import bucketed
 from stages.training.loop import Budget, Epoch, Run, Speed, train
@@ -156,6 +156,7 @@ def write_predictions(path: Path, tuned: Tuned) -> None:
     with written_folder(path) as folder:
         pq.write_table(pa.Table.from_pylist(tuned.rows), folder / PREDICTIONS)
         write_json(folder / LOSSES, tuned.losses)
+        write_json(folder / UPDATES, tuned.speed.points)
 
 
 def _moved(tensors: Tensors, device: torch.device) -> Tensors:

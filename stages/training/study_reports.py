@@ -9,7 +9,7 @@ from stages.corpus.source import source_folder
 from stages.harness.errors import InputError
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
-from stages.metrics.addresses import Reports, Reproduced
+from stages.metrics.addresses import Curve, Reports, Reproduced
 from stages.metrics.printed import Form
 from stages.metrics.published import BETWEEN, PUBLISHED, PublishedStudy
 from stages.metrics.scales import SCALES
@@ -23,8 +23,10 @@ from stages.pages.settings import ReportSettings
 from stages.pages.settings_page import model_section, models_section, settings_section
 from stages.pages.study_page import ComparedTable, DoubtFacts
 from stages.tasks.matrix import SQUAD, Matrix
+from stages.tasks.predictions import read_updates
 from stages.training.methods import PRETRAINED
 from stages.training.reports import (
+    PREDICTIONS,
     REPORTS,
     read_curve,
     read_runs,
@@ -117,12 +119,17 @@ def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
             absent = [name for name in shown.figures if name not in curve[0]]
             if absent:
                 raise InputError(f"{PUBLISHED}: curves[{place}]: no {absent[0]!r}; there is: {', '.join(curve[0])}")
-            yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures)
+            yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures, _updates(shown.task, curve))
     if not study.curves:
         for task, curve in reports.curves.items():
             if task != SQUAD:
                 figures = [name for name in ALL if name in curve[0]]
-                yield Drawing(f"curve-{task}", title_of(task), curve, figures)
+                yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
+
+
+def _updates(task: str, curve: Curve) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    cells = dict.fromkeys((row["method"], row["seed"]) for row in curve)
+    return {(method, seed): read_updates(PREDICTIONS / task / method / seed) for method, seed in cells}
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> Section:

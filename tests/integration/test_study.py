@@ -44,6 +44,7 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
         "| time | 60 | 12 |",
         "| majority | 0.5000 (0.4000 – 0.6000) |",
         "Retrace notices: scores: mood full: recall without accuracy",
+        "![Figure 1: mood: training loss by update, each point the mean since the one before.](figures/curve-1-updates",
         "![Figure 1: mood: scores, by epoch.](figures/curve-1-scores.svg)",
         "Training started from the weights of org/tiny@0123 (licence: mit).",
         "What is wrong or doubtful in the report",
@@ -51,7 +52,7 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
     ):
         assert said in page
     assert sorted(path.name for path in (study.folder / "reports/figures").iterdir()) == [
-        "curve-1-loss.svg", "curve-1-scores.svg", "mood-accuracy.svg", "mood-loss.svg",
+        "curve-1-loss.svg", "curve-1-scores.svg", "curve-1-updates.svg", "mood-accuracy.svg", "mood-loss.svg",
     ]  # fmt: skip
 
 
