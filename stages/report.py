@@ -61,7 +61,7 @@ def main() -> None:
         sections = [
             *score_sections(metrics, details),
             perplexity_section(perplexity, read_curve("pretrain")),
-            samples_section(params, source, settings.samples),
+            samples_section(params, source, settings),
             data_section(read_json(source / "card.json"), read_task_cards(params)),
             model_section(checkpoint_facts(), parameters_by_module(MODEL), read_runs()),
             settings_section(params, section(params, profile)),

@@ -1,8 +1,8 @@
 """A published study beside its run: published.yaml + what the other stages wrote → reports/study.json and its page.
 
 study.json has every cell of the study's tables: the published figure, Retrace's, its interval and a verdict. The page,
-reports/report.html, reports/report.md and reports/figures, shows them side by side, says what the published report got
-wrong, and has all that the run gave. The HTML stands alone.
+reports/report.html, reports/report.md and reports/figures, shows them side by side, says what is wrong or
+doubtful in the published report, and has all that the run gave. The HTML stands alone.
 
     accelerate launch --config_file ../../launch/one.yaml -m stages.study
 """
@@ -17,7 +17,7 @@ from stages.harness.settings import check_value, read_params
 from stages.metrics.notices import notices
 from stages.metrics.published import PUBLISHED, read_published
 from stages.metrics.verdicts import compare_tables, study_json
-from stages.pages.study_page import about_section, choices_section, compared_sections, doubts_section
+from stages.pages.study_page import about_section, compared_sections, doubts_section, set_up_sections
 from stages.training.reports import PREDICTIONS, REPORTS, WRITTEN, health_line, write_report
 from stages.training.study_reports import compared_tables, doubt_facts, read_reports, run_sections, study_inputs
 from stages.training.study_sections import study_sections
@@ -36,10 +36,10 @@ def main() -> None:
         compared = compare_tables(study, reports)
         wrong = doubts_section(doubt_facts(study, reports), notices(compared))
         sections = [
-            about_section(study.title, study.source, profile),
+            about_section(study.title, study.introduction, study.source, profile),
             *compared_sections(compared_tables(study, compared)),
             *([] if wrong is None else [wrong]),
-            *choices_section(study.choices),
+            *set_up_sections(study.differences, study.choices),
             *study_sections(study.sections, params),
             *run_sections(study, params, reports),
         ]

@@ -31,15 +31,15 @@ PUBLISHED: dict[str, Any] = {
          "figures": "score.{column}.{row}.accuracy", "published": {"Full": ["77.41 ± 2.81"], "LoRA": [None]}},
         {"name": "scores", "title": "Scores", "scale": {"figure": "fraction"}, "columns": ["figure"],
          "rows": {
-             "accuracy": {"figures": ["score.mood.full.accuracy"], "published": [0.5092]},
-             "precision": {"figures": ["score.mood.full.precision"], "published": [0.5092]},
-             "recall": {"figures": ["score.mood.full.recall"], "published": [1.0]},
+             "accuracy": {"figures": ["score.mood.full.accuracy"], "published": ["0.5092"]},
+             "precision": {"figures": ["score.mood.full.precision"], "published": ["0.5092"]},
+             "recall": {"figures": ["score.mood.full.recall"], "published": ["1.0"]},
          }},
         {"name": "cost", "title": "Cost", "columns": ["of it"],
          "scale": {"time": "seconds", "parameters": "count", "memory": "mebibytes"},
          "rows": {
-             "time": {"figures": ["run.mood.full.1.seconds"], "published": [60]},
-             "parameters": {"figures": ["parameters.bert-base.none.full.total"], "published": [109482240]},
+             "time": {"figures": ["run.mood.full.1.seconds"], "published": ["60"]},
+             "parameters": {"figures": ["parameters.bert-base.none.full.total"], "published": ["109,482,240"]},
              "memory": {"figures": ["memory.adapter.constant"], "published": ["1.3e4"]},
          }},
     ],
@@ -89,6 +89,7 @@ def _write_predictions(folder: Path) -> None:
     losses = [{"epoch": epoch, "training_loss": (epoch and 0.5) or None, "validation_loss": 0.7 - 0.1 * epoch,
                "kept": epoch == 1} for epoch in (0, 1)]  # fmt: skip
     write_text(folder / "losses.json", json.dumps(losses))
+    write_json(folder / "updates.json", [[20, 0.6], [40, 0.5]])
 
 
 def _write_scores(reports: Path) -> None:

@@ -14,8 +14,8 @@ from stages.harness.errors import InputError
 from stages.harness.records import read_object
 from stages.harness.table import print_table
 from stages.metrics.published import PUBLISHED, read_published
-from stages.metrics.verdicts import BEYOND, VERDICTS, cells_of
-from stages.pages.study_page import AS_PUBLISHED, MARK, SMALL, published_text, reproduced_text
+from stages.metrics.verdicts import VERDICTS, cells_of
+from stages.pages.study_page import AS_PUBLISHED, SMALL, published_text, reproduced_text
 from stages.pages.study_page import PUBLISHED as AS_PUBLISHED_PROFILE
 
 HELP = "list the published studies, compare their figures with Retrace's"
@@ -67,13 +67,13 @@ def _compare(arguments: argparse.Namespace) -> None:
     print(AS_PUBLISHED if profile == AS_PUBLISHED_PROFILE else SMALL.format(profile=profile))
     print_table([("table", "row", "column", "published", "Retrace", "verdict"), *_rows(report)])
     counts = Counter(cell["verdict"] for *_, cell in cells_of(report))
+    print(*(f"{name}: {meaning}" for name, meaning in VERDICTS.items() if counts[name]), sep="\n")
     print(f"{counts.total()} figures: " + ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]))
 
 
 def _rows(report: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for table, row, column, cell in cells_of(report):
-        mark = MARK if cell["verdict"] == BEYOND else ""
-        yield table, row, column, published_text(cell), reproduced_text(cell), cell["verdict"] + mark
+        yield table, row, column, published_text(cell), reproduced_text(cell), cell["verdict"]
 
 
 def _folders() -> list[Path]:

@@ -2,19 +2,21 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from stages.harness.settings import build_file, require
-from stages.metrics.printed import Printed, printed
-from stages.metrics.scales import SCALES
+from stages.metrics.printed import Form, Printed, half_of_last, printed
+from stages.metrics.scales import SCALES, SHARES
 
 PUBLISHED = Path("published.yaml")
 SECTION = "Published and reproduced"
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 
-PrintedCell = float | str | None  # as it stands in published.yaml
+BETWEEN = " to "  # the addresses of both ends of a range
+BARE = ("fraction", "correlation", "score")  # of which 0 and 1 without a point say all or nothing, and not 0.4 or 0.6
+PrintedCell = float | str | None  # as it stands in published.yaml; a number is refused, with what to do
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,37 @@ class Row:
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of a table."""
+    """One figure of a table, or the two ends of a range."""
 
     row: str
     column: str
     address: str | None
     published: Printed | None
     scale: str
+
+    @property
+    def digits(self) -> int:
+        """How many digits after the point Retrace's figure has to agree in: those that were printed.
+
+        A bare 0 or 1 of a share has those of its scale: nothing at all is not the same as less than a half.
+        """
+        scaled = SCALES[self.scale].digits
+        if self.published is None:
+            return scaled
+        is_bare = not self.published.digits and (
+            self.scale in BARE or (self.scale in SHARES and not self.published.value)
+        )
+        return scaled if is_bare else self.published.digits
+
+    @property
+    def form(self) -> Form:
+        """How Retrace's figure is written beside the published one."""
+        form = Form(0) if self.published is None else self.published.form
+        return form if form.power else replace(form, digits=max(0, self.digits))
+
+    def equals(self, printed: float, value: float) -> bool:
+        """Whether a value is the printed one to the last digit."""
+        return abs(value - printed) <= half_of_last(self.digits)
 
 
 @dataclass(frozen=True)
@@ -72,9 +98,11 @@ class PublishedTable:
             addresses, figures = self._row(row)
             for column, address, published in zip(self.columns, addresses, figures, strict=True):
                 try:
-                    yield Cell(row, column, address, printed(published), self._scale(row, column))
+                    cell = Cell(row, column, address, printed(published), self._scale(row, column))
+                    _check(cell)
                 except ValueError as error:
                     raise ValueError(f"{row}: {column}: {error}") from None
+                yield cell
 
     def _row(self, heading: str) -> tuple[Sequence[str | None], Sequence[PrintedCell]]:
         row = self.rows[heading]
@@ -118,6 +146,14 @@ class PublishedTable:
                 require(len(cells) == width, f"{field} of {heading}", f"{len(cells)} figures", count)
 
 
+def _check(cell: Cell) -> None:
+    if cell.published is not None and cell.published.form.unit and not cell.scale.startswith("percent"):
+        raise ValueError(f"{cell.published.text!r} is not allowed; % is of the scales percent and percentage")
+    ends = (cell.address or "").split(BETWEEN)
+    if len(ends) > 2 or (len(ends) == 2 and cell.published is not None and cell.published.end is None):
+        raise ValueError(f"{cell.address}: two addresses are of a range, such as 124 to 99")
+
+
 @dataclass(frozen=True)
 class Doubt:
     """A published figure that cannot be right or does not mean what it is said to."""
@@ -150,7 +186,9 @@ class PublishedStudy:
     source: str
     tables: tuple[PublishedTable, ...]
     curves: tuple[PublishedCurves, ...] = ()
+    introduction: str = "A published study, run again."
     doubts: tuple[Doubt, ...] = ()
+    differences: tuple[str, ...] = ()  # where Retrace does other than the report says
     choices: tuple[str, ...] = ()  # what Retrace does where the report is silent
     sections: tuple[dict, ...] = ()  # about parameters and memory; `stages.training.study_sections` reads them
 

@@ -7,20 +7,24 @@ from typing import Any
 from stages.harness.errors import InputError
 from stages.metrics.addresses import Reports, Reproduced, find_figure
 from stages.metrics.intervals import Interval
-from stages.metrics.published import PUBLISHED, Cell, Doubt, PublishedStudy, PublishedTable
-from stages.metrics.scales import SCALES, factor
+from stages.metrics.published import BETWEEN, PUBLISHED, Cell, Doubt, PublishedStudy, PublishedTable
+from stages.metrics.scales import SCALES, SHARES, factor
 
-EXACT, WITHIN, BEYOND = "exact", "within", "beyond"
+EXACT, WITHIN, IN_RANGE, BEYOND, ONE_SEED = "exact", "within", "in the range", "beyond", "outside, one seed"
 UNKNOWN, NOT_PUBLISHED, NOT_RUN, OF_MACHINE = "no interval", "no figure published", "not run", "of this machine"
 VERDICTS = {
     EXACT: "equal to the last digit that was printed",
     WITHIN: "the published figure lies in Retrace's interval",
+    IN_RANGE: "Retrace's figure lies in the range that was printed",
     BEYOND: "it lies outside",
+    ONE_SEED: "it lies outside the interval of this one seed's figure; how seeds vary is unknown",
     UNKNOWN: "they differ, and of how Retrace's would vary nothing is known",
     NOT_PUBLISHED: "the report has no such figure",
     NOT_RUN: "Retrace has none, as the study does not run what it is of",
     OF_MACHINE: "times and memory, which are not compared",
 }
+FROM_GOOD_TO_BAD = (EXACT, IN_RANGE, WITHIN, UNKNOWN, ONE_SEED, BEYOND)
+SEEDED = ("score", "perplexity")  # kinds of addresses whose figures have an interval, and vary from seed to seed
 
 
 @dataclass(frozen=True)
@@ -30,29 +34,30 @@ class Compared:
     cell: Cell
     found: Reproduced | None
     verdict: str
-
-    @property
-    def digits(self) -> int:
-        """How many digits after the point it is shown with: those of its scale, and more where more were printed."""
-        published = self.cell.published
-        return max(SCALES[self.cell.scale].digits, (published and published.digits) or 0)
+    end: Reproduced | None = None  # of a range, whose first end `found` is then
 
     def as_json(self, is_timed: bool) -> dict[str, Any]:
         """As study.json has it; what differs from run to run only where `is_timed`."""
         published = self.cell.published
-        found = self.found if is_timed or self.verdict != OF_MACHINE else None
+        found = [each for each in (self.found, self.end) if each is not None and (is_timed or not each.is_timed)]
+        texts = [self.cell.form.text(each.value, each.sd, each.interval) for each in found]
         shown: dict[str, Any] = {
             "verdict": self.verdict,
             "scale": self.cell.scale,
-            "digits": self.digits,
+            "printed": published and published.text,
+            "shown": BETWEEN.join(texts) or None,
             "published": published and published.value,
-            "reproduced": found and found.value,
+            "reproduced": found[0].value if found else None,
         }
         if published is not None and published.sd is not None:
             shown["published_sd"] = published.sd
-        if found is not None:
-            shown |= {"sd": found.sd} if found.sd is not None else {}
-            shown |= {"interval": found.interval} if found.interval is not None else {}
+        if published is not None and published.end is not None:
+            shown["published_end"] = published.end
+        if self.end is not None and found:
+            shown["reproduced_end"] = self.end.value
+        elif found:
+            shown |= {"sd": found[0].sd} if found[0].sd is not None else {}
+            shown |= {"interval": found[0].interval} if found[0].interval is not None else {}
         return shown
 
 
@@ -64,15 +69,15 @@ def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, list[Co
     return {table.name: [_compared(table, cell, reports) for cell in table.cells()] for table in study.tables}
 
 
-def evidence(doubt: Doubt, place: int, reports: Reports) -> dict[str, Reproduced | None]:
-    """What is shown beside a doubt, each on its own scale.
+def evidence(doubt: Doubt, place: int, reports: Reports) -> dict[str, list[Reproduced | None]]:
+    """What is shown beside a doubt, each on its own scale; of a range both ends.
 
     Raises InputError where an address leads nowhere.
     """
-    found = {}
-    for what, address in (doubt.figures or {}).items():
-        found[what] = _find(address, reports, f"doubts[{place}]: {what}")
-    return found
+    return {
+        what: [_find(end, reports, f"doubts[{place}]: {what}") for end in address.split(BETWEEN)]
+        for what, address in (doubt.figures or {}).items()
+    }
 
 
 def rows_json(compared: Sequence[Compared], is_timed: bool = False) -> dict[str, dict[str, Any]]:
@@ -127,9 +132,12 @@ def cells_of(report: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping
 def _compared(table: PublishedTable, cell: Cell, reports: Reports) -> Compared:
     if cell.address is None:
         return Compared(cell, None, NOT_RUN)
-    found = _find(cell.address, reports, f"tables: {table.name}: {cell.row}: {cell.column}")
-    found = found and _on_scale(found, cell.scale)
-    return Compared(cell, found, _verdict(cell, found))
+    where = f"tables: {table.name}: {cell.row}: {cell.column}"
+    ends = [_on_scale(_find(end, reports, where), cell.scale, f"{where}: {end}") for end in cell.address.split(BETWEEN)]
+    verdict = _verdict(cell, [end for end in ends if end is not None])
+    if verdict == NOT_RUN or len(ends) == 1:
+        return Compared(cell, None if verdict == NOT_RUN else ends[0], verdict)
+    return Compared(cell, ends[0], verdict, ends[1])
 
 
 def _find(address: str, reports: Reports, where: str) -> Reproduced | None:
@@ -139,24 +147,45 @@ def _find(address: str, reports: Reports, where: str) -> Reproduced | None:
         raise InputError(f"{PUBLISHED}: {where}: {address}: {error.args[0]}") from None
 
 
-def _on_scale(found: Reproduced, scale: str) -> Reproduced:
+def _on_scale(found: Reproduced | None, scale: str, where: str) -> Reproduced | None:
+    if found is None:
+        return None
+    if (found.scale in SHARES) != (scale in SHARES):
+        raise InputError(f"{PUBLISHED}: {where}: scale: {scale!r} is not allowed; it is on the scale {found.scale}")
     times = factor(found.scale, scale)
     interval: Interval | None = found.interval and {end: times * at for end, at in found.interval.items()}
     sd = None if found.sd is None else times * found.sd
     return replace(found, value=times * found.value, scale=scale, sd=sd, interval=interval)
 
 
-def _verdict(cell: Cell, found: Reproduced | None) -> str:
-    if found is None:
+def _verdict(cell: Cell, found: Sequence[Reproduced]) -> str:
+    """`found` has one figure, or those of both ends of a range; fewer where they were not run."""
+    assert cell.address is not None
+    if len(found) < len(cell.address.split(BETWEEN)):
         return NOT_RUN
-    if found.is_timed:
+    if found[0].is_timed:
         return OF_MACHINE
     if cell.published is None:
         return NOT_PUBLISHED
-    if cell.published.is_rounded(found.value, SCALES[cell.scale].digits):
+    first, last = cell.published.value, cell.published.end
+    if last is None:
+        return _of_figure(cell, first, found[0])
+    if len(found) == 2:
+        verdicts = [_of_figure(cell, printed, each) for printed, each in zip((first, last), found, strict=True)]
+        return max(verdicts, key=FROM_GOOD_TO_BAD.index)
+    if min(first, last) - cell.published.half <= found[0].value <= max(first, last) + cell.published.half:
+        return IN_RANGE
+    nearest = min((first, last), key=lambda end: abs(end - found[0].value))
+    return _of_figure(cell, nearest, found[0])
+
+
+def _of_figure(cell: Cell, printed: float, found: Reproduced) -> str:
+    if cell.equals(printed, found.value):
         return EXACT
     if found.is_exact:
         return BEYOND
     if found.interval is None:
         return UNKNOWN
-    return WITHIN if found.interval["low"] <= cell.published.value <= found.interval["high"] else BEYOND
+    if found.interval["low"] <= printed <= found.interval["high"]:
+        return WITHIN
+    return ONE_SEED if found.sd is None and (cell.address or "").startswith(SEEDED) else BEYOND

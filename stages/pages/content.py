@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-_FIGURES = re.compile(r"(?:[-–+≠\d.,±() ]|(?<=\d)e(?=-))*")
+NOTHING = "–"  # stands for a figure that is not there
+_FIGURES = re.compile(r"(?:[-–+≠\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= \d))*")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Section:
 
 def figure_text(value: float | None, digits: int = 2) -> str:
     """A figure with a fixed number of digits, a dash where there is none."""
-    return "–" if value is None else f"{value:,.{digits}f}"
+    return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
 def interval_text(interval: Mapping[str, float], digits: int = 2) -> str:

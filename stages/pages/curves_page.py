@@ -1,7 +1,7 @@
-"""Learning curves of a study: losses and scores by epoch, as its report drew them."""
+"""Learning curves of a study: losses and scores by epoch, and the training loss by update, as its report drew them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stages.pages.content import Figure, Section
@@ -23,13 +23,15 @@ class Drawing:
     title: str
     curve: Curve  # of the methods that it shows
     figures: Sequence[str]  # columns of the curve
+    updates: Mapping[tuple[str, str], Sequence[tuple[int, float]]] = field(default_factory=dict)
+    # By method and seed: how many updates were done, and the mean training loss since the point before.
 
 
 def curves_section(drawings: Sequence[Drawing], pretraining: Curve | None) -> Section:
     """`pretraining` is the curve of the language model; None where there is none."""
     charts = [] if pretraining is None else [_perplexity_chart(pretraining)]
     for drawing in drawings:
-        charts += _of_one_method(drawing) if len(_methods(drawing)) == 1 else _of_several(drawing)
+        charts += [*_by_update(drawing), *(_of_one_method if len(_methods(drawing)) == 1 else _of_several)(drawing)]
     return Section("Learning curves", charts)
 
 
@@ -52,6 +54,19 @@ def _of_several(drawing: Drawing) -> list[Figure]:
         for name in drawing.figures
         if (points := points_by_epoch(drawing.curve, name))
     ]
+
+
+def _by_update(drawing: Drawing) -> list[Figure]:
+    """The training loss where the report shows it: a line a method and seed, coloured by method."""
+    points = [
+        {"x": update, "y": loss, "series": method, "run": f"{method} {seed}"}
+        for (method, seed), losses in drawing.updates.items()
+        for update, loss in losses
+    ]
+    if not points or "training_loss" not in drawing.figures:
+        return []
+    caption = f"{drawing.title}: training loss by update, each point the mean since the one before."
+    return [line_chart(f"{drawing.name}-updates", caption, points, ("update", "loss, in nats"))]
 
 
 def _perplexity_chart(curve: Curve) -> Figure:

@@ -20,6 +20,18 @@ class Coefficients:
 
 
 @dataclass(frozen=True)
+class KeptFacts:
+    """An equation of a layer: what has to be kept of it for the backward pass, and how much that is."""
+
+    number: int
+    text: str
+    kept: str
+    a_layer: str  # bytes, as a formula
+    per_token: float  # of the example, all layers, in 10⁶ bytes × bl
+    per_token_pair: float  # × bl²
+
+
+@dataclass(frozen=True)
 class Estimate:
     """What one update takes, by part, in bytes."""
 
@@ -44,6 +56,7 @@ class MemoryFacts:
     """All that the section says."""
 
     formulas: Mapping[str, str]  # of bytes, or of parameters, by what they are of
+    equations: Sequence[KeptFacts]
     printed: Mapping[str, str]  # the example's, by what is tuned
     example: Sequence[Coefficients]
     sizes: str  # of the example
@@ -57,6 +70,14 @@ class MemoryFacts:
 def memory_section(facts: MemoryFacts) -> Section:
     """Formulas, example, what is questionable in them, and estimates."""
     formulas = Table(("of", "formula"), list(facts.formulas.items()))
+    equations = Table(
+        ("equation", "of a layer", "kept of it", "bytes a layer", "the example, 10⁶ bytes × bl", "× bl²"),
+        [
+            (f"({row.number})" if row.number else "together", row.text, row.kept, row.a_layer,
+             figure_text(row.per_token, 4), figure_text(row.per_token_pair, 4))
+            for row in facts.equations
+        ],
+    )  # fmt: skip
     printed = Table(("the example as printed", "MiB"), list(facts.printed.items()))
     example = Table(
         ("the example by the formulas", "constant", "× bl²", "× bl"),
@@ -69,7 +90,7 @@ def memory_section(facts: MemoryFacts) -> Section:
         ("batch × length", "% that adapters save in the example by the formulas"),
         [(load, _percent(share)) for load, share in facts.example_saved.items()],
     )
-    blocks = [formulas, facts.sizes, printed, example, saved, *facts.questionable, facts.assumed]
+    blocks = [formulas, facts.sizes, equations, printed, example, saved, *facts.questionable, facts.assumed]
     return Section(TITLE, [*blocks, _estimates(facts.estimates), *_verdicts(facts)])
 
 

@@ -49,6 +49,11 @@ def formula_section(title: str, symbols: str, form: ClosedForm) -> Section:
     return Section(title, [symbols, Table(("part", "formula", "parameters"), rows)])
 
 
+def equations_section(title: str, symbols: str, equations: Sequence[Sequence[str]]) -> Section:
+    """Each equation of a report: its number, the equation, the figure that it gives, and Retrace's."""
+    return Section(title, [symbols, Table(("", "equation", "gives", "Retrace"), list(equations))])
+
+
 def differences_section(title: str, published: Sequence[Published]) -> Section:
     """Each published count, and what makes up the difference to the model."""
     tables = [

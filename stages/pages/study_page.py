@@ -4,21 +4,29 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from stages.pages.content import Section, Table, figure_text, interval_text
+from stages.pages.content import NOTHING, Section, Table
 
 PUBLISHED = "published"  # the profile that is the study as it was published
-BEYOND, MARK = "beyond", " ≠"
+MARKS = {"beyond": " ≠", "outside, one seed": " (≠)"}  # by verdict
 SMALL = (
     "This run is of the profile {profile}, not as published: on smaller models and less data. Its figures are NOT "
     "comparable with the published ones beside them; it shows that every part of the study runs, and what its report "
-    "looks like."
+    "looks like. Only parameters and formulas are counted at the published size, and can be compared."
 )
-AS_PUBLISHED = "This run is of the profile published: the study's models, data and settings as its report has them."
+AS_PUBLISHED = (
+    "This run is of the profile published: models and data of the published size, with the report's settings as far as "
+    "it names them."
+)
 LEGEND = (
-    "Of each figure the published one and Retrace's. After ±: the standard deviation over seeds; in brackets: the 95% "
-    "interval of Retrace's mean, for the choice of examples and seeds (bootstrap), or for that of seeds alone "
-    "(Student's) where the examples behind it are not known. ≠ marks a published figure outside of it; figures that "
-    "are counted have to be equal. A dash: no figure."
+    "Of each figure the published one, as it was printed, and Retrace's with as many digits. After ±: the standard "
+    "deviation over seeds; in brackets: a 95% interval, of a mean over seeds for the choice of examples and seeds, of "
+    "one seed for the choice of examples alone, and where the examples behind a mean are not known for seeds alone "
+    "(Student's). ≠ marks a published figure outside of it; figures that are counted have to be equal. (≠) marks one "
+    "outside of the interval of one seed: another seed might have given it, so nothing follows. A dash: no figure."
+)
+GRADES = (
+    "What is stated here follows from the report's own figures or from the published data by counting; an explanation "
+    "with the word probably or perhaps is the likeliest that was found, and not certain."
 )
 NOTICES = (
     "Retrace's rules for its own figures, applied to the published ones: figures off their scale or at odds with one "
@@ -38,18 +46,18 @@ class ComparedTable:
 
 @dataclass(frozen=True)
 class DoubtFacts:
-    """Something wrong in the report; evidence is a value, its interval or None, and digits, by what it is."""
+    """Something wrong or doubtful in the report; evidence is a figure by what it is, none where it was not run."""
 
     about: str
     says: str
     finding: str
-    evidence: Mapping[str, tuple[float | None, Mapping[str, float] | None, int]]
+    evidence: Mapping[str, str]
 
 
-def about_section(title: str, source: str, profile: str) -> Section:
+def about_section(title: str, introduction: str, source: str, profile: str) -> Section:
     """What the page is of, and whether its figures can be compared."""
     run = AS_PUBLISHED if profile == PUBLISHED else SMALL.format(profile=profile)
-    return Section("What this is", [f"{title}: a published study, run again. Source: {source}.", run])
+    return Section("What this is", [f"{title}. {introduction} Source: {source}.", run])
 
 
 def compared_sections(tables: Sequence[ComparedTable]) -> list[Section]:
@@ -61,33 +69,32 @@ def compared_sections(tables: Sequence[ComparedTable]) -> list[Section]:
 
 
 def doubts_section(doubts: Sequence[DoubtFacts], noticed: Sequence[str]) -> Section | None:
-    """What the report got wrong, as those who read it found, and as rules do; None where nothing was found."""
-    blocks: list[str | Table] = []
+    """What is wrong or doubtful, as those who read the report found, and as rules do; None where nothing was found."""
+    blocks: list[str | Table] = [GRADES] if doubts else []
     for doubt in doubts:
         blocks.append(f"{doubt.about}: the report says {doubt.says}. {doubt.finding}")
         if doubt.evidence:
-            rows = [(what, _with_interval(*found)) for what, found in doubt.evidence.items()]
+            rows = [(what, found or NOTHING) for what, found in doubt.evidence.items()]
             blocks.append(Table(("computed by Retrace", "figure"), rows))
     if noticed:
         blocks += [NOTICES, *(f"Retrace notices: {line}." for line in noticed)]
-    return Section("What the report got wrong", blocks) if blocks else None
+    return Section("What is wrong or doubtful in the report", blocks) if blocks else None
 
 
-def choices_section(choices: Sequence[str]) -> list[Section]:
-    """What the report leaves open; no section where that is nothing."""
-    return [Section("What the report leaves open", choices)] if choices else []
+def set_up_sections(differences: Sequence[str], choices: Sequence[str]) -> list[Section]:
+    """Where the run departs from the report, and what the report leaves open; no section where that is nothing."""
+    titled = {"Where this run differs from the report's": differences, "What the report leaves open": choices}
+    return [Section(title, lines) for title, lines in titled.items() if lines]
 
 
 def published_text(cell: Mapping[str, Any]) -> str:
-    """The published figure of a cell, after ± its standard deviation."""
-    return _value(cell["published"], cell["digits"]) + _spread(cell.get("published_sd"), cell["digits"])
+    """The published figure of a cell, as it was printed."""
+    return cell["printed"] or NOTHING
 
 
 def reproduced_text(cell: Mapping[str, Any]) -> str:
-    """Retrace's figure, with spread and interval as far as they are known."""
-    spread = _spread(cell.get("sd"), cell["digits"])
-    interval = interval_text(cell["interval"], cell["digits"]) if "interval" in cell else ""
-    return _value(cell["reproduced"], cell["digits"]) + spread + interval
+    """Retrace's figure, with spread, interval and mark as far as there are any."""
+    return (cell["shown"] or NOTHING) + MARKS.get(cell["verdict"], "")
 
 
 def _compared(table: ComparedTable) -> Table:
@@ -97,26 +104,10 @@ def _compared(table: ComparedTable) -> Table:
     for place, (heading, cells) in enumerate(table.rows.items()):
         texts = [heading]
         for column in columns:
-            mark = MARK if cells[column]["verdict"] == BEYOND else ""
             for whose, text in (("published", published_text(cells[column])),
-                                ("reproduced", reproduced_text(cells[column]) + mark)):  # fmt: skip
+                                ("reproduced", reproduced_text(cells[column]))):  # fmt: skip
                 if (heading, column) in table.best[whose]:
                     bold.add((place, len(texts)))
                 texts.append(text)
         rows.append(texts)
     return Table(header, rows, bold=frozenset(bold))
-
-
-def _with_interval(value: float | None, interval: Mapping[str, float] | None, digits: int) -> str:
-    return _value(value, digits) + (interval_text(interval, digits) if interval else "")
-
-
-def _value(value: float | None, digits: int) -> str:
-    """With so many digits, but never as 0 what is not."""
-    if value and round(value, digits) == 0:
-        return f"{value:.3g}"
-    return figure_text(value, digits)
-
-
-def _spread(sd: float | None, digits: int) -> str:
-    return "" if sd is None else f" ± {figure_text(sd, digits)}"

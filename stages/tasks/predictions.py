@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from stages.harness.errors import InputError
 from stages.harness.records import read_json
 
-PREDICTIONS, LOSSES = "predictions.parquet", "losses.json"
+PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.json"
 TEST_PREDICTIONS, TEST_LOSSES = "test-predictions.parquet", "test-losses.json"  # of a task that has a test split
 DRAWN = "drawn.json"  # numbers of the training examples, where not all were trained on
 
@@ -36,6 +36,11 @@ def read_epochs(folder: Path) -> list[Epoch]:
         Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], loss["kept"], rows[loss["epoch"]])
         for loss in read_json(folder / LOSSES)
     ]
+
+
+def read_updates(folder: Path) -> list[tuple[int, float]]:
+    """The training loss by update: how many were done, and the mean loss since the point before, in nats a target."""
+    return [(int(update), loss) for update, loss in read_json(folder / UPDATES)]
 
 
 def read_tested(folder: Path) -> list[Epoch]:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from stages.harness.device import Device
 from stages.harness.progress import Meter
 from stages.harness.records import write_json, write_text, written_folder
-from stages.tasks.predictions import DRAWN, LOSSES, PREDICTIONS, TEST_LOSSES, TEST_PREDICTIONS
+from stages.tasks.predictions import DRAWN, LOSSES, PREDICTIONS, TEST_LOSSES, TEST_PREDICTIONS, UPDATES
 from stages.tasks.task import Row, Task, Tensors
 from stages.training.buckets import bucketed
 from stages.training.loop import Budget, Epoch, Run, Speed, train
@@ -187,6 +187,7 @@ def write_predictions(path: Path, tuned: Tuned) -> None:
     with written_folder(path) as folder:
         pq.write_table(pa.Table.from_pylist(tuned.rows), folder / PREDICTIONS)
         write_json(folder / LOSSES, tuned.losses)
+        write_json(folder / UPDATES, tuned.speed.points)
         if tuned.drawn is not None:
             write_text(folder / DRAWN, f"{json.dumps(tuned.drawn)}\n")
         if tuned.tests:

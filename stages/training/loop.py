@@ -22,6 +22,7 @@ from stages.training.settings import OptimiserSettings
 from stages.training.sharding import synchronised, whole
 from stages.training.states import Position, States
 
+POINTS = 100  # of the curve by update: as many, and fewer than twice as many
 Batch = TypeVar("Batch")
 
 
@@ -82,6 +83,11 @@ class Run(Generic[Batch]):
         most = self.budget.epochs * self.objective.steps
         return most if self.budget.updates is None else min(most, self.budget.updates)
 
+    @property
+    def stretch(self) -> int:
+        """Updates from one point of the curve by update to the next."""
+        return max(1, self.updates // POINTS)
+
     def done(self, at: Position) -> float:
         """The share of the budget that is used up."""
         by_time = at.elapsed / self.budget.seconds if self.budget.seconds else 0.0
@@ -90,13 +96,16 @@ class Run(Generic[Batch]):
 
 @dataclass(frozen=True)
 class Speed:
-    """What a run took: updates, seconds of training, evaluation left out, and real tokens over all processes."""
+    """What a run took, and how its loss went: seconds are of training, evaluation left out, tokens real ones over all
+    processes.
+    """
 
     updates: int
     seconds: float
     waited: float  # of these seconds, in which this process waited for data
     tokens: int
     flops: float  # operations of matrix products over all processes, from those of one batch
+    points: list[list[float]]  # of the training loss: how many updates are done, and its mean since the point before
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
             run.journal.append(after_epoch(epoch, meter))
             at.begin_after(epoch.number)
-    return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens)
+    return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
 
 
 def _flops_a_token(run: Run[Batch]) -> float:
@@ -188,6 +197,8 @@ def _rest_of_epoch(
         update = _update(run, model, optimisers, batch, at, signals)
         at.add(update.loss, update.targets, update.tokens, clock.lap())
         at.elapsed = update.elapsed
+        if at.step % run.stretch == 0:
+            at.mark()
         yield update
         _require_no_spike(run, at)
         _keep(run, optimisers, at, update)

@@ -88,6 +88,29 @@ def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tu
     return ADAPTER, adapter_memory(needs.parameters - needs.trained, needs.trained, shape, width)
 
 
+@dataclass(frozen=True)
+class Equation:
+    """One of the study's equations of an encoder layer, and what has to be kept of it, by the study's list."""
+
+    number: int
+    text: str
+    kept: str
+    hidden: int  # bytes for each of b·l·h
+    pairs: int  # for each of b·a·l²
+    inner: int  # for each of b·l·h′
+
+
+# Together they are what `FULL` says of a layer: 34blh + 9bal² + 8blh′.
+EQUATIONS = (
+    Equation(1, "headᵢ = Dropout(Softmax(Wᵢ^Q x (Wᵢ^K x)ᵀ / √d_k + mask)) Wᵢ^V x",
+             "x, W^K x, W^Q x, W^V x; the products, their softmax and its dropout mask", 16, 9, 0),
+    Equation(2, "x₁ = Concat(head₁, …, head_a) W^O", "the heads", 4, 0, 0),
+    Equation(3, "x₂ = LayerNorm(Dropout(x₁) + x)", "the dropout mask, the norm's input", 5, 0, 0),
+    Equation(4, "x₃ = W₂ GeLU(W₁ x₂)", "x₂, W₁ x₂ and its GeLU", 4, 0, 8),
+    Equation(5, "x₄ = LayerNorm(Dropout(x₃) + x₂)", "the dropout mask, the norm's input", 5, 0, 0),
+)  # fmt: skip
+
+
 # The study's example, and what it printed of it.
 EXAMPLE = Shape(layers=64, hidden=1920, inner=7680, heads=32)
 EXAMPLE_VOCABULARY = 50_000

@@ -18,6 +18,7 @@ from stages.pages.markdown import as_markdown
 from stages.pages.perplexity_page import perplexity_lines
 from stages.pages.samples_page import answered_table, classified_table
 from stages.pages.scores_page import health_lines, scores_section
+from stages.pages.settings import ReportSettings
 from stages.tasks.matrix import SQUAD, Matrix
 from stages.tasks.predictions import read_epochs, read_tested
 
@@ -80,20 +81,22 @@ def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> st
     return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join(said)
 
 
-def samples_section(params: Mapping[str, Any], source: Path, count: int) -> Section:
+def samples_section(params: Mapping[str, Any], source: Path, settings: ReportSettings) -> Section:
     """What each method said at the epoch that was kept, from the first seed; on the test set, where there is one."""
-    tables: list[str | Table] = []
+    tables: list[str | Table] = [settings.said]
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
         part, by_method = kept_rows(matrix, source, task)
         decided = {method: [decided_class(row) for row in rows] for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
-        tables.append(classified_table(read_examples(source, task, part), read_classes(source, task), decided, count))
+        examples, classes = read_examples(source, task, part), read_classes(source, task)
+        tables.append(classified_table(examples, classes, decided, settings.places(len(examples))))
     if SQUAD in matrix.tasks:
         part, by_method = kept_rows(matrix, source, SQUAD)
         answers = {method: answers_of(rows) for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
-        tables.append(answered_table(read_questions(questions_path(source, part)), answers, count))
+        questions = read_questions(questions_path(source, part))
+        tables.append(answered_table(questions, answers, settings.places(len(questions))))
     return Section("Sample predictions", tables)
 
 

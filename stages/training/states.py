@@ -52,11 +52,17 @@ class Position:
     elapsed: float = 0.0  # seconds of training so far, as all processes agreed on them
     seconds: float = 0.0  # of updates and states: neither evaluation nor waiting for data
     waited: float = 0.0  # seconds until the batches were there
+    points: list[list[float]] = field(
+        default_factory=list
+    )  # of the curve by update: how many are done, mean loss since
+    since: float = 0.0  # loss since the last of these points, nats
+    asked: int = 0  # targets that this is summed over
 
     def add(self, loss: float, targets: int, tokens: int, seconds: float) -> None:
         """Count one more step."""
         self.step, self.tokens, self.seconds = self.step + 1, self.tokens + tokens, self.seconds + seconds
         self.summed, self.targets = self.summed + loss, self.targets + targets
+        self.since, self.asked = self.since + loss, self.asked + targets
         self.recent = [*self.recent, loss / targets][-RECENT:]
         if len(self.recent) == RECENT:
             self.lowest = self.level if self.lowest is None else min(self.lowest, self.level)
@@ -65,6 +71,11 @@ class Position:
     def level(self) -> float:
         """The mean loss a target of the last updates, nats."""
         return sum(self.recent) / len(self.recent)
+
+    def mark(self) -> None:
+        """Put a point on the curve by update."""
+        self.points.append([self.step, self.since / self.asked])
+        self.since, self.asked = 0.0, 0
 
     def begin_after(self, epoch: int) -> None:
         """The epoch is done; the next begins."""

@@ -19,7 +19,8 @@ def counted(address: Sequence[str], params: Mapping[str, Any] | None = None) -> 
 
     - parameters.<model>.<head>.<method>.<figure>: of a preset at full size, exact; a classifier has two classes. The
       method is set as `methods` of params.yaml has it, which is read where `params` is None. Figures: those of `sums`.
-    - formula.<model>.total: by the formula of the preset's architecture.
+    - formula.<model>.<total or term>: by the formula of the preset's architecture, or one of its terms, such as
+      attention or feed-forward.
     - memory.<full|adapter>.<constant|per_token|per_token_pair>: of the published study's example, in 10⁶ bytes.
 
     Raises LookupError, which says what there is, where the address leads nowhere.
@@ -48,13 +49,13 @@ def _parameters(address: Sequence[str], params: Mapping[str, Any]) -> float:
 
 def _formula(address: Sequence[str], params: Mapping[str, Any]) -> float:
     if len(address) < 2:
-        raise LookupError("expected formula.<model>.total")
+        raise LookupError("expected formula.<model>.<total or term>")
     *model, figure = address
-    _known("figure", figure, ["total"])
     form = closed_form(find_model(_known("model", ".".join(model), preset_names())).config, ())
     if form is None:
         raise LookupError(f"no formula is known for the family of {'.'.join(model)}")
-    return form.total
+    found = {"total": form.total} | {term.name: term.count for term in form.terms}
+    return found[_known("figure", figure, found)]
 
 
 def _memory(address: Sequence[str], params: Mapping[str, Any]) -> float:

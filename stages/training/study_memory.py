@@ -9,7 +9,7 @@ from transformers import PreTrainedConfig, RobertaConfig
 from stages.harness.settings import require
 from stages.nets.heads import longest_input
 from stages.nets.presets import HEADS, find_model, preset_names
-from stages.pages.memory_page import Coefficients, Estimate, MemoryFacts
+from stages.pages.memory_page import Coefficients, Estimate, KeptFacts, MemoryFacts
 from stages.training import published
 from stages.training.methods import read_method
 from stages.training.planning import Load, Needs, tuning_needs
@@ -60,6 +60,7 @@ def memory_facts(entry: MemoryEntry, params: Mapping[str, Any]) -> MemoryFacts:
             "N, parameters": published.PARAMETERS,
             "N_ad, parameters of adapters": published.ADAPTER_PARAMETERS,
         },
+        equations=_kept(),
         printed=published.EXAMPLE_PRINTED,
         example=[
             *_coefficients("10⁶ bytes, N as printed", rounded, published.UNIT),
@@ -80,6 +81,19 @@ def _coefficients(what: str, parameters: int, unit: int) -> list[Coefficients]:
         Coefficients(f"{method}, {what}", *(count / unit for count in (of.constant, of.per_token, of.per_token_pair)))
         for method, of in published.example_memory(parameters).items()
     ]
+
+
+def _kept() -> list[KeptFacts]:
+    """What the equations keep, and what that is together."""
+    shape, rows = published.EXAMPLE, []
+    total = [sum(getattr(each, size) for each in published.EQUATIONS) for size in ("hidden", "pairs", "inner")]
+    for each in (*published.EQUATIONS, published.Equation(0, "", "", *total)):
+        terms = {"blh": each.hidden, "bal²": each.pairs, "blh′": each.inner}
+        per_token = shape.layers * (each.hidden * shape.hidden + each.inner * shape.inner) / published.UNIT
+        per_token_pair = shape.layers * each.pairs * shape.heads / published.UNIT
+        formula = " + ".join(f"{times}{of}" for of, times in terms.items() if times)
+        rows.append(KeptFacts(each.number, each.text, each.kept, formula, per_token, per_token_pair))
+    return rows
 
 
 def _sizes(exact: int) -> str:

@@ -9,8 +9,9 @@ from stages.corpus.source import on_test, source_folder
 from stages.harness.errors import InputError
 from stages.harness.records import read_json
 from stages.harness.settings import build, check_value, profile_key, section
-from stages.metrics.addresses import Reports
-from stages.metrics.published import PUBLISHED, PublishedStudy
+from stages.metrics.addresses import Curve, Reports, Reproduced
+from stages.metrics.printed import Form
+from stages.metrics.published import BETWEEN, PUBLISHED, PublishedStudy
 from stages.metrics.scales import SCALES
 from stages.metrics.verdicts import Compared, best_cells, evidence, rows_json
 from stages.nets.parameters import parameters_by_module
@@ -22,8 +23,10 @@ from stages.pages.settings import ReportSettings
 from stages.pages.settings_page import model_section, models_section, settings_section
 from stages.pages.study_page import ComparedTable, DoubtFacts
 from stages.tasks.matrix import SQUAD, Matrix
+from stages.tasks.predictions import read_updates
 from stages.training.methods import PRETRAINED
 from stages.training.reports import (
+    PREDICTIONS,
     REPORTS,
     read_curve,
     read_runs,
@@ -75,11 +78,15 @@ def doubt_facts(study: PublishedStudy, reports: Reports) -> list[DoubtFacts]:
     """What is doubtful, with the figures that show it."""
     return [
         DoubtFacts(doubt.about, doubt.says, doubt.finding, {
-            what: (None, None, 0) if found is None else (found.value, found.interval, SCALES[found.scale].digits)
-            for what, found in evidence(doubt, place, reports).items()
+            what: BETWEEN.join(_with_interval(end) for end in ends if end is not None)
+            for what, ends in evidence(doubt, place, reports).items()
         })
         for place, doubt in enumerate(study.doubts)
     ]  # fmt: skip
+
+
+def _with_interval(found: Reproduced) -> str:
+    return Form(SCALES[found.scale].digits).text(found.value, interval=found.interval)
 
 
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
@@ -89,7 +96,7 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     yield from score_sections(reports.metrics, reports.scores)
     if reports.perplexity is not None and reports.pretraining is not None:
         yield perplexity_section(reports.perplexity, reports.pretraining)
-    yield samples_section(params, source, build(ReportSettings, params, "report").samples)
+    yield samples_section(params, source, build(ReportSettings, params, "report"))
     card = source / "card.json"
     yield data_section(read_json(card) if card.is_file() else NO_CARD, read_task_cards(params))
     yield _models(params, reports)
@@ -114,12 +121,17 @@ def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
             absent = [name for name in shown.figures if name not in curve[0]]
             if absent:
                 raise InputError(f"{PUBLISHED}: curves[{place}]: no {absent[0]!r}; there is: {', '.join(curve[0])}")
-            yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures)
+            yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures, _updates(shown.task, curve))
     if not study.curves:
         for task, curve in reports.curves.items():
             if task != SQUAD:
                 figures = [name for name in ALL if name in curve[0]]
-                yield Drawing(f"curve-{task}", title_of(task), curve, figures)
+                yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
+
+
+def _updates(task: str, curve: Curve) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    cells = dict.fromkeys((row["method"], row["seed"]) for row in curve)
+    return {(method, seed): read_updates(PREDICTIONS / task / method / seed) for method, seed in cells}
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> Section:

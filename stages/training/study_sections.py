@@ -14,11 +14,17 @@ from stages.harness.settings import build, require
 from stages.nets.closed_form import FORMS, closed_form
 from stages.nets.counts import Count, Grouping, count_parameters, rows, sums
 from stages.nets.presets import HEADS, find_model, preset_names
-from stages.pages.content import Section
+from stages.pages.content import NOTHING, Section
 from stages.pages.memory_page import memory_section
-from stages.pages.parameters_page import differences_section, formula_section, rows_section, summary_section
+from stages.pages.parameters_page import (
+    differences_section,
+    equations_section,
+    formula_section,
+    rows_section,
+    summary_section,
+)  # fmt: skip
 from stages.training.methods import read_method
-from stages.training.study_counts import method_names
+from stages.training.study_counts import counted, method_names
 from stages.training.study_memory import MemoryEntry, memory_facts
 
 FILE = Path("published.yaml")
@@ -51,6 +57,7 @@ class TunedEntry:
     model: str  # a preset
     head: HeadName = "none"
     method: str = "full"
+    part: str = ""  # a module, such as encoder.layer.0; the whole model where empty
     published: dict[str, int] = field(default_factory=dict)  # what was printed, by parameter or module
 
     def __post_init__(self) -> None:
@@ -60,19 +67,38 @@ class TunedEntry:
     def title(self) -> str:
         """The model, its head and how it is tuned."""
         tuned = "" if self.method == "full" else f", tuned by {self.method}"
-        return f"{self.model}{HEAD_TITLES[self.head]}{tuned}"
+        return f"{self.model}{HEAD_TITLES[self.head]}{tuned}" + (f": {self.part}" if self.part else "")
 
 
 @dataclass(frozen=True)
 class SummaryEntry(TunedEntry):
     """torchinfo's summary of such a model."""
 
-    part: str = ""  # a module, such as encoder.layer.0; the whole model where empty
     depth: int = 3  # levels
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.depth > 0, "depth", self.depth, "expected a whole number above 0")
+
+
+@dataclass(frozen=True)
+class Equation:
+    """An equation of the report, as text, and the figure that it gives."""
+
+    number: str
+    equation: str
+    gives: str  # by the report, or by what it printed
+    figures: tuple[str, ...] = ()  # addresses of what is counted; Retrace's figure is their sum
+
+
+@dataclass(frozen=True)
+class EquationsEntry:
+    """A section with equations of the report beside the figures that they give."""
+
+    kind: Literal["equations"]
+    title: str
+    symbols: str
+    equations: tuple[Equation, ...]
 
 
 def study_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> list[Section]:
@@ -104,18 +130,36 @@ def _summary(entry: SummaryEntry, params: Mapping[str, Any]) -> Section:
     model, counts = _counted(entry, params)
     modules = dict(model.named_modules())
     if entry.part not in modules:
-        raise InputError(f"{FILE}: sections: summary: part: {entry.part!r} is no module of {entry.title}")
+        raise InputError(f"{FILE}: sections: summary: part: {entry.part!r} is no module of {entry.model}")
     shown = summary(modules[entry.part], depth=entry.depth, verbose=0)
-    found = sums(count for count in counts if not entry.part or count.name.startswith(f"{entry.part}."))
-    title = f"Summary of {entry.title}" + (f": {entry.part}" if entry.part else "")
-    return summary_section(title, str(shown), shown.total_params, found, _printed(entry, counts))
+    found = sums(_of_part(entry, counts))
+    return summary_section(f"Summary of {entry.title}", str(shown), shown.total_params, found, _printed(entry, counts))
 
 
 def _rows(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
     by: Grouping = "parameter" if entry.kind == "parameters" else "module"
     _, counts = _counted(entry, params)
+    shown = _of_part(entry, counts)
+    if not shown:
+        raise InputError(f"{FILE}: sections: {entry.kind}: part: {entry.part!r} is no module of {entry.model}")
     title = f"Parameters of {entry.title}, by {by}"
-    return rows_section(title, rows(counts, by), sums(counts), _printed(entry, counts))
+    return rows_section(title, rows(shown, by), sums(shown), _printed(entry, counts))
+
+
+def _of_part(entry: TunedEntry, counts: Sequence[Count]) -> list[Count]:
+    """The counts of the part that is shown."""
+    return [count for count in counts if not entry.part or count.name.startswith(f"{entry.part}.")]
+
+
+def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
+    lines = []
+    for place, row in enumerate(entry.equations):
+        try:
+            found = [counted(address.split("."), params) for address in row.figures]
+        except LookupError as error:
+            raise InputError(f"{FILE}: sections: equations[{place}]: figures: {error.args[0]}") from None
+        lines.append((row.number, row.equation, row.gives, f"{sum(found):,.0f}" if found else NOTHING))
+    return equations_section(entry.title, entry.symbols, lines)
 
 
 def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[tuple[str, int, int]]:
@@ -124,7 +168,7 @@ def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[tuple[str, int,
     for name, printed in entry.published.items():
         sizes = [count.size for count in counts if count.name == name or count.name.startswith(f"{name}.")]
         if not sizes:
-            raise InputError(f"{FILE}: sections: {entry.kind}: published: {entry.title} has no {name}")
+            raise InputError(f"{FILE}: sections: {entry.kind}: published: {entry.model} has no {name}")
         found.append((name, printed, sum(sizes)))
     return found
 
@@ -157,5 +201,6 @@ _KINDS: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Section]]]
     "modules": (TunedEntry, _rows),
     "formula": (ModelEntry, _formula),
     "differences": (ModelEntry, _differences),
+    "equations": (EquationsEntry, _equations),
     "memory": (MemoryEntry, _memory),
 }

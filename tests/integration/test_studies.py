@@ -103,7 +103,7 @@ def test_a_sixth_study_takes_only_its_folder(tmp_path: Path, hub: LocalHub) -> N
     (folder / "dvc.yaml").write_text(stages.replace("families/roberta.py", "families/modernbert.py"))
     _run_small(project, hub, tmp_path / "home", "sixth")
     rows = json.loads((folder / "reports" / "study.json").read_text())["tables"]["topics"]["rows"]
-    assert rows["ModernBERT"]["Topics"]["published"] == 90.1
+    assert rows["ModernBERT"]["Topics"]["printed"] == "90.1 ± 0.2"
     assert rows["LoRA"]["Topics"]["verdict"] == "no figure published"
     assert 0 <= rows["LoRA"]["Topics"]["reproduced"] <= 100
 

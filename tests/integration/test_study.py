@@ -44,13 +44,15 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
         "| time | 60 | 12 |",
         "| majority | 0.5000 (0.4000 – 0.6000) |",
         "Retrace notices: scores: mood full: recall without accuracy",
+        "![Figure 1: mood: training loss by update, each point the mean since the one before.](figures/curve-1-updates",
         "![Figure 1: mood: scores, by epoch.](figures/curve-1-scores.svg)",
         "Training started from the weights of org/tiny@0123 (licence: mit).",
+        "What is wrong or doubtful in the report",
         "Batch: 16.",
     ):
         assert said in page
     assert sorted(path.name for path in (study.folder / "reports/figures").iterdir()) == [
-        "curve-1-loss.svg", "curve-1-scores.svg", "mood-accuracy.svg", "mood-loss.svg",
+        "curve-1-loss.svg", "curve-1-scores.svg", "curve-1-updates.svg", "mood-accuracy.svg", "mood-loss.svg",
     ]  # fmt: skip
 
 
@@ -106,7 +108,7 @@ def test_the_command_compares_what_was_run(study: Project) -> None:
     )
     study.stage("study")
     shown = [line.split() for line in root.stage("cli", "study", "compare", "mood").stdout.splitlines()]
-    assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) beyond ≠".split() in shown
+    assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ beyond".split() in shown
     assert "cost time of it 60 – of this machine".split() in shown
     assert " ".join(shown[-1]) == ("8 figures: 2 exact, 3 within, 1 beyond, 1 not run, 1 of this machine")
     assert json.loads(root.stage("cli", "study", "compare", "mood", "--json").stdout) == _report(study)

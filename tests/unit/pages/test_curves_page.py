@@ -43,3 +43,12 @@ def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
     assert ">8.0<" in chart.svg or ">8<" in chart.svg
     assert ">9.0<" not in chart.svg
     assert ">9<" not in chart.svg
+
+
+def test_the_training_loss_is_drawn_by_update_where_the_report_shows_it() -> None:
+    updates = {("bert", "1"): [(50, 0.7), (100, 0.6)], ("bert", "2"): [(50, 0.7), (100, 0.5)]}
+    with_loss = Drawing("curve-1", "Figure 1", _curve("bert"), ["training_loss", "accuracy"], updates)
+    charts = _charts(with_loss, Drawing("curve-2", "Figure 2", _curve("bert"), ["accuracy"], updates))
+    assert [name for name in charts if name.endswith("updates")] == ["curve-1-updates"]
+    assert charts["curve-1-updates"].caption.startswith("Figure 1: training loss by update, each point the mean")
+    assert ">update<" in charts["curve-1-updates"].svg

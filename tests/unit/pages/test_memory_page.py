@@ -1,7 +1,7 @@
 """How far a claim about memory holds, counted by hand."""
 
 from stages.pages.content import Table
-from stages.pages.memory_page import Coefficients, Estimate, MemoryFacts, memory_section
+from stages.pages.memory_page import Coefficients, Estimate, KeptFacts, MemoryFacts, memory_section
 
 
 def _estimate(method: str, mebibytes: int, saved: float | None) -> Estimate:
@@ -12,6 +12,7 @@ def _estimate(method: str, mebibytes: int, saved: float | None) -> Estimate:
 def test_the_claim_is_counted_and_what_is_saved_spans_a_range() -> None:
     facts = MemoryFacts(
         formulas={"all": "16N"},
+        equations=[KeptFacts(1, "y = x", "x", "4blh", 1.5, 0.0)],
         printed={"full": "1"},
         example=[Coefficients("full", 1.0, 2.0, 3.0)],
         sizes="The example.",

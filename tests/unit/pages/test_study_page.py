@@ -1,3 +1,5 @@
+import pytest
+
 from stages.pages.content import Section, Table
 from stages.pages.html import as_html
 from stages.pages.markdown import as_markdown
@@ -5,19 +7,14 @@ from stages.pages.study_page import (
     ComparedTable,
     DoubtFacts,
     about_section,
-    choices_section,
     compared_sections,
     doubts_section,
-    published_text,
-    reproduced_text,
+    set_up_sections,
 )  # fmt: skip
 
 EVIL = "<script>*b*"
-CELL = {
-    "verdict": "beyond", "scale": "percent", "digits": 2, "published": 77.41, "published_sd": 2.81, "reproduced": 80.0,
-    "sd": 1.5, "interval": {"low": 78.25, "high": 82.0},
-}  # fmt: skip
-NOTHING = {"verdict": "not run", "scale": "percent", "digits": 2, "published": None, "reproduced": None}
+CELL = {"verdict": "beyond", "printed": "77.41 ± 2.81", "shown": "80.00 ± 1.50 (78.25 – 82.00)"}
+NOTHING = {"verdict": "not run", "printed": None, "shown": None}
 BEST = {"published": {("BERT", "ACL")}, "reproduced": {("BERT", "ACL")}}
 
 
@@ -46,12 +43,14 @@ def test_titles_are_escaped_in_markdown() -> None:
     assert page == "# \\<script\\>\\*b\\*\n\n## \\<script\\>\\*b\\*\n"
 
 
-def test_only_a_figure_beyond_the_interval_is_marked() -> None:
-    rows = {"r": {"c": {**CELL, "verdict": "within"}}}
+@pytest.mark.parametrize(("verdict", "mark"), [("within", ""), ("beyond", " ≠"), ("outside, one seed", " (≠)")])
+def test_only_a_figure_outside_is_marked(verdict: str, mark: str) -> None:
+    rows = {"r": {"c": {**CELL, "verdict": verdict}}}
     table = ComparedTable("t", "s", rows, {"published": set(), "reproduced": set()})
     (section,) = compared_sections([table])
     assert isinstance(section.blocks[-1], Table)
-    assert section.blocks[-1].rows == [["r", "77.41 ± 2.81", "80.00 ± 1.50 (78.25 – 82.00)"]]
+    assert section.blocks[-1].rows == [["r", "77.41 ± 2.81", f"80.00 ± 1.50 (78.25 – 82.00){mark}"]]
+    assert section.blocks[-1].is_numeric(2)
 
 
 def test_tables_of_a_section_stand_together() -> None:
@@ -60,22 +59,28 @@ def test_tables_of_a_section_stand_together() -> None:
     assert [block for block in sections[0].blocks if isinstance(block, str)][1:] == ["one:", "three:"]
 
 
-def test_what_is_not_0_is_not_shown_as_0() -> None:
-    tiny = {"verdict": "no interval", "scale": "fraction", "digits": 4, "published": 6.8036e-233, "reproduced": 0.0}
-    assert (published_text(tiny), reproduced_text(tiny)) == ("6.8e-233", "0.0000")
-    assert Table(("", "c"), [("r", published_text(tiny))]).is_numeric(1)
+@pytest.mark.parametrize(
+    "text",
+    ["6.803596311961173e-233", "2.11E-05", "1.84 × 10⁻²", "110M", "0.13263%", "0.80-0.85", "124 to 99", "–",
+     "0.8 (0.7 – 0.9) to 0.75", "1.3e4"],
+)  # fmt: skip
+def test_columns_of_printed_figures_are_numeric(text: str) -> None:
+    assert Table(("", "c"), [("r", text)]).is_numeric(1)
+    assert not Table(("", "c"), [("r", "1 hour")]).is_numeric(1)
 
 
 def test_the_profile_says_whether_figures_are_comparable() -> None:
-    small, whole = (as_markdown("T", [about_section("T", "S", name)], "f") for name in ("small", "published"))
+    small, whole = (
+        as_markdown("T", [about_section("T", "A study.", "S", name)], "f") for name in ("small", "published")
+    )
     assert "of the profile small, not as published" in small
     assert "NOT comparable" in small
     assert "NOT comparable" not in whole
 
 
 def test_doubts_have_their_evidence() -> None:
-    facts = DoubtFacts("questions", "ROUGE 754", "A count.", {"ROUGE-1": (0.5, {"low": 0.25, "high": 0.75}, 4),
-                                                             "not run": (None, None, 0)})  # fmt: skip
+    facts = DoubtFacts("questions", "ROUGE 754", "A count.", {"ROUGE-1": "0.5000 (0.2500 – 0.7500)",
+                                                             "not run": ""})  # fmt: skip
     section = doubts_section([facts], ["off scale"])
     assert section is not None
     page = as_markdown("T", [section], "figures")
@@ -86,6 +91,9 @@ def test_doubts_have_their_evidence() -> None:
     assert doubts_section([], []) is None
 
 
-def test_choices_are_paragraphs() -> None:
-    assert "\n\nBatch: 16.\n\n" in as_markdown("T", choices_section(["Batch: 16.", "Rate: 1."]), "figures")
-    assert choices_section([]) == []
+def test_differences_and_choices_are_paragraphs() -> None:
+    sections = set_up_sections(["The last epoch."], ["Batch: 16.", "Rate: 1."])
+    page = as_markdown("T", sections, "figures")
+    assert "## Where this run differs from the report's\n\nThe last epoch.\n\n## What the report leaves open\n" in page
+    assert "\n\nBatch: 16.\n\n" in page
+    assert set_up_sections([], []) == []

@@ -66,9 +66,10 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
         run.kept.update({name: value.clone() for name, value in model.state_dict().items() if "norm" in name})
         return [epoch.number, epoch.loss, loss]
 
-    train(run, after_epoch)
+    speed = train(run, after_epoch)
     states.remove()
-    return {**model.state_dict(), **{f"kept {name}": value for name, value in run.kept.items()}}, run.journal
+    found = {**model.state_dict(), **{f"kept {name}": value for name, value in run.kept.items()}}
+    return found, [*run.journal, speed.points]
 
 
 @pytest.fixture(autouse=True)

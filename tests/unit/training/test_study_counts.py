@@ -73,7 +73,7 @@ def test_the_studys_memory_to_the_printed_digits(address: str, printed: str) -> 
         ("parameters.bert-base.qa.half.total", "'half' is no method; there is: adapter, frozen, full, lora, mine"),
         ("parameters.bert-base.qa.full.all", "'all' is no figure; there is: total, trainable, frozen, added"),
         ("formula.bert-base.terms", "'terms' is no figure; there is: total"),
-        ("formula.total", "expected formula.<model>.total"),
+        ("formula.total", "expected formula.<model>.<total or term>"),
         ("memory.lora.constant", "'lora' is no method; there is: full, adapter"),
         ("memory.full.all", "'all' is no figure; there is: constant, per_token, per_token_pair"),
         ("memory.full", "expected memory.<method>.<figure>"),

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 from stages.harness.errors import InputError
+from stages.metrics.published import read_published
 from stages.pages.content import Code, Section, Table
+from stages.pages.html import as_html
 from stages.training import published
 from stages.training.study_memory import MemoryEntry, memory_facts
 from stages.training.study_sections import study_sections
+from tests.toy import ROOT
 
 
 def _section(**entry: Any) -> Section:
@@ -58,6 +61,42 @@ def test_what_is_trained_is_shown_where_it_is_not_all() -> None:
     assert ("qa_outputs", "1,026", "1,026") in rows.rows
 
 
+def test_the_modules_of_a_part_alone() -> None:
+    sums, rows = _tables(_section(kind="modules", model="bert-base", part="encoder.layer.0"))
+    assert ("total", "7,087,872") in sums.rows
+    assert ("encoder.layer.0.intermediate.dense", "2,362,368") in rows.rows
+    assert len(rows.rows) == 8
+
+
+def test_equations_stand_beside_what_they_give() -> None:
+    equations = [
+        {"number": "(2)", "equation": "FFN(x) = …", "gives": "2,101,248",
+         "figures": ["formula.roberta-small.feed-forward"]},
+        {"number": "(3)", "equation": "a < b", "gives": "7",
+         "figures": ["formula.roberta-small.attention", "formula.roberta-small.feed-forward"]},
+        {"number": "(4)", "equation": "c", "gives": "8"},
+    ]  # fmt: skip
+    section = _section(kind="equations", title="Equations", symbols="d: size.", equations=equations)
+    assert section.blocks[0] == "d: size."
+    assert _tables(section)[0].rows == [
+        ("(2)", "FFN(x) = …", "2,101,248", "2,101,248"), ("(3)", "a < b", "7", "6,303,744"), ("(4)", "c", "8", "–"),
+    ]  # fmt: skip
+    assert "<td>a &lt; b</td>" in as_html("T", [section])
+
+
+def test_the_equations_of_roberta_small_give_what_is_said() -> None:
+    n, d, tokens, length = 4, 512, 32_000, 256
+    said = [
+        4 * n * d**2, 2 * n * (d**2 + d), n * (3 * d**2 + d**2 + 2 * (d**2 + d)),
+        n * (3 * 2 * d**2 + d**2 + d + 2 * 2 * d**2 + 4 * d**2) + tokens * (d + length + 2) + 2 * d,
+        24 * d**2 + d * (tokens + length + 2) + 42 * d,
+    ]  # fmt: skip
+    (entry,) = [each for each in read_published(ROOT / "studies/roberta-small/published.yaml").sections
+                if each["kind"] == "equations"]  # fmt: skip
+    assert all(f"{count:,}" in row["gives"] for count, row in zip(said, entry["equations"], strict=True))
+    assert said[-1] == 22_829_056
+
+
 def test_a_formula_comes_to_the_model_by_its_differences() -> None:
     section = _section(kind="formula", model="roberta-small")
     (table,) = _tables(section)
@@ -82,7 +121,12 @@ def test_memory_has_the_example_and_estimates() -> None:
     section = _section(
         kind="memory", model="roberta-small", batch=2, lengths=[16], methods=["full", "thin"], example=False
     )
-    _, printed, example, saved, estimates = _tables(section)
+    _, equations, printed, example, saved, estimates = _tables(section)
+    assert [row[3:] for row in equations.rows] == [
+        ("16blh + 9bal²", "1.9661", "0.0184"), ("4blh", "0.4915", "0.0000"), ("5blh", "0.6144", "0.0000"),
+        ("4blh + 8blh′", "4.4237", "0.0000"), ("5blh", "0.6144", "0.0000"),
+        ("34blh + 9bal² + 8blh′", "8.1101", "0.0184"),
+    ], "together what the report's formula says"  # fmt: skip
     assert printed.rows[0] == ("full", "4.8·10⁴ + 1.84·10⁻²·bl² + 8.11·bl")
     assert example.rows[0] == ("full, 10⁶ bytes, N as printed", "48,000", "0.0184", "8.11")
     assert example.rows[4] == ("full, MiB, N by its formula", "44,672", "0.0176", "7.73")
@@ -127,6 +171,16 @@ def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
             "sections[0]: no method 'half'; there is: adapter, ",
         ),
         ({"kind": "summary", "model": "scibert", "depth": 0}, "sections[0].depth: 0 is not allowed; expected a whole"),
+        (
+            {
+                "kind": "equations",
+                "title": "t",
+                "symbols": "s",
+                "equations": [{"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula.scibert.sum"]}],
+            },
+            "sections: equations[0]: figures: 'sum' is no figure; there is: total, word embeddings, ",
+        ),
+        ({"kind": "modules", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
         ({"kind": "summary", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
         ({"kind": "memory", "lengths": [600]}, "sections[0].lengths: 600 is not allowed; expected 1 to 512 tokens"),
         ({"kind": "memory", "methods": ["full"]}, "sections[0].methods: ['full'] is not allowed; expected two or more"),

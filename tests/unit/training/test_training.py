@@ -190,6 +190,10 @@ def test_a_budget_of_updates_cuts_an_epoch_short_and_one_of_seconds_ends_the_run
     speed = train(run, lambda epoch, meter: seen.append(epoch))
     assert [epoch.number for epoch in seen] == [0, 1, 2]
     assert speed.tokens == (objective.steps + 1) * 8 * 32
+    assert [update for update, _ in speed.points] == [*range(1, objective.steps + 2)], "few updates: each is a point"
+    by_update = [loss for _, loss in speed.points]
+    assert sum(by_update[:-1]) / objective.steps == pytest.approx(seen[1].loss, rel=0.02)
+    assert by_update[-1] == pytest.approx(seen[2].loss)
     seen.clear()
     train(replace(run, budget=Budget(10**6, seconds=0.5)), lambda epoch, meter: seen.append(epoch))
     assert 1 < len(seen) < 10**4
