@@ -48,7 +48,7 @@ def read_reports(params: Mapping[str, Any]) -> Reports:
     tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}), "sst2", SQUAD]
     scores = read_json(REPORTS / "scores.json")
     return Reports(
-        metrics={task: details["figures"] for task, details in scores.items()},
+        metrics=read_json(REPORTS / "metrics.json") | {task: details["figures"] for task, details in scores.items()},
         scores=scores,
         curves={task: read_curve(f"tasks/{task}") for task in matrix.tasks},
         pretraining=read_curve("pretrain") if has_language_model else None,
