@@ -10,7 +10,6 @@ has learned is flagged as one that has not, over a hundred tasks of both kinds, 
 import argparse
 import json
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,13 +49,11 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1000, help="of each cell; default %(default)s")
     parser.add_argument("--models", type=int, default=100, help="sound ones; default %(default)s")
     arguments = parser.parse_args()
-    began = time.perf_counter()
     result = {
         "called_better_of_two_equal_methods": false_positives(arguments.trials),
         "held_by_the_95_percent_interval_over_seeds": coverage(arguments.trials),
         "flags": flagged(arguments.models),
         "trials": arguments.trials,
-        "seconds": round(time.perf_counter() - began),
     }
     (ROOT / "benchmarks" / "chance.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
@@ -161,7 +158,7 @@ def holds_the_truth(
 
 
 def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[Trial[Any]]]:
-    """Texts in two to six classes, of which single words tell a little."""
+    """Texts in two to six classes, of which a few words tell a little."""
     classes, size = int(generator.integers(2, 7)), int(generator.choice(SIZES))
     train, dev = (_texts(generator, classes, count) for count in (300, size))
     task = ClassificationTask([f"class {number}" for number in range(classes)], train, dev)
@@ -204,13 +201,13 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
 
 
 def _texts(generator: np.random.Generator, classes: int, count: int) -> list[Example]:
-    """One word in twelve is of the text's class."""
+    """One text in four has a word of its class."""
     texts = []
     for place in range(count):
         label = place % classes
         own = generator.integers(0, 30, 12) * classes + label
         any_class = generator.integers(0, 30 * classes, 12)
-        words = np.where(np.arange(12) == 0, own, any_class)
+        words = np.where((np.arange(12) == 0) & (generator.random() < 0.25), own, any_class)
         texts.append(Example(f"{place} " + " ".join(f"w{word}" for word in words), None, label))
     return texts
 
@@ -218,8 +215,8 @@ def _texts(generator: np.random.Generator, classes: int, count: int) -> list[Exa
 def _trials(generator: np.random.Generator, outcome: Any, chance: float, is_sound: bool) -> list[Trial[Any]]:
     """One to five seeds, pretrained and not: sound ones are right about most, the rest no more than before training."""
     seeds, trials = int(generator.choice([1, 2, 3, 5])), []
-    full = generator.uniform(0.9, 0.98)
-    share = {"full": full, "scratch": full - generator.uniform(0.15, 0.25)}
+    full = generator.uniform(0.92, 0.98)
+    share = {"full": full, "scratch": full - generator.uniform(0.15, 0.2)}
     for method in share:
         for seed in range(1, seeds + 1):
             reached = generator.normal(share[method], 0.01) if is_sound else chance
