@@ -17,7 +17,20 @@ from stages.corpus.hub_settings import HubTaskSettings, hub_task_settings
 from stages.harness.pin import Pin, is_pin
 from stages.nets.settings import ModelSettings
 from tests.hub.content import models, tokenizers
-from tests.hub.content.datasets import GLUE, SQUAD, SQUAD_V1, WIKITEXT, Files, glue, repository, squad, wikitext
+from tests.hub.content.datasets import (
+    AG_NEWS,
+    GLUE,
+    SQUAD,
+    SQUAD_V1,
+    TOPICS,
+    WIKITEXT,
+    Files,
+    ag_news,
+    glue,
+    repository,
+    squad,
+    wikitext,
+)
 from tests.hub.content.small import small_data
 from tests.hub.content.tokenizers import Published
 from tests.hub.repository import Kind
@@ -26,7 +39,6 @@ from tests.hub.server import LocalHub
 SCIBERT = "allenai/scibert_scivocab_uncased"
 SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_length=256, init_std=0.06)
 TOKENS = 4000  # of a vocabulary, or as many as there are words if they are fewer
-TOPICS = ("World", "Sports", "Business", "Sci/Tech")
 FAMILIES: dict[str, tuple[Callable[..., Published], Callable[[Published, ModelSettings], Files]]] = {
     "bert": (tokenizers.bert, models.bert),
     "roberta": (tokenizers.roberta, models.roberta),
@@ -38,6 +50,7 @@ DATASETS: dict[str, Callable[[], Files]] = {
     GLUE: lambda: glue(small_data().sentences),
     SQUAD: lambda: squad(SQUAD, small_data().questions),
     SQUAD_V1: lambda: squad(SQUAD_V1, small_data().answerable),
+    AG_NEWS: lambda: ag_news(small_data().news),
 }
 
 
