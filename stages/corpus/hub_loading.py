@@ -13,6 +13,7 @@ from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import BadZipFile
 
 import datasets
 import pyarrow as pa
@@ -102,7 +103,10 @@ def _builder(source: HubDataset, card: Mapping[str, Any], said: Path, view: Path
         if (said / name).is_file():
             shutil.copyfile(said / name, view / name)
     (view / CARD).write_text(f"---\n{yaml.safe_dump(_card_of(card, source.config), sort_keys=False)}---\n")
-    builder = datasets.load_dataset_builder(str(view), _config(source))
+    try:
+        builder = datasets.load_dataset_builder(str(view), _config(source))
+    except BadZipFile:  # it looks for the format inside
+        raise ValueError("the data is in zip archives, which are only read with stream, a number of rows") from None
     named = builder.config.data_files
     if not isinstance(named, DataFilesDict):
         raise ValueError("No data files found")

@@ -241,7 +241,7 @@ def _in_words_of_then(info: Any) -> Any:
 
 def _parquet(rows: Dataset) -> bytes:
     """A file as the published ones are, with the features of that time in its metadata."""
-    features = rows.features.to_dict()
+    features: dict[str, Any] = dict(rows.features.to_dict())
     for name, feature in features.items():
         if "_type" not in feature:  # a struct of lists
             columns = {column: of["feature"] for column, of in feature.items()}
