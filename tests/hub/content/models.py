@@ -21,6 +21,7 @@ from tests.hub.content.tokenizers import Published
 from tests.tiny import MODEL
 
 BERT, ROBERTA = "google-bert/bert-base-uncased", "FacebookAI/roberta-base"
+SCIBERT = "allenai/scibert_scivocab_uncased"
 MODERNBERT, LLAMA = "answerdotai/ModernBERT-base", "meta-llama/Llama-3.2-1B"
 
 
@@ -50,6 +51,21 @@ def bert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     del files["special_tokens_map.json"]
     by_id = sorted((number, token) for token, number in tokenizer.tokenizer.get_vocab().items())
     return {**files, "vocab.txt": "".join(f"{token}\n" for _, token in by_id).encode()}
+
+
+def scibert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
+    """Weights of both objectives, and of the tokenizer only vocab.txt: no file says that it is of lower case.
+
+    Their safetensors came in a later commit, beside the pickled ones, and hold what is not in transformers' model now.
+    """
+    files = bert(tokenizer, size)
+    weights = load(files["model.safetensors"])
+    weights = {name.replace(".gamma", ".weight").replace(".beta", ".bias"): each for name, each in weights.items()}
+    positions = torch.arange(size.max_length).expand(1, -1).clone()
+    decoder = weights["bert.embeddings.word_embeddings.weight"].clone()
+    more = {"bert.embeddings.position_ids": positions, "cls.predictions.decoder.weight": decoder}
+    kept = {name: files[name] for name in ("config.json", "vocab.txt")}
+    return {**kept, "model.safetensors": save({**weights, **more}, metadata={"format": "pt"})}
 
 
 def roberta(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:

@@ -31,12 +31,12 @@ from tests.hub.content.datasets import (
     squad,
     wikitext,
 )
+from tests.hub.content.models import SCIBERT
 from tests.hub.content.small import small_data
 from tests.hub.content.tokenizers import Published
 from tests.hub.repository import Kind
 from tests.hub.server import LocalHub
 
-SCIBERT = "allenai/scibert_scivocab_uncased"
 SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_length=256, init_std=0.06)
 TOKENS = 4000  # of a vocabulary, or as many as there are words if they are fewer
 FAMILIES: dict[str, tuple[Callable[..., Published], Callable[[Published, ModelSettings], Files]]] = {
@@ -120,6 +120,7 @@ def _models(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files
 def _model(family: str, scientific: bool) -> Files:
     """Random weights with a tokenizer of small data's words, or of science's."""
     tokenizer, model = FAMILIES[family]
+    model = models.scibert if scientific else model
     text = small_data().science if scientific else small_data().documents
     words = {word for document in text for word in document.lower().split()}
     return model(tokenizer(text, min(TOKENS, len(words)), SIZE.max_length), SIZE)
