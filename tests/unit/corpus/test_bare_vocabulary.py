@@ -43,14 +43,8 @@ def _bert(folder: Path, tokens: Sequence[str] = TOKENS, **config: object) -> Pat
 
 
 def _roberta(folder: Path, **config: object) -> Path:
-    """The published tokenizer in the two files that transformers had before."""
-    whole = json.loads(published_models()[ROBERTA]["tokenizer.json"])
-    tokens = whole["model"]["vocab"] | {token["content"]: token["id"] for token in whole["added_tokens"]}
-    (folder / "vocab.json").write_text(json.dumps(tokens))
-    (folder / "merges.txt").write_text(
-        "".join(f"{line}\n" for line in ["#version: 0.2", *map(" ".join, whole["model"]["merges"])])
-    )
-    (folder / "config.json").write_bytes(published_models()[ROBERTA]["config.json"])
+    for name in ("vocab.json", "merges.txt", "config.json"):
+        (folder / name).write_bytes(published_models()[ROBERTA][name])
     if config:
         (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return folder
