@@ -118,16 +118,16 @@ def _read(asked: dict[str, str], stream: int | None) -> dict[str, Any]:
     return found
 
 
-def _read_plainly(asked: dict[str, str]) -> dict[str, Any]:
-    """The rows of the training split as `datasets` alone gives them."""
+def _read_otherwise(asked: dict[str, str]) -> list[dict[str, Any]]:
+    """The rows of the training split as `datasets` alone gives them, and as a stream."""
     from datasets import load_dataset
 
-    found = {}
+    plain = {}
     for pin, config in asked.items():
         name, commit = pin.split("@")
         rows = load_dataset(name, None if config == "default" else config, revision=commit, split="train")
-        found[pin] = rows.to_list()
-    return found
+        plain[pin] = rows.to_list()
+    return [plain, {pin: rows for pin, (rows, _) in _read(asked, 10).items()}]
 
 
 def test_layouts_are_read_as_datasets_reads_them(hub: LocalHub, tmp_path: Path) -> None:
@@ -135,9 +135,10 @@ def test_layouts_are_read_as_datasets_reads_them(hub: LocalHub, tmp_path: Path) 
         f"org/layout-{number}@{hub.add('dataset', f'org/layout-{number}', files)}": name
         for number, (name, (files, _, _)) in enumerate(LAYOUTS.items())
     }
-    asked = {pin: LAYOUTS[name][1] for pin, name in pins.items()}
-    home = tmp_path / "home"
-    found = run_client(hub, home, _read, asked, None)
+    asked, home = {pin: LAYOUTS[name][1] for pin, name in pins.items()}, tmp_path / "home"
+    mixed = f"org/mixed@{hub.add('dataset', 'org/mixed', MIXED)}"
+    found = run_client(hub, home, _read, {**asked, mixed: "b"}, None)
+    assert found.pop(mixed)[0] == ROWS
     fetched = [seen.path for seen in hub.requests if "/resolve/" in seen.path]
     for pin, name in pins.items():
         assert found[pin][0] == ROWS, name
@@ -147,17 +148,10 @@ def test_layouts_are_read_as_datasets_reads_them(hub: LocalHub, tmp_path: Path) 
         assert files - {"README.md", "dataset_infos.json"} == LAYOUTS[name][2], name
     named = {name for pin, name in pins.items() if found[pin][1] == {"label": ["bad", "good"]}}
     assert named == {"settings of a config, and features", "what old repositories say"}
-
-    assert run_client(hub, tmp_path / "another-home", _read_plainly, asked) == dict.fromkeys(pins, ROWS)
-    streamed = run_client(hub, tmp_path / "third-home", _read, asked, 10)
-    assert {pin: rows for pin, (rows, _) in streamed.items()} == dict.fromkeys(pins, ROWS)
+    same = dict.fromkeys(pins, ROWS)
+    assert run_client(hub, tmp_path / "another-home", _read_otherwise, asked) == [same, same]
 
     shutil.rmtree(home / "retrace")
     asked_before = len(hub.requests)
     assert run_client(hub, home, _read, asked, None, variables={"HF_HUB_OFFLINE": "1"}) == found
     assert len(hub.requests) == asked_before
-
-
-def test_a_config_has_a_format_of_its_own(hub: LocalHub, tmp_path: Path) -> None:
-    pin = f"org/mixed@{hub.add('dataset', 'org/mixed', MIXED)}"
-    assert run_client(hub, tmp_path / "home", _read, {pin: "b"}, None)[pin][0] == ROWS
