@@ -41,6 +41,11 @@ def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) 
     return folder
 
 
+def listing(pin: Pin, kind: Literal["model", "dataset"]) -> list[str]:
+    """The names of all files of a repository of which something was fetched before; nothing is requested."""
+    return [file.path for file in get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)]
+
+
 def _require_listing(pin: Pin, kind: str) -> None:
     """Raise CachedRepoTreeNotFoundError unless it is known what there is: another client may have kept a part."""
     get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)

@@ -77,7 +77,7 @@ def make_model(
 
 
 def read_model(head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = ()) -> PreTrainedModel:
-    """The model saved in `folder`, with a head drawn from `seed` where the weights have none.
+    """The model saved in `folder`, with a head drawn from `seed` where the weights have none of this size.
 
     `classes` are the names of a classifier's, by number. Raises InputError where weights of the body are missing.
     """
@@ -93,8 +93,12 @@ def read_model(head: Head, folder: Path, seed: int, attention: str, classes: Seq
         local_files_only=True,
         trust_remote_code=False,
         use_safetensors=True,
+        ignore_mismatched_sizes=True,  # published ones may have the classifier of another task
         output_loading_info=True,
     )
+    other_size = sorted(key for key, *_ in report["mismatched_keys"] if in_body(model, key))
+    if other_size:
+        raise InputError(f"{folder}: {other_size[0]} has another size in the weights than config.json says")
     missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
     if missing:
         raise InputError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more of the model's body")

@@ -1,26 +1,30 @@
 """A model to start from: `model` in params.yaml → data/model, or `models.<name>` → data/models/<name>.
 
-From the Hugging Face Hub or from a folder; config, weights as safetensors and tokenizer, checked; source.json says
-where it is from. Where `random` holds a seed, the weights are drawn anew. Where `model.from` names nothing, training
-starts from random weights and there is only source.json, which says so.
+From the Hugging Face Hub or from a folder; config, weights as safetensors and tokenizer, checked; a tokenizer.json that
+is missing is made from the vocabulary. source.json says where it is from. Where `random` holds a seed, the weights are
+drawn anew. Where `model.from` names nothing, training starts from random weights and there is only source.json, which
+says so.
 
     python -m stages.sources.model [--name NAME]
 """
 
 import argparse
+import shlex
 import shutil
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub.repocard import metadata_load
 from yaml import YAMLError
 
+from stages.corpus.bare_vocabulary import VOCABULARIES, make_tokenizer
 from stages.corpus.checkpoint import CHECKPOINT, FACTS, named_checkpoint
 from stages.corpus.origin import NAMED, PinnedFolder, Start, read_start
 from stages.corpus.tokenizer import TOKENIZER_FILES, load_tokenizer
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
-from stages.harness.hub import fetch
+from stages.harness.hub import fetch, listing
 from stages.harness.pin import Pin
 from stages.harness.plugins import plugin_names
 from stages.harness.records import read_object, write_json, written_folder
@@ -33,6 +37,13 @@ CONFIG = "config.json"
 PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES, "README.md", "LICENSE*")
 FACTS_OF_CARD = ("license", "license_name", "license_link", "language", "datasets", "base_model")
 FAMILIES = "stages.nets.families"
+PICKLED = "pytorch_model*.bin"  # weights in a format that can run any program as it is read
+# Puts them, one file or several, into one of tensors alone; tied ones twice, as names count here.
+CONVERT = (
+    "import torch, safetensors.torch as s; from pathlib import Path; w = {}; "
+    f"[w.update(torch.load(f, map_location='cpu', weights_only=True)) for f in Path('converted').glob('{PICKLED}')]; "
+    f"s.save_file({{n: t.clone().contiguous() for n, t in w.items()}}, 'converted/{WEIGHTS}', {{'format': 'pt'}})"
+)
 
 
 def main() -> None:
@@ -70,9 +81,14 @@ def fill(folder: Path, start: Start, origin: Pin | PinnedFolder) -> None:
     else:
         source, called = origin.path, str(origin.path)
     check(source, called, start.family)
+    check_weights(source, called, origin)
     for pattern in PATTERNS:
         for path in sorted(source.glob(pattern)):
             shutil.copyfile(path, folder / path.name)
+    if not (folder / TOKENIZER_FILES[0]).is_file():
+        make_tokenizer(folder, called, start.family)
+        print(f"{TOKENIZER_FILES[0]} is made of its {' and '.join(VOCABULARIES[start.family])}")
+    check_vocabulary(folder, called)
     if start.seed is not None:
         draw_weights(folder, start.seed)
     write_json(folder / FACTS, facts(origin, source) | ({} if start.seed is None else {"random": start.seed}))
@@ -97,21 +113,50 @@ def name_padding(folder: Path) -> None:
 
 
 def check(folder: Path, name: str, family: str) -> None:
-    """Raise an InputError that calls the model `name` unless `folder` holds one of the family with all it takes."""
-    for needed in (CONFIG, TOKENIZER_FILES[0]):
-        if not (folder / needed).is_file():
-            raise InputError(f"{name}: there is no {needed} in it")
-    config = read_object(folder / CONFIG)
-    found = config.get("model_type")
+    """Raise an InputError that calls the model `name` unless `folder` holds one of the family, and a tokenizer."""
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"{name}: there is no {CONFIG} in it")
+    found = read_object(folder / CONFIG).get("model_type")
     families = plugin_names(FAMILIES)
     if found not in families:
         raise InputError(f"{name}: model_type: {found!r} is not allowed; expected one of {', '.join(families)}")
     if found != family:
         raise InputError(f"params.yaml: family: {family} is not allowed; {name} is a {found}")
+    bare = VOCABULARIES.get(family, ())
+    if not (folder / TOKENIZER_FILES[0]).is_file() and not (bare and all((folder / file).is_file() for file in bare)):
+        otherwise = f", nor {' and '.join(bare)} to make one of" if bare else ""
+        raise InputError(f"{name}: there is no {TOKENIZER_FILES[0]} in it{otherwise}")
+
+
+def check_weights(folder: Path, name: str, origin: Pin | PinnedFolder) -> None:
+    """Raise an InputError that calls the model `name` unless `folder` holds all its weights, as safetensors."""
     missing = [part for part in weight_files(folder) if not (folder / part).is_file()]
-    if missing:
-        raise InputError(f"{name}: there is no {missing[0]} in it; weights are read from safetensors only")
-    tokens, embedded = load_tokenizer(folder).size, config.get("vocab_size", 0)
+    if not missing:
+        return
+    hub = isinstance(origin, Pin)
+    there = listing(origin, "model") if hub else [path.name for path in folder.iterdir()]
+    said = f"{name}: there is no {missing[0]} in it; weights are read from safetensors only"
+    if missing == [WEIGHTS] and any(fnmatch(file, PICKLED) for file in there):
+        said += f"; its {PICKLED} is converted so, in a throw-away environment: {conversion(origin)}"
+    raise InputError(said)
+
+
+def conversion(origin: Pin | PinnedFolder) -> str:
+    """The commands that put pickled weights into safetensors, in a copy of the model called `converted`."""
+    if isinstance(origin, Pin):
+        copied = f"converting/bin/hf download {origin.repository} --revision {origin.commit} --local-dir converted"
+    else:
+        copied = f"cp -r {shlex.quote(str(origin.path))} converted"
+    return (
+        "python -m venv converting && converting/bin/pip install torch numpy safetensors huggingface_hub && "
+        f'{copied} && converting/bin/python -c "{CONVERT}" && rm -r converting converted/{PICKLED}; '
+        "then start from converted@digest"
+    )
+
+
+def check_vocabulary(folder: Path, name: str) -> None:
+    """Raise an InputError that calls the model `name` unless it knows every token of the tokenizer in `folder`."""
+    tokens, embedded = load_tokenizer(folder).size, read_object(folder / CONFIG).get("vocab_size", 0)
     if tokens > embedded:
         raise InputError(f"{name}: the tokenizer has {tokens} tokens, of which the model knows {embedded}")
 

@@ -88,9 +88,12 @@ def test_missing_and_gated_models(user: Project, hub: LocalHub) -> None:
 def test_a_model_that_is_not_what_stages_take(user: Project, hub: LocalHub) -> None:
     files = dict(published_models()[BERT])
     files["pytorch_model.bin"] = files.pop("model.safetensors")
-    _start_from(user, "bert", f"own/pickled@{hub.add('model', 'own/pickled', files)}")
-    said = "error: own/pickled: there is no model.safetensors in it; weights are read from safetensors only\n"
-    assert _fetch(user, code=2) == said
+    commit = hub.add("model", "own/pickled", files)
+    _start_from(user, "bert", f"own/pickled@{commit}")
+    said = _fetch(user, code=2)
+    assert said.startswith("error: own/pickled: there is no model.safetensors in it; weights are read from safetensors")
+    assert f"hf download own/pickled --revision {commit} --local-dir converted && converting/bin/python -c" in said
+    assert said.count("\n") == 1
     _start_from(user, "llama", f"{BERT}@{add_models(hub)[BERT]}")
     assert _fetch(user, code=2) == f"error: params.yaml: family: llama is not allowed; {BERT} is a bert\n"
 

@@ -1,12 +1,14 @@
 """Data sets in parquet, as `datasets` writes it, in the published layout; some of the embedded corpus at toy size."""
 
 import io
+import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from datasets import ClassLabel, Dataset, DatasetInfo, Features, List, SplitDict, SplitInfo, Value
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData
@@ -20,7 +22,16 @@ from tests.toy import SAMPLE
 
 WIKITEXT, GLUE = "Salesforce/wikitext", "nyu-mll/glue"
 SQUAD, SQUAD_V1 = "rajpurkar/squad_v2", "rajpurkar/squad"
+AG_NEWS, TOPICS = "fancyzhx/ag_news", ("World", "Sports", "Business", "Sci/Tech")
 CONFIGS = {SQUAD: "squad_v2", SQUAD_V1: "plain_text"}
+# What the heads of the published cards say beside configs and dataset_info.
+HEADS: dict[str, dict[str, Any]] = {
+    WIKITEXT: {"language": ["en"], "license": ["cc-by-sa-3.0", "gfdl"], "pretty_name": "WikiText"},
+    GLUE: {"language": ["en"], "license": ["other"], "pretty_name": "GLUE"},
+    SQUAD: {"language": ["en"], "license": "cc-by-sa-4.0", "pretty_name": "SQuAD2.0"},
+    SQUAD_V1: {"language": ["en"], "license": "cc-by-sa-4.0", "pretty_name": "SQuAD"},
+    AG_NEWS: {"language": ["en"], "license": ["unknown"], "pretty_name": "AG’s News Corpus"},
+}
 
 _TEXT = Features({"text": Value("string")})
 _SENTENCES = Features(
@@ -30,6 +41,26 @@ _ANSWERS = {"text": List(Value("string")), "answer_start": List(Value("int32"))}
 _QUESTIONS = Features(
     {name: Value("string") for name in ("id", "title", "context", "question")} | {"answers": _ANSWERS}
 )
+
+_ENTAILMENT = ("entailment", "neutral", "contradiction")
+_HALVES = ("train", "validation", "test")
+# GLUE's other tasks: the columns of their texts, their classes, their splits. stsb has a number in place of a class.
+_TASKS: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "ax": (("premise", "hypothesis"), _ENTAILMENT, ("test",)),
+    "cola": (("sentence",), ("unacceptable", "acceptable"), _HALVES),
+    "mnli": (
+        ("premise", "hypothesis"), _ENTAILMENT,
+        ("train", "validation_matched", "validation_mismatched", "test_matched", "test_mismatched"),
+    ),
+    "mnli_matched": (("premise", "hypothesis"), _ENTAILMENT, ("validation", "test")),
+    "mnli_mismatched": (("premise", "hypothesis"), _ENTAILMENT, ("validation", "test")),
+    "mrpc": (("sentence1", "sentence2"), ("not_equivalent", "equivalent"), _HALVES),
+    "qnli": (("question", "sentence"), ("entailment", "not_entailment"), _HALVES),
+    "qqp": (("question1", "question2"), ("not_duplicate", "duplicate"), _HALVES),
+    "rte": (("sentence1", "sentence2"), ("entailment", "not_entailment"), _HALVES),
+    "stsb": (("sentence1", "sentence2"), (), _HALVES),
+    "wnli": (("sentence1", "sentence2"), ("not_entailment", "entailment"), _HALVES),
+}  # fmt: skip
 
 Splits = dict[str, Dataset]
 Files = dict[str, bytes]
@@ -55,10 +86,21 @@ def datasets_of(source: Path) -> dict[str, Files]:
 
 
 def wikitext(parts: Mapping[str, Sequence[str]]) -> Files:
-    """WikiText-2 of the lines of `train`, `valid` and `test`; one of its configs has marks for words left out."""
+    """WikiText-2 of the lines of `train`, `valid` and `test`; where a config's name has no raw, words are left out.
+
+    WikiText-103 comes first and holds something else; its training split is in two files.
+    """
     marked = any(UNKNOWN in line for line in parts["train"])
     raw, other = (_without_marks, str) if marked else (str, _without_names)
-    return repository({"wikitext-2-raw-v1": _wikitext(parts, raw), "wikitext-2-v1": _wikitext(parts, other)})
+    large = {part: [" = Another = \n", " words that no smaller config has \n"] for part in parts}
+    configs = {
+        "wikitext-103-raw-v1": _wikitext(large, raw),
+        "wikitext-103-v1": _wikitext(large, other),
+        "wikitext-2-raw-v1": _wikitext(parts, raw),
+        "wikitext-2-v1": _wikitext(parts, other),
+    }
+    shards = {(config, "train"): 2 for config in configs if "103" in config}
+    return repository(configs, {**HEADS[WIKITEXT]}, shards)
 
 
 def _wikitext(parts: Mapping[str, Sequence[str]], change: Callable[[str], str]) -> Splits:
@@ -80,7 +122,10 @@ def _without_names(line: str) -> str:
 
 
 def glue(parts: Mapping[str, Sequence[Sentence]]) -> Files:
-    """SST-2 of `train` and `dev`: sentences end in a space, as published; the test split's labels are withheld."""
+    """SST-2 of `train` and `dev`: sentences end in a space, as published; the test split's labels are withheld.
+
+    It is one of twelve configs; the others have two rows a split.
+    """
 
     def rows(part: str, labelled: bool) -> list[dict[str, Any]]:
         return [
@@ -89,7 +134,30 @@ def glue(parts: Mapping[str, Sequence[Sentence]]) -> Files:
         ]
 
     splits = {"train": rows("train", True), "validation": rows("dev", True), "test": rows("dev", False)}
-    return repository({"sst2": {split: Dataset.from_list(found, _SENTENCES) for split, found in splits.items()}})
+    sst2 = {split: Dataset.from_list(found, _SENTENCES) for split, found in splits.items()}
+    configs = {"sst2": sst2, **{name: _task(*of) for name, of in _TASKS.items()}}
+    configs = {name: configs[name] for name in sorted(configs)}
+    return repository(configs, {**HEADS[GLUE], "config_names": list(configs)})
+
+
+def _task(columns: tuple[str, ...], classes: tuple[str, ...], splits: tuple[str, ...]) -> Splits:
+    label = ClassLabel(names=list(classes)) if classes else Value("float32")
+    features = Features({**{name: Value("string") for name in columns}, "label": label, "idx": Value("int32")})
+
+    def rows(split: str) -> list[dict[str, Any]]:
+        return [
+            {**dict.fromkeys(columns, f"text {number}"), "label": -1 if "test" in split else number, "idx": number}
+            for number in range(2)
+        ]
+
+    return {split: Dataset.from_list(rows(split), features) for split in splits}
+
+
+def ag_news(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> Files:
+    """AG News of rows of `train` and `test` with text and label, a number; it has one config and lies in data."""
+    features = Features({"text": Value("string"), "label": ClassLabel(names=list(TOPICS))})
+    splits = {part: Dataset.from_list([dict(row) for row in parts[part]], features) for part in ("train", "test")}
+    return repository({"default": splits}, HEADS[AG_NEWS])
 
 
 def squad(name: str, parts: Mapping[str, Sequence[Question]]) -> Files:
@@ -111,24 +179,31 @@ def squad(name: str, parts: Mapping[str, Sequence[Question]]) -> Files:
         ]
 
     splits = {"train": "train", "validation": "dev"}
-    return repository(
-        {CONFIGS[name]: {split: Dataset.from_list(rows(part), _QUESTIONS) for split, part in splits.items()}}
-    )
+    configs = {CONFIGS[name]: {split: Dataset.from_list(rows(part), _QUESTIONS) for split, part in splits.items()}}
+    return repository(configs, HEADS[name])
 
 
-def repository(configs: Mapping[str, Splits]) -> Files:
+def repository(
+    configs: Mapping[str, Splits], head: Mapping[str, Any] = {}, shards: Mapping[tuple[str, str], int] = {}
+) -> Files:
     """CONFIG/SPLIT-00000-of-00001.parquet and README.md, whose yaml names the configs and their features.
 
-    The folder of a config that is called default is data.
+    The folder of a config that is called default is data. `head` is what else the yaml has, before these; `shards` in
+    how many files a split of a config is, where it is not one.
     """
-    files = {
-        f"{_folder(config)}/{split}-00000-of-00001.parquet": _parquet(rows)
-        for config, splits in configs.items()
-        for split, rows in splits.items()
-    }
-    infos = DatasetInfosDict({config: _info(config, splits) for config, splits in configs.items()})
-    card = DatasetCardData()
+    files: dict[str, dict[str, bytes]] = {config: {} for config in configs}
+    for config, splits in configs.items():
+        for split, rows in splits.items():
+            count = shards.get((config, split), 1)
+            for number in range(count):
+                path = f"{_folder(config)}/{split}-{number:05}-of-{count:05}.parquet"
+                files[config][path] = _parquet(rows.shard(count, number))
+    infos = DatasetInfosDict(
+        {config: _info(config, splits, sum(map(len, files[config].values()))) for config, splits in configs.items()}
+    )
+    card = DatasetCardData(**head)
     infos.to_dataset_card_data(card)
+    card["dataset_info"] = _in_words_of_then(card["dataset_info"])
     card["configs"] = [
         {
             "config_name": config,
@@ -136,23 +211,42 @@ def repository(configs: Mapping[str, Splits]) -> Files:
         }
         for config, splits in configs.items()
     ]
-    return {**files, "README.md": str(DatasetCard(f"---\n{card}\n---\n\nA tiny stand-in.\n")).encode()}
+    readme = str(DatasetCard(f"---\n{card}\n---\n\nA tiny stand-in.\n")).encode()
+    return {**{path: data for of in files.values() for path, data in of.items()}, "README.md": readme}
 
 
 def _folder(config: str) -> str:
     return "data" if config == "default" else config
 
 
-def _info(config: str, splits: Splits) -> DatasetInfo:
+def _info(config: str, splits: Splits, download_size: int) -> DatasetInfo:
     listed = {split: SplitInfo(split, rows.data.nbytes, len(rows)) for split, rows in splits.items()}
     size = sum(info.num_bytes for info in listed.values())
     features = next(iter(splits.values())).features
     return DatasetInfo(
-        config_name=config, features=features, splits=SplitDict(listed), dataset_size=size, download_size=size
+        config_name=config, features=features, splits=SplitDict(listed), dataset_size=size, download_size=download_size
     )
 
 
+def _in_words_of_then(info: Any) -> Any:
+    """Features as the published cards have them: lists in a struct were a sequence of structs before datasets 4."""
+    if isinstance(info, list):
+        return [_in_words_of_then(one) for one in info]
+    for feature in info["features"]:
+        if "struct" in feature:
+            columns = feature.pop("struct")
+            feature["sequence"] = [{"name": column["name"], "dtype": column["list"]} for column in columns]
+    return info
+
+
 def _parquet(rows: Dataset) -> bytes:
+    """A file as the published ones are, with the features of that time in its metadata."""
+    features: dict[str, Any] = dict(rows.features.to_dict())
+    for name, feature in features.items():
+        if "_type" not in feature:  # a struct of lists
+            columns = {column: of["feature"] for column, of in feature.items()}
+            features[name] = {"feature": columns, "_type": "Sequence"}
+    said = json.dumps({"info": {"features": features}})
     buffer = io.BytesIO()
-    rows.to_parquet(buffer)
+    pq.write_table(rows.data.table.replace_schema_metadata({"huggingface": said}), buffer)
     return buffer.getvalue()

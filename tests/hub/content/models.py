@@ -1,5 +1,6 @@
 """A model of each family with random weights, in the files that its publisher uploaded."""
 
+import json
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.hub.content.tokenizers import Published
 from tests.tiny import MODEL
 
 BERT, ROBERTA = "google-bert/bert-base-uncased", "FacebookAI/roberta-base"
+SCIBERT = "allenai/scibert_scivocab_uncased"
 MODERNBERT, LLAMA = "answerdotai/ModernBERT-base", "meta-llama/Llama-3.2-1B"
 
 
@@ -38,7 +40,8 @@ def published_models() -> dict[str, dict[str, bytes]]:
 def bert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     """Weights of both of BERT's objectives, with the names that TensorFlow gave to those of the norms.
 
-    The published config names the masked language model; there is no special_tokens_map.json, and vocab.txt.
+    The published config names the masked language model; of the tokenizer there is vocab.txt too, and no file names the
+    special tokens.
     """
     files = _upload(AutoModelForPreTraining, "bert", tokenizer, size, type_vocab_size=2)
     weights = {
@@ -48,14 +51,39 @@ def bert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     files["model.safetensors"] = save(weights, metadata={"format": "pt"})
     files["config.json"] = files["config.json"].replace(b"BertForPreTraining", b"BertForMaskedLM")
     del files["special_tokens_map.json"]
+    files["tokenizer_config.json"] = _json({"do_lower_case": True, "model_max_length": tokenizer.length})
     by_id = sorted((number, token) for token, number in tokenizer.tokenizer.get_vocab().items())
     return {**files, "vocab.txt": "".join(f"{token}\n" for _, token in by_id).encode()}
 
 
+def scibert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
+    """Weights of both objectives, and of the tokenizer only vocab.txt: no file says that it is of lower case.
+
+    Their safetensors came in a later commit, beside the pickled ones, and hold what is not in transformers' model now.
+    """
+    files = bert(tokenizer, size)
+    weights = load(files["model.safetensors"])
+    weights = {name.replace(".gamma", ".weight").replace(".beta", ".bias"): each for name, each in weights.items()}
+    positions = torch.arange(size.max_length).expand(1, -1).clone()
+    decoder = weights["bert.embeddings.word_embeddings.weight"].clone()
+    more = {"bert.embeddings.position_ids": positions, "cls.predictions.decoder.weight": decoder}
+    kept = {name: files[name] for name in ("config.json", "vocab.txt")}
+    return {**kept, "model.safetensors": save({**weights, **more}, metadata={"format": "pt"})}
+
+
 def roberta(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
-    """Two positions more than tokens: they are numbered from after the padding id, which is 1."""
+    """Two positions more than tokens: they are numbered from after the padding id, which is 1.
+
+    Of the tokenizer there are vocab.json and merges.txt too, and no file names the special tokens.
+    """
     positions = {"max_position_embeddings": size.max_length + 2, "type_vocab_size": 1}
-    return _upload(AutoModelForMaskedLM, "roberta", tokenizer, size, **positions)
+    files = _upload(AutoModelForMaskedLM, "roberta", tokenizer, size, **positions)
+    del files["special_tokens_map.json"]
+    files["tokenizer_config.json"] = _json({"model_max_length": tokenizer.length})
+    whole = json.loads(files["tokenizer.json"])
+    tokens = whole["model"]["vocab"] | {token["content"]: token["id"] for token in whole["added_tokens"]}
+    merges = "".join(f"{line}\n" for line in ["#version: 0.2", *map(" ".join, whole["model"]["merges"])])
+    return {**files, "vocab.json": _json(tokens), "merges.txt": merges.encode()}
 
 
 def modernbert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
@@ -67,6 +95,10 @@ def llama(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     """In bfloat16, with fewer heads of keys than of queries, and no padding id."""
     grouped = {"num_key_value_heads": 1, "tie_word_embeddings": True, "dtype": torch.bfloat16}
     return _upload(AutoModelForCausalLM, "llama", tokenizer, size, **grouped)
+
+
+def _json(values: dict[str, Any]) -> bytes:
+    return json.dumps(values).encode()
 
 
 def _upload(head: Any, family: str, tokenizer: Published, size: ModelSettings, **settings: Any) -> dict[str, bytes]:

@@ -17,16 +17,28 @@ from stages.corpus.hub_settings import HubTaskSettings, hub_task_settings
 from stages.harness.pin import Pin, is_pin
 from stages.nets.settings import ModelSettings
 from tests.hub.content import models, tokenizers
-from tests.hub.content.datasets import GLUE, SQUAD, SQUAD_V1, WIKITEXT, Files, glue, repository, squad, wikitext
+from tests.hub.content.datasets import (
+    AG_NEWS,
+    GLUE,
+    SQUAD,
+    SQUAD_V1,
+    TOPICS,
+    WIKITEXT,
+    Files,
+    ag_news,
+    glue,
+    repository,
+    squad,
+    wikitext,
+)
+from tests.hub.content.models import SCIBERT
 from tests.hub.content.small import small_data
 from tests.hub.content.tokenizers import Published
 from tests.hub.repository import Kind
 from tests.hub.server import LocalHub
 
-SCIBERT = "allenai/scibert_scivocab_uncased"
 SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_length=256, init_std=0.06)
 TOKENS = 4000  # of a vocabulary, or as many as there are words if they are fewer
-TOPICS = ("World", "Sports", "Business", "Sci/Tech")
 FAMILIES: dict[str, tuple[Callable[..., Published], Callable[[Published, ModelSettings], Files]]] = {
     "bert": (tokenizers.bert, models.bert),
     "roberta": (tokenizers.roberta, models.roberta),
@@ -38,6 +50,7 @@ DATASETS: dict[str, Callable[[], Files]] = {
     GLUE: lambda: glue(small_data().sentences),
     SQUAD: lambda: squad(SQUAD, small_data().questions),
     SQUAD_V1: lambda: squad(SQUAD_V1, small_data().answerable),
+    AG_NEWS: lambda: ag_news(small_data().news),
 }
 
 
@@ -108,6 +121,7 @@ def _models(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files
 def _model(family: str, scientific: bool) -> Files:
     """Random weights with a tokenizer of small data's words, or of science's."""
     tokenizer, model = FAMILIES[family]
+    model = models.scibert if scientific else model
     text = small_data().science if scientific else small_data().documents
     words = {word for document in text for word in document.lower().split()}
     return model(tokenizer(text, min(TOKENS, len(words)), SIZE.max_length), SIZE)

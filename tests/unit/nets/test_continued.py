@@ -114,3 +114,15 @@ def test_a_classifiers_weights_are_started_from_too(tmp_path: Path) -> None:
               {"format": "pt"})  # fmt: skip
     with pytest.raises(InputError, match=r"the weights lack roberta\.encoder\.layer\.1\.\S+ and \d+ more"):
         _continued(tmp_path)
+
+
+def test_a_published_classifier_of_other_classes_is_drawn_anew(tmp_path: Path) -> None:
+    _written(tmp_path, ROBERTA)
+    AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3).save_pretrained(tmp_path)
+    one, other = (read_model("classifier", tmp_path, seed, "eager", list("abcde")).state_dict() for seed in (1, 2))
+    assert one["classifier.out_proj.weight"].shape[0] == 5
+    assert {name for name in one if not torch.equal(one[name], other[name])} == {"classifier.out_proj.weight"}
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"vocab_size": config["vocab_size"] + 1}))
+    with pytest.raises(InputError, match=r"roberta.embeddings.word_embeddings.weight has another size in the weights"):
+        read_model("classifier", tmp_path, 1, "eager", list("abcde"))

@@ -5,11 +5,21 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from stages.corpus.origin import PinnedFolder, Start
 from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.errors import InputError
 from stages.harness.pin import Pin
 from stages.nets.vocabulary import Vocabulary
-from stages.sources.model import check, draw_weights, facts, name_padding
+from stages.sources.model import (
+    CONVERT,
+    check,
+    check_vocabulary,
+    check_weights,
+    draw_weights,
+    facts,
+    fill,
+    name_padding,
+)
 from tests.hub.content.models import BERT, LLAMA, published_models
 
 COMMIT = "0" * 40
@@ -26,11 +36,41 @@ def test_a_model_of_the_family_is_right(folder: Path) -> None:
     check(folder, "org/name", "bert")
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_what_is_not_there(folder: Path, name: str) -> None:
-    (folder / name).rename(folder / "pytorch_model.bin")
-    with pytest.raises(InputError, match=f"^org/name: there is no {name} in it"):
+def test_what_is_not_there(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    check(folder, "org/name", "bert")  # there is a vocabulary to make one of
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(InputError, match=r"^org/name: there is no tokenizer.json in it, nor vocab.txt to make one of$"):
         check(folder, "org/name", "bert")
+    (folder / "config.json").unlink()
+    with pytest.raises(InputError, match=r"^org/name: there is no config.json in it$"):
+        check(folder, "org/name", "bert")
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_pickled_weights_are_converted_by_the_line_that_refuses_them(
+    folder: Path, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"]  # tied
+    (folder / "model.safetensors").unlink()
+    for number in range(parts):
+        of = {name: weight for place, (name, weight) in enumerate(weights.items()) if place % parts == number}
+        torch.save(of, folder / f"pytorch_model-{number}.bin")
+    with pytest.raises(InputError) as refused:
+        check_weights(folder, "own", PinnedFolder(folder, "0" * 12))
+    said = str(refused.value)
+    assert said.startswith("own: there is no model.safetensors in it; weights are read from safetensors only; its ")
+    assert "\n" not in said
+    assert f'cp -r {folder} converted && converting/bin/python -c "{CONVERT}" && rm -r' in said
+    monkeypatch.chdir(folder)
+    (folder / "converted").mkdir()
+    for path in folder.glob("*.bin"):
+        path.rename(folder / "converted" / path.name)
+    exec(CONVERT, {})
+    converted = load_file(folder / "converted/model.safetensors")
+    assert converted.keys() == weights.keys()
+    assert all(torch.equal(converted[name], weight) for name, weight in weights.items())
 
 
 def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
@@ -38,11 +78,12 @@ def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / first)
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": first, "b": second}}))
-    with pytest.raises(InputError, match=f"there is no {second} in it; weights are read from safetensors only"):
-        check(folder, "org/name", "bert")
+    origin = PinnedFolder(folder, "0" * 12)
+    with pytest.raises(InputError, match=f"there is no {second} in it; weights are read from safetensors only$"):
+        check_weights(folder, "org/name", origin)
     index.write_text("{}")
     with pytest.raises(InputError, match=r"index.json: no weight_map in it"):
-        check(folder, "org/name", "bert")
+        check_weights(folder, "org/name", origin)
 
 
 def test_another_family(folder: Path) -> None:
@@ -59,7 +100,22 @@ def test_a_tokenizer_of_another_model(folder: Path) -> None:
         if name.startswith(("tokenizer", "special")):
             (folder / name).write_bytes(content)
     with pytest.raises(InputError, match="the tokenizer has 322 tokens, of which the model knows 120"):
-        check(folder, "org/name", "bert")
+        check_vocabulary(folder, "org/name")
+
+
+def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("config.json", "vocab.txt", "model.safetensors"):
+        (folder / name).rename(bare / name)
+    filled = tmp_path / "filled"
+    filled.mkdir()
+    fill(filled, Start(PinnedFolder(bare, "0" * 12), "bert"), PinnedFolder(bare, "0" * 12))
+    made, published = (load_tokenizer(of) for of in (filled, folder))
+    text = "The guild of weavers was founded in 1601; it's now closed."
+    assert made.encode(text).ids == published.encode(text).ids
+    assert made.roles == published.roles
+    assert sorted(path.name for path in bare.iterdir()) == ["config.json", "model.safetensors", "vocab.txt"]
 
 
 CARD = """---
