@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-_FIGURES = re.compile(r"(?:[-–+≠\d.,±() ]|(?<=\d)e(?=-))*")
+_FIGURES = re.compile(r"(?:[-–+≠\d.,±() ]|(?<=\d)e(?=[-+]))*")
 
 
 @dataclass(frozen=True)
