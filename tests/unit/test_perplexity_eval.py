@@ -19,7 +19,7 @@ from stages.nets.vocabulary import Vocabulary
 from stages.perplexity_eval import held_out
 from stages.training.causal import sliding_batches
 from stages.training.held_out import document_losses
-from stages.training.masking import masked_batches
+from stages.training.masking import mask_id, masked_batches
 from stages.training.pseudo import pseudo_losses, sample_passages
 from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
 
@@ -68,7 +68,7 @@ def _harness(texts: list[str], nats: float) -> dict[str, float]:
             "bits_per_byte": nats / sum(len(text.encode("utf-8")) for text in texts) / math.log(2)}  # fmt: skip
 
 
-def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, dict[str, float]]:
+def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, dict[str, float | None]]:
     """The part of the stage that measures, on a tiny model with random weights."""
     tokenizer = _tokenizer()
     vocabulary, path = Vocabulary.of(tokenizer), tmp_path / "wiki.valid.tokens"
@@ -111,7 +111,7 @@ def _pseudo_nats(texts: list[str]) -> float:
     for text in tokenizer.encode_documents(texts):
         for at in (at for at, token in enumerate(text) if token not in vocabulary.special):
             ids = torch.tensor([text])
-            ids[0, at] = vocabulary.mask
+            ids[0, at] = mask_id(vocabulary)
             nats -= model.body(input_ids=ids).logits[0, at].double().log_softmax(-1)[text[at]].item()
     return nats
 

@@ -43,3 +43,8 @@ def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
     assert ">8.0<" in chart.svg or ">8<" in chart.svg
     assert ">9.0<" not in chart.svg
     assert ">9<" not in chart.svg
+
+
+def test_a_perplexity_too_large_to_be_written_down_is_not_drawn() -> None:
+    curve = [*PRETRAINING, {"epoch": "3", "perplexity": ""}]
+    assert set(_charts(pretraining=curve)) == {"curve-pretraining"}
