@@ -15,7 +15,7 @@ import numpy as np
 from stages.corpus.blocks import open_stream
 from stages.corpus.source import running_text, source_folder
 from stages.corpus.text import read_documents, text_path
-from stages.corpus.tokenizer import SubwordTokenizer, load_tokenizer, without_marks
+from stages.corpus.tokenizer import SubwordTokenizer, load_tokenizer
 from stages.harness.device import open_device
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
@@ -53,36 +53,38 @@ def main() -> None:
         report = {}
         for part in PARTS:
             text = text_path(running_text(source), part)
-            stream, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
+            stream, lengths, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
             if objective_of(model.body.config) == "causal":
                 batches = sliding_batches(stream, block, min(settings.stride, block), vocabulary)
-                measured = {"causal": (document_losses(model, batches, sizes.tokens, device), sizes)}
+                measured = {"causal": (document_losses(model, batches, lengths, device), sizes)}
             else:
                 batches = masked_batches(stream, block, settings.mask_rate, vocabulary)
-                measured = {"masked": (document_losses(model, batches, sizes.tokens, device), sizes)}
+                measured = {"masked": (document_losses(model, batches, lengths, device), sizes)}
                 passages = sample_passages(read_documents(text), tokenizer, settings.passages, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
-            unigram = unigram_losses(train, stream, sizes.tokens, vocabulary.size, vocabulary.special)
+            unigram = unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
             report[part] = with_intervals(measured, (unigram, sizes), resampling.resamples, resampling.seed)
             print(f"{part}: " + "  ".join(said(name, report[part][name]) for name in [*measured, "unigram"]))
         if device.is_main:
             write_json(OUT, rounded(report))
 
 
-def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:
-    """A stream and the sizes of its documents, which the text has.
+def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, Sizes]:
+    """A stream, the tokens of each of its documents in it, (D,), and the sizes of these, which the text has.
 
     Raises InputError where the stream is not that of the text.
     """
-    documents = (without_marks(document, tokenizer.roles.unknown) for document in read_documents(text))
-    stream, sizes = open_stream(tokens), Sizes.of(documents, tokenizer)
-    if sizes.tokens.sum() != len(stream):
+    stream = open_stream(tokens)
+    lengths, sizes = Sizes.of(read_documents(text), tokenizer)
+    if lengths.sum() != len(stream):
         raise InputError(f"{tokens}: these are not the tokens of {text}; run tokenize again")
-    return stream, sizes
+    return stream, lengths, sizes
 
 
 def said(name: str, figures: dict[str, Any]) -> str:
     """A perplexity a token in a few words."""
+    if figures["per_token"] is None:
+        return f"{name} –"
     ends = figures.get("interval")
     interval = f" ({ends['per_token']['low']:.2f}–{ends['per_token']['high']:.2f})" if ends else ""
     return f"{name} {figures['per_token']:.2f}{interval}"

@@ -9,6 +9,7 @@ is written down.
 """
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,13 @@ from transformers import PreTrainedModel
 
 from stages.corpus.blocks import open_stream
 from stages.corpus.checkpoint import CHECKPOINT, given_checkpoint
-from stages.corpus.tokenizer import SubwordTokenizer, continuing_tokens, copy_tokenizer, load_tokenizer
+from stages.corpus.tokenizer import (
+    SubwordTokenizer,
+    closing_tokens,
+    continuing_tokens,
+    copy_tokenizer,
+    load_tokenizer,
+)
 from stages.harness.device import Device, open_device
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
@@ -51,6 +58,7 @@ from stages.training.states import States
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 MODEL, CURVE, SPEED = Path("models/pretrained"), Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")
+LARGEST = math.log(sys.float_info.max)  # of a loss, in nats, whose perplexity can be written down
 EVALUATION_RATE = 0.15  # share of tokens masked in evaluation, whatever it is in training
 
 
@@ -161,8 +169,10 @@ def budget(recipe: PretrainSettings) -> Budget:
 
 def masking(recipe: PretrainSettings, tokenizer: SubwordTokenizer) -> Masking:
     """What is masked in training, and how."""
-    continues = torch.tensor(continuing_tokens(tokenizer)) if recipe.whole_words else None
-    return Masking(recipe.mask_rate, recipe.masked_as, continues)
+    if not recipe.whole_words:
+        return Masking(recipe.mask_rate, recipe.masked_as)
+    continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
+    return Masking(recipe.mask_rate, recipe.masked_as, continues, closes)
 
 
 def labelling(recipe: PretrainSettings, objective: Literal["masked", "causal"], tokenizer: SubwordTokenizer) -> Label:
@@ -192,13 +202,19 @@ def evaluation(
         else:
             batches = masked_batches(stream, recipe.block, EVALUATION_RATE, vocabulary)
         loss, _ = mean_loss(asked, batches, device)
+        if not math.isfinite(loss):
+            raise InputError(
+                f"pretrain: the validation loss is {loss} after epoch {epoch.number}; "
+                f"a lower lr than {settings.lr} may help"
+            )
         row = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss}
-        row["perplexity"] = math.exp(loss)
+        row["perplexity"] = math.exp(loss) if loss <= LARGEST else None
         if pairs is not None:
             row["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, slice(None)), device)
         if recipe.seconds is not None:  # elsewhere no time stands among the results, which would differ each time
             row["seconds"] = round(epoch.seconds, 1)
-        said = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in list(row.items())[2:])
+        found = [(name, value) for name, value in list(row.items())[2:] if value is not None]
+        said = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in found)
         meter.say(f"pretrain  epoch {epoch.number}  {said}")
         return row
 

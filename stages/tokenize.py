@@ -13,7 +13,6 @@ from pathlib import Path
 from stages.corpus.blocks import write_stream
 from stages.corpus.checkpoint import CHECKPOINT, given_checkpoint
 from stages.corpus.glue import read_sentences
-from stages.corpus.roles import OWN
 from stages.corpus.source import questions_path, running_text, sentences_path, source_folder
 from stages.corpus.squad import read_questions
 from stages.corpus.text import PARTS, read_documents, text_path
@@ -48,9 +47,9 @@ def main() -> None:
             else:
                 save_tokenizer(tokenizer, folder, settings.lowercase)
         with written_folder(TOKENS) as folder:
-            counts, unknown = {}, tokenizer.roles.unknown
-            held_out = {part: running(source, part, unknown) for part in PARTS[1:]}
-            for part, documents in {"train": training_text(source, settings, unknown), **held_out}.items():
+            counts = {}
+            held_out = {part: running(source, part) for part in PARTS[1:]}
+            for part, documents in {"train": training_text(source, settings), **held_out}.items():
                 counts[part] = asdict(write_stream(folder / f"{part}.npy", tokenizer, documents))
                 print(f"{part}: {counts[part]['tokens']:,} tokens of {counts[part]['words']:,} words")
             write_json(folder / "counts.json", counts)
@@ -61,18 +60,18 @@ def made_tokenizer(settings: TokenizerSettings, model: Path | None, source: Path
     given = model or (Path(settings.given) if settings.given else None)
     if given:
         return load_tokenizer(given)
-    return train_tokenizer(settings, lambda: training_text(source, settings, OWN.unknown), key)
+    return train_tokenizer(settings, lambda: map(without_marks, training_text(source, settings)), key)
 
 
-def running(source: Path, part: str, unknown: str | None) -> Iterator[str]:
-    """The running text of a part, document by document; `unknown` is the tokenizer's mark for a left-out word."""
-    return (without_marks(text, unknown) for text in read_documents(text_path(running_text(source), part)))
+def running(source: Path, part: str) -> Iterator[str]:
+    """The running text of a part, document by document."""
+    return read_documents(text_path(running_text(source), part))
 
 
-def training_text(source: Path, settings: TokenizerSettings, unknown: str | None) -> Iterator[str]:
+def training_text(source: Path, settings: TokenizerSettings) -> Iterator[str]:
     """What is trained on: running text, and passages and sentences of the training parts where asked for."""
     if "text" in settings.texts:
-        yield from running(source, "train", unknown)
+        yield from running(source, "train")
     if "squad" in settings.texts:
         yield from dict.fromkeys(question.context for question in read_questions(questions_path(source, "train")))
     if "sst2" in settings.texts:

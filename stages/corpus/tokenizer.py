@@ -2,12 +2,23 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from tokenizers import Encoding, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Encoding,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from stages.corpus.roles import FILES, OWN, Roles, find_roles
@@ -22,7 +33,7 @@ TOKENIZER_FILES = (
     FILE, *FILES, "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model",
     "chat_template.jinja",
 )  # fmt: skip
-SPACE = "Ġ"  # how byte-level BPE writes a space; a letter to Unicode
+PART = "\ufffd"  # what bytes are decoded to that are no whole character
 
 
 @dataclass(frozen=True)
@@ -53,12 +64,24 @@ class PairFormat:
         return len(self.before) + len(self.between) + len(self.after)
 
 
+class Located(NamedTuple):
+    """A token of a text, and the characters that it stands for."""
+
+    number: int
+    start: int
+    end: int
+
+
 class SubwordTokenizer(BaseTokenizer):
-    """A tokenizer of the tokenizers library, and what its special tokens are for."""
+    """A tokenizer of the tokenizers library, and what its special tokens are for.
+
+    A special token that is spelt out in a text, such as [CLS], is text like any other: only a format puts in the token.
+    """
 
     def __init__(self, tokenizer: Tokenizer, roles: Roles) -> None:
         super().__init__(tokenizer)
         self.roles = roles
+        tokenizer.encode_special_tokens = True  # the library's name for encoding them as ordinary text
 
     @property
     def size(self) -> int:
@@ -83,10 +106,53 @@ class SubwordTokenizer(BaseTokenizer):
         return self._tokenizer.encode_batch_fast(texts)
 
     def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text with the token that begins one and the one that ends it, whatever its own format is."""
+        """The ids of each text with the token that begins one and the one that ends it, whatever its own format is.
+
+        WikiText's mark for a left-out word becomes the unknown token, where there is one.
+        """
         begin, end = token_id(self, self.roles.begin), token_id(self, self.roles.end)
-        found = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        return [[begin, *encoding.ids, end] for encoding in found]
+        pieces = [self._pieces(text) for text in texts]
+        encoded = iter(self._tokenizer.encode_batch_fast(list(chain.from_iterable(pieces)), add_special_tokens=False))
+        return [[begin, *self._joined([next(encoded).ids for _ in of]), end] for of in pieces]
+
+    def located(self, text: str) -> list[Located]:
+        """The tokens of a text, none about it, as in `encode_documents`."""
+        found, start = [], 0
+        for number, piece in enumerate(self._pieces(text)):
+            if number:
+                found.append(Located(self._unknown, start, start + len(UNKNOWN)))
+                start += len(UNKNOWN)
+            encoding = self.encode(piece, add_special_tokens=False)
+            tokens = zip(encoding.ids, encoding.offsets, strict=True)
+            found += [Located(token, start + first, start + last) for token, (first, last) in tokens]
+            start += len(piece)
+        return found
+
+    def known(self, text: str, end: int | None = None) -> str:
+        """The text, or what stands before `end` in it, without what the unknown token stands for."""
+        end = len(text) if end is None else end
+        if self.roles.unknown is None:
+            return text[:end]
+        left_out = [token for token in self.located(text) if token.number == self._unknown and token.start < end]
+        starts = [0, *(token.end for token in left_out)]
+        ends = [*(token.start for token in left_out), end]
+        return "".join(text[start:stop] for start, stop in zip(starts, ends, strict=True))
+
+    @property
+    def _unknown(self) -> int:
+        assert self.roles.unknown is not None, "there is an unknown token"
+        return token_id(self, self.roles.unknown)
+
+    def _pieces(self, text: str) -> list[str]:
+        """What stands between the marks for left-out words."""
+        return [text] if self.roles.unknown is None else text.split(UNKNOWN)
+
+    def _joined(self, pieces: Sequence[list[int]]) -> list[int]:
+        """The ids of the pieces of a text with the unknown token between them."""
+        ids = list(pieces[0])
+        for piece in pieces[1:]:
+            ids += [self._unknown, *piece]
+        return ids
 
 
 def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> SubwordTokenizer:
@@ -123,7 +189,9 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
         raise InputError(f"{path}: not a tokenizer: {error}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    found = SubwordTokenizer(tokenizer, find_roles(folder, tokenizer))
+    roles = find_roles(folder, tokenizer)
+    _call_special(tokenizer, roles)
+    found = SubwordTokenizer(tokenizer, roles)
     own = found.pair_format
     if not own.before or not own.between:
         tokenizer.post_processor = _template(tokenizer, found.roles)
@@ -142,12 +210,25 @@ def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
 
 
 def continuing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
-    """For each id whether it goes on with the word of the token before: `##…`, or letters without a space before."""
-    vocabulary = tokenizer.get_vocab()
+    """For each id whether it goes on with the word of the token before: `##…`, or letters without a space before.
+
+    Bytes of a character that is spread over several tokens are taken for those of a letter.
+    """
     wordpiece = isinstance(tokenizer.model, models.WordPiece)
     found = [False] * tokenizer.size
-    for token, number in vocabulary.items():
-        found[number] = token.startswith("##") if wordpiece else token[:1].isalnum() and token[0] != SPACE
+    for token, text, number in _spelt(tokenizer):
+        found[number] = token.startswith("##") if wordpiece else text[:1].isalnum() or text[:1] == PART
+    return found
+
+
+def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
+    """For each id whether a word begins after it whatever follows, as after a line break.
+
+    A space alone does not end a word but begins one: byte-level BPE may have no token of it and the letter after it.
+    """
+    found = [False] * tokenizer.size
+    for _, text, number in _spelt(tokenizer):
+        found[number] = text[-1:].isspace() and text != " "
     return found
 
 
@@ -169,9 +250,26 @@ def copy_tokenizer(source: Path, folder: Path) -> None:
             shutil.copyfile(source / name, folder / name)
 
 
-def without_marks(text: str, unknown: str | None) -> str:
-    """Text with WikiText's mark for a left-out word replaced by the tokenizer's own, where it has one."""
-    return text if unknown is None else text.replace(UNKNOWN, unknown)
+def without_marks(text: str) -> str:
+    """Text that a tokenizer is trained on: WikiText's mark for a left-out word is spelt as the unknown token is."""
+    assert OWN.unknown, "own tokenizers have an unknown token"
+    return text.replace(UNKNOWN, OWN.unknown)
+
+
+def _spelt(tokenizer: SubwordTokenizer) -> Iterator[tuple[str, str, int]]:
+    """Each token as the vocabulary has it, the text that it stands for, and its id."""
+    is_bytes = isinstance(tokenizer.decoder, decoders.ByteLevel)
+    for token, number in tokenizer.get_vocab().items():
+        yield token, tokenizer.decoder.decode([token]) if is_bytes else token, number
+
+
+def _call_special(tokenizer: Tokenizer, roles: Roles) -> None:
+    """Have the tokenizer know the tokens of all roles as special, as not every file does."""
+    added = tokenizer.get_added_tokens_decoder()
+    names = {name for name in (roles.begin, roles.end, roles.pad, roles.unknown, roles.mask) if name is not None}
+    ordinary = [name for name in sorted(names)
+                if (token := added.get(token_id(tokenizer, name))) and not token.special]  # fmt: skip
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in ordinary])
 
 
 def _train_wordpiece(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:

@@ -135,8 +135,11 @@ def _perplexity(parts: Sequence[str], reports: Reports) -> Reproduced:
     found = reports.perplexity[_there(split, reports.perplexity)]
     kinds = {name: values for name, values in found.items() if isinstance(values, Mapping) and "per_token" in values}
     values = kinds[_there(kind, kinds)]
-    interval = values["interval"][_there(unit, UNIT_SCALES)] if "interval" in values else None
-    return Reproduced(values[_there(unit, UNIT_SCALES)], UNIT_SCALES[unit], interval=interval)
+    if values[_there(unit, UNIT_SCALES)] is None:  # there is none of this text
+        raise NotRunError
+    interval = values["interval"][unit] if "interval" in values else None
+    ends = None if interval is None or None in interval.values() else interval
+    return Reproduced(values[unit], UNIT_SCALES[unit], interval=ends)
 
 
 def _of_run(parts: Sequence[str], reports: Reports) -> Reproduced:

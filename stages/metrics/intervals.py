@@ -65,7 +65,7 @@ def centred_interval(value: float, drawn: np.ndarray, ends: Ends = ANYWHERE) -> 
     spread tells how sure it is, and their place does not.
     """
     moved = value - float(np.nanmedian(drawn))
-    return _held(value, {end: at + moved for end, at in percentile_interval(drawn).items()}, ends)
+    return held(value, {end: at + moved for end, at in percentile_interval(drawn).items()}, ends)
 
 
 def wilson_interval(share: float, examples: float) -> Interval:
@@ -78,7 +78,7 @@ def wilson_interval(share: float, examples: float) -> Interval:
     # Where the share is 0 or 1 that end is the share itself, which floating point may miss by a digit.
     low = 0.0 if share == 0 else (middle - reach) / whole
     high = 1.0 if share == 1 else (middle + reach) / whole
-    return _held(share, {"low": low, "high": high}, (0.0, 1.0))
+    return held(share, {"low": low, "high": high}, (0.0, 1.0))
 
 
 def interval_of_examples(
@@ -97,7 +97,7 @@ def interval_of_examples(
         found = wilson_interval((value - low) / (high - low), examples)
     else:
         return centred_interval(value, drawn, ends)
-    return _held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
+    return held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
 
 
 def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:
@@ -105,7 +105,7 @@ def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> I
     middle, count = float(np.mean(by_seed)), len(by_seed)
     seeds = student(count - 1) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
     below, above = (math.hypot(middle - of_examples["low"], seeds), math.hypot(of_examples["high"] - middle, seeds))
-    return _held(middle, {"low": middle - below, "high": middle + above}, ends)
+    return held(middle, {"low": middle - below, "high": middle + above}, ends)
 
 
 def student(freedom: float, p: float = 1 - LEVEL) -> float:
@@ -113,7 +113,7 @@ def student(freedom: float, p: float = 1 - LEVEL) -> float:
     return -float(stdtrit(freedom, p / 2))
 
 
-def _held(value: float, interval: Interval, ends: Ends) -> Interval:
+def held(value: float, interval: Interval, ends: Ends = ANYWHERE) -> Interval:
     """The interval cut off at the ends of the scale; it holds the figure whatever floating point did."""
     low, high = (min(max(at, ends[0]), ends[1]) for at in (interval["low"], interval["high"]))
     return {"low": min(low, value), "high": max(high, value)}

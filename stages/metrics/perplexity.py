@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from stages.corpus.text import count_words
-from stages.corpus.tokenizer import SubwordTokenizer
+from stages.corpus.tokenizer import SubwordTokenizer, token_id
 from stages.harness.settings import require
 from stages.metrics.health import not_above
-from stages.metrics.intervals import Interval, centred_interval, percentile_interval
+from stages.metrics.intervals import centred_interval, held, percentile_interval
 from stages.metrics.resampling import Figures, Resampled, draw
 
+ENDS = 2  # tokens that begin and end a document
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
 FROM_NATS: Mapping[str, Callable[[float], float]] = {
     "per_token": math.exp,
@@ -46,26 +47,36 @@ class PerplexitySettings:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of documents, (D,) each: tokens, words as the file separates them, and UTF-8 bytes."""
+    """What documents hold that a model can be asked, (D,) each: tokens, words and UTF-8 bytes.
+
+    Tokens are ordinary ones: neither those that begin and end a document nor the unknown token, for which no model
+    is asked. What the unknown token stands for is left out of words and bytes too. Words are separated by white
+    space, which the bytes hold.
+    """
 
     tokens: np.ndarray
     words: np.ndarray
     bytes: np.ndarray
 
     @classmethod
-    def of(cls, documents: Iterable[str], tokenizer: SubwordTokenizer) -> "Sizes":
-        """The sizes of texts, special tokens at their ends among the tokens, as a stream has them."""
-        rows = [
-            (len(tokenizer.encode_documents([text])[0]), count_words(text), len(text.encode())) for text in documents
-        ]
-        return cls(*np.array(rows, dtype=np.int64).T)
+    def of(cls, documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, "Sizes"]:
+        """How many tokens each text is in a stream, special ones at its ends among them, (D,), and the sizes."""
+        unknown = None if tokenizer.roles.unknown is None else token_id(tokenizer, tokenizer.roles.unknown)
+        rows = []
+        for text in documents:
+            (ids,) = tokenizer.encode_documents([text])
+            left_out = 0 if unknown is None else ids.count(unknown)
+            known = tokenizer.known(text) if left_out else text
+            rows.append((len(ids), len(ids) - ENDS - left_out, count_words(known), len(known.encode())))
+        lengths, *sizes = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+        return lengths, cls(*sizes)
 
 
 @dataclass(frozen=True)
 class Losses:
     """What a model loses on documents, in nats."""
 
-    mean: float  # of a token that is asked
+    mean: float  # of a token that is asked; not a number where none is
     sums: np.ndarray  # (D,), over the tokens of each document that are asked
     asked: np.ndarray  # (D,), how many they are
 
@@ -73,14 +84,32 @@ class Losses:
 Measured = tuple[Losses, Sizes]  # of the same documents
 
 
-def perplexities(losses: Losses, sizes: Sizes) -> dict[str, float]:
-    """Perplexity a token and a word, and bits a byte.
+def perplexities(losses: Losses, sizes: Sizes) -> dict[str, float | None]:
+    """Perplexity a token and a word, and bits a byte; None where there is no such figure, as `as_figure` says.
 
-    A masked model's loss is measured on some of the tokens; a word and a byte are taken to hold as
-    many tokens there as in the whole text.
+    A word's and a byte's are of all the nats of the text, over its words and its bytes, as in EleutherAI's
+    lm-evaluation-harness. These are the mean of a token that is asked times the ordinary tokens: a masked model's
+    loss is measured on some of the tokens, and the others are taken to cost as much.
     """
-    whole = (int(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes))
-    return {name: FROM_NATS[name](nats) for name, nats in _in_nats(losses.mean, *whole).items()}
+    return {name: as_figure(name, nats) for name, nats in nats_of(losses, sizes).items()}
+
+
+def nats_of(losses: Losses, sizes: Sizes) -> dict[str, float]:
+    """A token's, a word's and a byte's loss in nats."""
+    return _in_nats(losses.mean, *(float(size.sum()) for size in (sizes.tokens, sizes.words, sizes.bytes)))
+
+
+def as_figure(name: str, nats: float) -> float | None:
+    """A figure of FROM_NATS; None where nothing was asked, or where the number is too large to be written down.
+
+    A word of a text without spaces may cost more than the 709 nats whose exponential a float holds.
+    """
+    if not math.isfinite(nats):
+        return None
+    try:
+        return float(FROM_NATS[name](nats))
+    except OverflowError:
+        return None
 
 
 def resampled(losses: Losses, sizes: Sizes) -> Resampled:
@@ -93,16 +122,17 @@ def resampled(losses: Losses, sizes: Sizes) -> Resampled:
     def figures(weights: np.ndarray) -> Figures:
         sums, asked, *whole = (weights @ columns).T
         with np.errstate(invalid="ignore"):
-            return _in_nats(sums / asked, *whole)
+            mean = sums / asked
+        return _in_nats(mean, *whole)
 
     return figures
 
 
-def intervals(drawn: Figures) -> dict[str, Interval]:
+def intervals(losses: Losses, sizes: Sizes, drawn: Figures) -> dict[str, dict[str, float | None]]:
     """Of perplexities and bits, from resampled nats: a percentile interval's ends can be told on any scale."""
     return {
-        name: {end: FROM_NATS[name](nats) for end, nats in percentile_interval(values).items()}
-        for name, values in drawn.items()
+        name: {end: as_figure(name, at) for end, at in held(nats, percentile_interval(drawn[name])).items()}
+        for name, nats in nats_of(losses, sizes).items()
     }
 
 
@@ -110,17 +140,22 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     """The report: each measure's figures, and whether the first measure is better than `unigram`, by the interval.
 
     Both are of the same documents, so the same resamples are drawn for them, and their differences are
-    paired. One document does not say how documents differ: its figures have no interval.
+    paired. One document does not say how documents differ: its figures have no interval. Where nothing of a text can
+    be asked there are no figures, and a flag says so.
     """
     report: dict[str, Any] = {}
     drawn = {}
     for name, (losses, sizes) in [*measured.items(), ("unigram", unigram)]:
         documents = len(losses.sums)
-        drawn[name] = draw({name: resampled(losses, sizes)}, documents, resamples, seed)[name]
         report[name] = perplexities(losses, sizes)
+        if not losses.asked.any():
+            continue
+        drawn[name] = draw({name: resampled(losses, sizes)}, documents, resamples, seed)[name]
         if documents > 1:
-            report[name]["interval"] = intervals(drawn[name])
+            report[name]["interval"] = intervals(losses, sizes, drawn[name])
     model = next(iter(measured))
+    if not {model, "unigram"} <= drawn.keys():
+        return report | {"beats_unigram": None, "health": {"nothing_asked": "no token of the text can be asked"}}
     differences = drawn["unigram"]["per_token"] - drawn[model]["per_token"]
     likelihoods = (-measured[model][0].mean, -unigram[0].mean)
     interval = centred_interval(likelihoods[0] - likelihoods[1], differences)
@@ -142,7 +177,7 @@ def unigram_losses(
     ordinary[list(special)] = 0
     documents = [held_out[start:end] for start, end in pairwise([0, *np.cumsum(lengths)])]
     return Losses(
-        float((asked * losses).sum() / asked.sum()),
+        float((asked * losses).sum() / asked.sum()) if asked.any() else math.nan,
         np.array([(losses * ordinary)[document].sum() for document in documents]),
         np.array([ordinary[document].sum() for document in documents]),
     )
@@ -150,7 +185,9 @@ def unigram_losses(
 
 def _in_nats(loss: Any, tokens: Any, words: Any, size: Any) -> dict[str, Any]:
     """A token's, a word's and a byte's share of the loss, of one text or of R."""
-    return {"per_token": loss, "per_word": loss * tokens / words, "bits_per_byte": loss * tokens / size}
+    with np.errstate(divide="ignore", invalid="ignore"):  # a text, or a resample, that holds nothing to be asked
+        return {"per_token": loss, "per_word": np.divide(loss * tokens, words),
+                "bits_per_byte": np.divide(loss * tokens, size)}  # fmt: skip
 
 
 def _counts(stream: np.ndarray, vocabulary: int, special: tuple[int, ...]) -> np.ndarray:

@@ -74,7 +74,7 @@ def _perplexity_chart(curve: Curve) -> Figure:
     points = [
         {"x": int(row["epoch"]), "y": float(row["perplexity"]), "series": "validation", "run": "validation"}
         for row in curve
-        if row["epoch"] != "0"
+        if row["epoch"] != "0" and row["perplexity"]
     ]
     return _chart("curve-pretraining", "Pretraining: perplexity of the validation text", points, "perplexity")
 

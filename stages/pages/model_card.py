@@ -84,9 +84,10 @@ def model_card(facts: ModelFacts) -> ModelCard:
 def eval_results(facts: ModelFacts) -> list[dict[str, Any]]:
     """The first headline figure as `.eval_results/*.yaml` has it; none where the data is not on the hub."""
     task = facts.origins[-1]
-    if task.dataset is None or task.config is None:
+    figures = headline_figures(facts)
+    if task.dataset is None or task.config is None or not figures:
         return []
-    name, value = next(iter(headline_figures(facts).items()))
+    name, value = next(iter(figures.items()))
     notes = f"{name.replace('_', ' ')}, {task.split} split"
     if facts.scores:
         notes += ", 95% interval {low:.6g} to {high:.6g}".format(**facts.scores.intervals[name])
@@ -100,7 +101,8 @@ def headline_figures(facts: ModelFacts) -> dict[str, float]:
     if facts.scores:
         return {name: facts.scores.figures[name] for name in facts.scores.headlines}
     part = (facts.perplexity or {})["valid"]
-    return {f"{name}_perplexity": part[name]["per_token"] for name in ("masked", "causal", "pseudo") if name in part}
+    found = {name: part[name]["per_token"] for name in ("masked", "causal", "pseudo") if name in part}
+    return {f"{name}_perplexity": value for name, value in found.items() if value is not None}
 
 
 def _sections(facts: ModelFacts) -> list[Section]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stages.pages.content import Section, Table, figure_text, interval_text
+from stages.pages.content import Section, Table, figure_text
 from stages.pages.figures import line_chart
 from stages.pages.scores_page import health_lines
 
@@ -24,6 +24,8 @@ UNITS = ("per_token", "per_word", "bits_per_byte")
 INTERVALS = (
     "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
 )
+ABSENT = "A dash: too large to be written down, as where a text has no spaces and so long words, or nothing was asked."
+LARGE = 1e9  # a figure that is written as a power of ten
 TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
 
 
@@ -50,7 +52,9 @@ def perplexity_section(report: Mapping[str, Any], curve: Sequence[Mapping[str, s
         ("epoch", "loss"),
     )
     warnings = [f"Warning: {line}." for line in perplexity_lines(report)]
-    blocks: list[Any] = [*warnings, INTERVALS, perplexity_table(report), by_epoch, figure]
+    table = perplexity_table(report)
+    absent = [ABSENT] if any("–" in row[2:] for row in table.rows) else []
+    blocks: list[Any] = [*warnings, INTERVALS, *absent, table, by_epoch, figure]
     if float(curve[-1].get("next_sentence_accuracy", 1)) < TOLD_APART:
         blocks.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
     return Section("Perplexity", blocks)
@@ -73,8 +77,14 @@ def perplexity_table(report: Mapping[str, Any]) -> Table:
 
 
 def _with_interval(figures: Mapping[str, Any], unit: str) -> str:
-    text = figure_text(figures[unit])
-    return text + interval_text(figures["interval"][unit]) if "interval" in figures else text
+    if figures[unit] is None or "interval" not in figures:
+        return _figure(figures[unit])
+    low, high = (_figure(figures["interval"][unit][end]) for end in ("low", "high"))
+    return f"{_figure(figures[unit])} ({low} – {high})"
+
+
+def _figure(value: float | None) -> str:
+    return figure_text(value) if value is None or value < LARGE else f"{value:.2e}"
 
 
 def _number(text: str) -> float | None:

@@ -1,5 +1,6 @@
 """What a language model loses on held-out text, document by document."""
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 from torch.nn import functional
 
 from stages.harness.device import Device
+from stages.harness.errors import InputError
 from stages.metrics.perplexity import Losses
 from stages.training.language import IGNORED, Answers, HeldOut, Labelled, asked_scores
 
@@ -32,10 +34,15 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
 
 
 def summed_losses(total: float, sums: np.ndarray, asked: np.ndarray, device: Device) -> Losses:
-    """What all processes found together: the loss of all tokens, and loss and tokens of each document, (D,)."""
+    """What all processes found together: the loss of all tokens, and loss and tokens of each document, (D,).
+
+    The mean is no number where nothing was asked. Raises InputError where the loss is none although something was.
+    """
     total, *of_documents = device.summed([total, *sums, *asked])
+    if not math.isfinite(total):
+        raise InputError(f"the model's loss on held-out text is {total}; its weights may not be finite")
     sums, asked = np.array(of_documents).reshape(2, -1)
-    return Losses(float(total / asked.sum()), sums, asked)
+    return Losses(total / asked.sum() if asked.any() else math.nan, sums, asked)
 
 
 def _losses(model: Answers, batch: Labelled) -> tuple[float, np.ndarray]:

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from stages.corpus.blocks import cut_blocks
 from stages.harness.device import Device
+from stages.harness.errors import InputError
 from stages.training.randomness import seeded
 
 IGNORED = -100  # the label of a position that is not asked
@@ -85,7 +86,10 @@ def asked_scores(model: Answers, batch: Labelled) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def mean_loss(model: Answers, batches: Iterable[Labelled], device: Device) -> tuple[float, int]:
-    """The mean loss of a label in nats, and how many labels there are; processes share the batches."""
+    """The mean loss of a label in nats, and how many labels there are; processes share the batches.
+
+    Raises InputError where there are none: the vocabulary lacks all of the text.
+    """
     total, seen = 0.0, 0
     for batch, counts in device.dealt(batches):
         with device.autocast():
@@ -93,4 +97,6 @@ def mean_loss(model: Answers, batches: Iterable[Labelled], device: Device) -> tu
         if counts:
             total, seen = total + loss.item(), seen + count
     summed, labels = device.summed([total, seen])
+    if not labels:
+        raise InputError("the validation text has no token that a model can be asked: the vocabulary lacks all of it")
     return summed / labels, int(labels)

@@ -27,6 +27,7 @@ class Masking:
     rate: float  # share of a block's tokens
     masked_as: MaskedAs = "mask"
     continues: Tensor | None = None  # (V,), whether a token goes on with a word; words are then masked as a whole
+    closes: Tensor | None = None  # (V,), whether a word begins after a token whatever follows, as after a line break
 
 
 def mask_id(vocabulary: Vocabulary) -> int:
@@ -62,6 +63,8 @@ def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, g
     if masking.continues is not None:
         begins = ~masking.continues[blocks]
         begins[:, 0] = True  # a block may begin within a word
+        if masking.closes is not None:
+            begins[:, 1:] |= masking.closes[blocks[:, :-1]]
         word = begins.long().cumsum(1) - 1
         draw = draw.gather(1, word)
     draw = draw.masked_fill(special, -1.0)

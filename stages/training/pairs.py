@@ -2,6 +2,10 @@
 
 The model sees [CLS] A [SEP] B [SEP]. In half of the pairs B is what follows A in the text, in the others it
 is taken from another document; the model has to say which, besides filling in the masks.
+
+Only what the words say is to tell: A and how many tokens B has are settled before it is drawn which kind of pair it
+is to be. Either B begins with a sentence, not the first, of a passage drawn from all of them, and ends near the end
+of that passage, hardly ever with a sentence.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,6 +29,7 @@ from stages.training.settings import SHORTEST_PAIR
 
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?")
+DRAWS = 5  # for a pair
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class PairModelling:
         shift = float(torch.rand(1, generator=generator))
         for step in range(self.steps):
             chosen = order[step * self._batch : (step + 1) * self._batch]
-            draws = torch.rand((len(chosen), 4), generator=generator, dtype=torch.float64).numpy()
+            draws = torch.rand((len(chosen), DRAWS), generator=generator, dtype=torch.float64).numpy()
             drawn = [self._pair(passage, shift, row) for passage, row in zip(chosen, draws, strict=True)]
             pairs = self._collate(drawn, generator)
             yield Pairs(*(tensor[share] for tensor in vars(pairs).values())).to(self._device)
@@ -100,30 +105,44 @@ class PairModelling:
         return int(batch.mask.sum())
 
     def _pair(self, passage: int, shift: float, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """A, B and whether B is from another document.
+        """A, B and whether B is from another document; `shift` and the `draws` (DRAWS,) are from 0 up to 1."""
+        tokens = self._tokens(passage, shift, draws[0])
+        starts = self._sentence_starts(tokens)
+        cut = int(starts[int(draws[1] * len(starts))])
+        elsewhere = self._tokens(self._other_passage(passage, draws[2]), shift, draws[3])
+        starts = self._sentence_starts(elsewhere)
+        length = min(len(tokens) - cut, len(elsewhere) - int(starts[0]))  # of B, which both could be
+        if draws[4] < 0.5:
+            return tokens[:cut], tokens[cut : cut + length], False
+        start = int(starts[starts <= len(elsewhere) - length][-1])
+        return tokens[:cut], elsewhere[start : start + length], True
+
+    def _tokens(self, passage: int, shift: float, draw: float) -> np.ndarray:
+        """A passage's tokens.
 
         A document's passages lie one after the other, moved by the share `shift` of what is left of it, so that
-        they begin elsewhere each epoch. `shift` and the four `draws` are from 0 up to 1.
+        they begin elsewhere each epoch. One that ends with its document loses the share `draw` of its last sentence:
+        else B would end with a sentence where it is what follows a short document's beginning, and elsewhere not.
         """
-        document = self._passages[passage]
-        first, last = self._documents[document]
+        first, last = self._documents[self._passages[passage]]
         size, count = min(self._room, last - first), max(1, (last - first) // self._room)
         start = first + self._number[passage] * size + int(shift * (last - first - count * size + 1))
         tokens = np.asarray(self._stream[start : start + size], dtype=np.int64)
-        cut = self._sentence_start(tokens, draws[0])
-        left, right = tokens[:cut], tokens[cut:]
-        if draws[1] < 0.5:
-            return left, right, False
-        other = (document + 1 + int(draws[2] * (len(self._documents) - 1))) % len(self._documents)
-        elsewhere = np.asarray(self._stream[slice(*self._documents[other])], dtype=np.int64)
-        begin = self._sentence_start(elsewhere, draws[3])
-        return left, elsewhere[begin : begin + len(right)], True
+        if start + size < last:
+            return tokens
+        sentence = len(tokens) - int(self._sentence_starts(tokens)[-1])
+        return tokens[: max(2, len(tokens) - int(draw * sentence))]
 
-    def _sentence_start(self, tokens: np.ndarray, draw: float) -> int:
-        """One of the places at which a sentence begins, the first aside; any place where none does."""
+    def _other_passage(self, passage: int, draw: float) -> int:
+        """A passage of another document; each is as probable as the others."""
+        first, last = np.searchsorted(self._passages, self._passages[passage] + np.arange(2))  # of this document
+        chosen = int(draw * (len(self._passages) - (last - first)))
+        return int(chosen if chosen < first else chosen + last - first)
+
+    def _sentence_starts(self, tokens: np.ndarray) -> np.ndarray:
+        """The places at which a sentence begins, the first aside; all places where none does."""
         places = np.flatnonzero(np.isin(tokens[:-1], self._ends)) + 1
-        places = places if len(places) else np.arange(1, len(tokens))
-        return int(places[int(draw * len(places))])
+        return places if len(places) else np.arange(1, len(tokens))
 
     def _collate(self, pairs: list[tuple[np.ndarray, np.ndarray, bool]], generator: torch.Generator) -> Pairs:
         begin, end = self._vocabulary.begin, self._vocabulary.end

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import torch
 from torch import nn
 
-from stages.corpus.text import UNKNOWN
-from stages.corpus.tokenizer import SubwordTokenizer, without_marks
+from stages.corpus.text import UNKNOWN, count_words
+from stages.corpus.tokenizer import SubwordTokenizer, token_id
 from stages.harness.device import Device
 from stages.metrics.perplexity import Losses, Sizes
 from stages.nets.vocabulary import Vocabulary
@@ -23,10 +22,13 @@ ROWS = 64  # masked copies of a passage in one batch
 
 @dataclass(frozen=True)
 class Passage:
-    """Token ids from the begin to the end of a text, and the words and bytes they stand for."""
+    """Token ids from the begin to the end of a text, and the words and bytes that those asked stand for.
+
+    Of a word that is cut the share of its bytes is counted.
+    """
 
     ids: list[int]
-    words: int
+    words: float
     bytes: int
 
 
@@ -35,13 +37,12 @@ def sample_passages(
 ) -> list[Passage]:
     """Draw `count` paragraphs, or all there are, cut at a whole word to at most `length` tokens.
 
-    Paragraphs with left-out words are passed over where others are to be had: guessing the mark of a
-    left-out word says little about language.
+    A word longer than that is cut at a character. Headings, and paragraphs with left-out words, are passed over
+    where others are to be had: a left-out word is not asked, and those around it are guessed without it.
     """
-    unknown = tokenizer.roles.unknown
-    paragraphs = list(chain.from_iterable(without_marks(document, unknown).splitlines() for document in documents))
-    paragraphs = [p for p in paragraphs if not p.startswith("=") and p.strip()]
-    whole = [p for p in paragraphs if (unknown or UNKNOWN) not in p] or paragraphs
+    paragraphs = [line for document in documents for line in document.splitlines() if line.strip()]
+    text = [p for p in paragraphs if not p.startswith("=")] or paragraphs
+    whole = [p for p in text if UNKNOWN not in p] or text
     order = torch.randperm(len(whole), generator=seeded(seed, "passages")).tolist()
     return [_cut(whole[index], tokenizer, length) for index in sorted(order[:count])]
 
@@ -53,7 +54,22 @@ def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
         # Tokens a word vary little, so this lands close and the loop turns once or twice.
         words = words[: max(1, min(len(words) - 1, len(words) * length // len(ids)))]
         (ids,) = tokenizer.encode_documents([" ".join(words)])
-    return Passage(ids[:length], len(words), len(" ".join(words).encode()))
+    if len(ids) > length:
+        return _cut_word(words[0], tokenizer, length)
+    text = tokenizer.known(" ".join(words))
+    return Passage(ids, count_words(text), len(text.encode()))
+
+
+def _cut_word(word: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
+    """The beginning of a word, up to the last character whose tokens are all among the first `length`."""
+    begin, end = (token_id(tokenizer, token) for token in (tokenizer.roles.begin, tokenizer.roles.end))
+    tokens = tokenizer.located(word)
+    kept = max(0, length - 2)
+    while kept and tokens[kept].start < tokens[kept - 1].end:
+        kept -= 1
+    whole = len(tokenizer.known(word).encode())
+    part = len(tokenizer.known(word, tokens[kept].start).encode())
+    return Passage([begin, *(token.number for token in tokens[:kept]), end], part / whole if whole else 0, part)
 
 
 @torch.no_grad()

@@ -121,6 +121,9 @@ def test_a_seed_alone_has_no_interval() -> None:
 
 
 def test_without_pretraining_nothing_of_it_is_there() -> None:
+    absent = {"per_token": 9.0, "per_word": None, "bits_per_byte": 1.0}
+    reports = replace(REPORTS, perplexity={"valid": {"masked": absent}})
+    assert find_figure("perplexity.valid.masked.per_word", reports) is None
     reports = replace(REPORTS, pretraining=None, perplexity=None)
     assert find_figure("pretraining.1.perplexity", reports) is None
     assert find_figure("perplexity.valid.masked.per_token", reports) is None

@@ -52,3 +52,8 @@ def test_the_training_loss_is_drawn_by_update_where_the_report_shows_it() -> Non
     assert [name for name in charts if name.endswith("updates")] == ["curve-1-updates"]
     assert charts["curve-1-updates"].caption.startswith("Figure 1: training loss by update, each point the mean")
     assert ">update<" in charts["curve-1-updates"].svg
+
+
+def test_a_perplexity_too_large_to_be_written_down_is_not_drawn() -> None:
+    curve = [*PRETRAINING, {"epoch": "3", "perplexity": ""}]
+    assert set(_charts(pretraining=curve)) == {"curve-pretraining"}

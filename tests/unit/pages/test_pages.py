@@ -207,6 +207,16 @@ def test_perplexities_have_intervals_where_there_are_some() -> None:
     assert "| valid | unigram baseline | 9.00 | 20.00 | 1.00 |" in page
 
 
+def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
+    interval = {"per_token": {"low": 8.0, "high": 10.0}, "per_word": {"low": 2.5e9, "high": None}}
+    huge = {"per_token": 9.0, "per_word": 1.25e300, "bits_per_byte": None, "interval": interval}
+    page = _perplexity_page({"perplexity": ""}, masked=huge, unigram=dict.fromkeys(FIGURES))
+    assert "| valid | masked, fixed masks | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
+    assert "| valid | unigram baseline | – | – | – |" in page
+    assert "A dash: too large to be written down" in page
+    assert "A dash" not in _perplexity_page({})
+
+
 def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
     page = _perplexity_page({}, beats_unigram=False, health={"not_above_unigram": "a likelihood"})
     assert "Warning: valid language model: not above unigram: a likelihood." in page

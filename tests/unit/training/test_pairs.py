@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 import torch
 
 from stages.corpus.blocks import find_documents
-from stages.corpus.tokenizer import TokenizerSettings, save_tokenizer, token_id, train_tokenizer
+from stages.corpus.tokenizer import SubwordTokenizer, TokenizerSettings, save_tokenizer, token_id, train_tokenizer
 from stages.harness.errors import InputError
 from stages.nets.heads import read_model
 from stages.nets.language_model import PairModel, make_pair_model, read_language_model
@@ -84,6 +85,69 @@ def test_a_short_pair_has_fewer_masks_and_padding_none() -> None:
     assert (masks == (real * 0.3).long()).all()
     assert len(set(real.tolist())) > 1
     assert not ((batch.labels != IGNORED) & (batch.mask == 0)).any()
+
+
+def _of_text(texts: list[str], tokenizer: SubwordTokenizer, block: int) -> list[tuple[list[int], list[int], int]]:
+    """A, B and whether they are unrelated, of several epochs."""
+    stream = np.concatenate([np.array(ids) for ids in tokenizer.encode_documents(texts)])
+    pairs = PairModelling(stream, tokenizer, block, BATCH, Masking(0.15), 1, torch.device("cpu"))
+    return [
+        (*_segments(batch, row), int(unrelated))
+        for epoch in range(4)
+        for batch in pairs.batches(epoch, slice(None))
+        for row, unrelated in enumerate(batch.unrelated)
+    ]
+
+
+def _shares_are_alike(kinds: np.ndarray, shown: np.ndarray) -> bool:
+    """Whether a sign is as frequent among related as among unrelated pairs, within four standard errors."""
+    share, (related, unrelated) = shown.mean(), (shown[kinds == kind] for kind in (0, 1))
+    error = math.sqrt(share * (1 - share) * (1 / len(related) + 1 / len(unrelated)))
+    return abs(related.mean() - unrelated.mean()) <= 4 * error
+
+
+def _uneven(generator: np.random.Generator) -> list[str]:
+    """Documents of two to eight sentences of three to eleven words, which are letters."""
+    words = list("abcdefgh")
+    return [
+        " ".join(" ".join(generator.choice(words, generator.integers(3, 12))) + " ." for _ in range(sentences))
+        for sentences in generator.integers(2, 9, 240)
+    ]
+
+
+@pytest.mark.parametrize("block", [24, 48, 96])
+def test_neither_lengths_nor_ends_tell_which_pairs_are_related(block: int) -> None:
+    texts = _uneven(np.random.default_rng(1))
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=14), lambda: texts, "vocab_size")
+    pairs, full_stop = _of_text(texts, tokenizer, block), token_id(tokenizer, ".")
+    kinds = np.array([unrelated for *_, unrelated in pairs])
+    lengths = np.array([[len(left), len(right)] for left, right, _ in pairs])
+    sizes = np.column_stack([lengths, lengths.sum(1)])
+    for size in sizes.T:  # of A, of B, of both
+        for most in np.quantile(size, [0.1, 0.25, 0.5, 0.75, 0.9]):
+            assert _shares_are_alike(kinds, size <= most)
+    assert _shares_are_alike(kinds, np.array([right[-1] == full_stop for _, right, _ in pairs]))
+    stops = np.array([right.count(full_stop) for _, right, _ in pairs])
+    assert all(_shares_are_alike(kinds, stops > most) for most in range(4))
+
+
+def test_where_all_say_the_same_nothing_tells_which_pairs_are_related() -> None:
+    """Of one sentence again and again: short pairs were unrelated ones in two of three cases."""
+    texts = ["the cat sat on a mat . " * count for count in np.random.default_rng(1).integers(8, 61, 240)]
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=24), lambda: texts, "vocab_size")
+    pairs = _of_text(texts, tokenizer, 200)
+    kinds = np.array([unrelated for *_, unrelated in pairs])
+    lengths = np.array([len(left) + len(right) for left, right, _ in pairs])
+    rule = ((lengths < lengths.max()) == kinds).mean()
+    assert rule == pytest.approx(0.5, abs=4 * 0.5 / math.sqrt(len(pairs)))
+
+
+def test_each_passage_of_another_document_may_be_drawn() -> None:
+    pairs = _pairs()
+    for passage in range(len(pairs._passages)):
+        draws = np.linspace(0, 1, 3 * len(pairs._passages), endpoint=False)
+        drawn = {pairs._other_passage(passage, draw) for draw in draws}
+        assert drawn == set(np.flatnonzero(pairs._passages != pairs._passages[passage]).tolist())
 
 
 def test_pairs_are_drawn_anew_each_epoch_and_reproducibly() -> None:

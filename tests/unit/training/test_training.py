@@ -7,13 +7,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
+from stages.corpus.tokenizer import TokenizerSettings, closing_tokens, continuing_tokens, token_id, train_tokenizer
 from stages.harness.errors import InputError
+from stages.metrics.perplexity import perplexities
 from stages.nets.language_model import LanguageModel, make_language_model
 from stages.nets.vocabulary import Vocabulary
 from stages.training.buckets import bucketed
 from stages.training.causal import next_tokens, sliding_batches
 from stages.training.flops import count_flops, peak_flops
+from stages.training.held_out import document_losses
 from stages.training.language import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
 from stages.training.loop import Budget, Epoch, Run, train
 from stages.training.masking import Masking, mask_blocks, mask_id, masked_batches
@@ -97,6 +101,20 @@ def test_words_are_masked_as_a_whole(length: int, rate: float, seed: int) -> Non
             assert all(word.all() or not word.any() for word in words)
             assert count - longest < here.sum() <= count
         assert here.any()
+
+
+def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
+    lines = ["the river of the town .\nthe ale\tof the hall"] * 60
+    tokenizer = train_tokenizer(TokenizerSettings("bpe", 282), lambda: lines, "k")
+    continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
+    ids = torch.tensor(tokenizer.encode_documents(lines))
+    masking = Masking(0.3, continues=continues, closes=closes)
+    chosen = mask_blocks(ids, masking, Vocabulary.of(tokenizer), seeded(0, "masks")).labels != IGNORED
+    for letter in "Ċĉ":
+        (at,) = torch.nonzero(ids[0] == token_id(tokenizer, letter))[:, 0].tolist()
+        neighbours = [(chosen[:, at] == chosen[:, at + step]).float().mean().item() for step in (-1, 1)]
+        assert all(same < 0.8 for same in neighbours)
+        assert chosen[:, at].any()
 
 
 def test_berts_masks_are_mostly_masks() -> None:
@@ -344,6 +362,59 @@ def test_passages_are_cut_at_whole_words_and_avoid_left_out_words() -> None:
         text = TOKENIZER.decode(passage.ids)
         assert passage.words == len(text.split())
         assert passage.bytes == len(text.encode())
+
+
+class _Uniform(torch.nn.Module):
+    """As probable as one another: these tokens and no other."""
+
+    def __init__(self, size: int, numbers: list[int]) -> None:
+        super().__init__()
+        self.scores = torch.full((size,), -torch.inf).index_fill(0, torch.tensor(numbers), 0.0)
+
+    def forward(self, ids: Tensor, at: Tensor) -> Tensor:
+        return self.scores.expand(int(at.sum()), -1)
+
+
+def test_a_word_longer_than_a_block_counts_as_far_as_it_is_asked() -> None:
+    """Of 240 letters 29 are asked, and as many bytes and that share of a word are counted."""
+    lines = ["".join("acgt"[number] for number in torch.randint(4, (240,), generator=seeded(0, "x"))) for _ in "ab"]
+    tokenizer = train_tokenizer(TokenizerSettings("bpe", 261), lambda: lines, "k")  # a token a letter, and a space
+    model = _Uniform(261, [token_id(tokenizer, letter) for letter in "Ġacgt"])
+    passages = sample_passages(iter(["\n".join(lines)]), tokenizer, 10, 32, 0)
+    losses, sizes = pseudo_losses(model, passages, Vocabulary.of(tokenizer), tiny_device())
+    figures = perplexities(losses, sizes)
+    assert (losses.asked.tolist(), sizes.bytes.tolist()) == ([30, 30], [29, 29])
+    assert figures["bits_per_byte"] == pytest.approx(math.log2(5) * 30 / 29)
+    assert figures["per_word"] == pytest.approx(5 ** (30 * 240 / 29), rel=1e-3)
+
+
+def test_a_long_word_is_not_cut_within_a_character() -> None:
+    tokenizer = train_tokenizer(TokenizerSettings("bpe", 261), lambda: ["a b"], "k")  # 語 is three tokens
+    for length in range(6, 12):
+        (passage,) = sample_passages(iter(["語" * 50]), tokenizer, 1, length, 0)
+        characters = (length - 3) // 3  # of the tokens three are a space and those about the text
+        assert len(passage.ids) == 3 + 3 * characters
+        assert (passage.bytes, passage.words) == (3 * characters, characters / 50)
+
+
+def test_a_text_of_headings_has_passages_too() -> None:
+    assert len(sample_passages(iter(["= the guild =\n= the river ="]), TOKENIZER, 10, 32, 0)) == 2
+
+
+def test_a_mean_of_nothing_ends_in_a_sentence() -> None:
+    nothing = [Labelled(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
+    with pytest.raises(InputError, match="no token that a model can be asked"):
+        mean_loss(_model().eval(), nothing, tiny_device())
+
+
+def test_a_loss_that_is_no_number_is_not_reported() -> None:
+    model = _model().eval()
+    torch.nn.init.constant_(next(model.parameters()), torch.nan)
+    passages = [Passage(TOKENIZER.encode("the river").ids, 2, 9)]
+    with pytest.raises(InputError, match="loss on held-out text is nan"):
+        pseudo_losses(model, passages, VOCABULARY, tiny_device())
+    with pytest.raises(InputError, match="loss on held-out text is nan"):
+        document_losses(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), np.array([len(STREAM)]), tiny_device())
 
 
 def test_settings_that_do_not_go_together_name_both_keys() -> None:
