@@ -7,7 +7,6 @@ comparison of methods and what is behind the figures. No model is loaded.
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ from stages.corpus.source import TASKS, questions_path, source_folder
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
+from stages.harness.pipeline import check_questions
 from stages.harness.records import write_json, write_text
-from stages.harness.settings import build, check_value, read_params
+from stages.harness.settings import build, check_value, read_params, values_of
 from stages.metrics.assessment import Assessment, assess
 from stages.metrics.classification import ClassificationTask
 from stages.metrics.curves import as_csv
@@ -40,10 +40,10 @@ def main() -> None:
     settings = build(ScoreSettings, params, "scores")
     source = source_folder(check_value(params, "data", str))
     matrix = build(Matrix, params, "finetune")
+    check_questions(matrix.squad)
     classes = scorings(settings, settings.classification, "scores.classification", Classified)
     answers = scorings(settings, settings.squad, "scores.squad", Answered)
-    prune(matrix)
-    with guarded("evaluate", [source, TASKS, PREDICTIONS], ["data", "scores", "finetune"]):
+    with guarded("evaluate", [source, TASKS, PREDICTIONS], values_of(params, ["data", "scores", "finetune"])):
         assessed = {}
         for name in matrix.tasks:
             task = read_task(source, name)
@@ -52,18 +52,6 @@ def main() -> None:
         health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
         write_json(METRICS, {name: a.figures for name, a in assessed.items()} | {"health": health})
         write_json(DETAILS, {name: assessment.details for name, assessment in assessed.items()})
-
-
-def prune(matrix: Matrix) -> None:
-    """Remove predictions of tasks, methods and seeds that params.yaml no longer lists; DVC leaves them lying."""
-    for cell in PREDICTIONS.glob("*/*/*"):
-        task, method, seed = cell.parts[-3:]
-        is_listed = task in matrix.tasks and method in matrix.methods_of(task) and seed in map(str, matrix.seeds)
-        if not is_listed:
-            shutil.rmtree(cell)
-            for above in (cell.parent, cell.parent.parent):
-                if not any(above.iterdir()):
-                    above.rmdir()
 
 
 def read_task(source: Path, name: str) -> ClassificationTask | ReadingTask:

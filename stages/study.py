@@ -31,7 +31,7 @@ def main() -> None:
     study = read_published()
     profile = check_value(params, "profile", str)
     inputs = [PUBLISHED, TASKS, PREDICTIONS, *study_inputs(params), *(REPORTS / f"{name}.json" for name in SCORES)]
-    with guarded("study", [*inputs, REPORTS / "curves", REPORTS / "runs"], list(params)):
+    with guarded("study", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
         reports = read_reports(params)
         compared = compare_tables(study, reports)
         wrong = doubts_section(doubt_facts(study, reports), notices(compared))

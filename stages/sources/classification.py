@@ -13,17 +13,18 @@ from stages.corpus.classification import SECTION, read_files, task_settings
 from stages.corpus.task_source import write_task_source
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
-from stages.harness.settings import read_params
+from stages.harness.settings import read_params, values_of
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Read and check a classification task.")
     parser.add_argument("--task", required=True, help="an entry under classification in params.yaml")
     task = parser.parse_args().task
-    settings, key = task_settings(read_params(), task), f"{SECTION}.{task}"
+    params, key = read_params(), f"{SECTION}.{task}"
+    settings = task_settings(params, task)
     if not Path(settings.folder).is_dir():
         raise InputError(f"params.yaml: {key}.folder: {settings.folder!r} is not a folder")
-    with guarded(f"{SECTION}-{task}", [Path(settings.folder)], [key]):
+    with guarded(f"{SECTION}-{task}", [Path(settings.folder)], values_of(params, [key])):
         write_task_source(task, read_files(settings, key))
 
 

@@ -5,6 +5,7 @@ last, where the answers are to a test set, which must choose nothing. Epoch 0, t
 only in the curves.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from accelerate.utils import gather_object
 from torch import Tensor, nn
 
 from stages.harness.device import Device
+from stages.harness.errors import InputError
 from stages.harness.progress import Meter
 from stages.harness.records import write_json, written_folder
 from stages.tasks.predictions import LOSSES, PREDICTIONS
@@ -135,6 +137,11 @@ def fine_tune(
 
     def after_epoch(epoch: Epoch, meter: Meter) -> Found:
         scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
+        if not math.isfinite(loss):
+            raise InputError(
+                f"{title}: the validation loss is {loss} at epoch {epoch.number}; "
+                f"a lower lr than {settings.lr} may help"
+            )
         meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
         better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
         kept = bool(epoch.number) and (better or settings.keep == "last")
