@@ -52,6 +52,14 @@ def main() -> None:
         health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
         write_json(METRICS, {name: a.figures for name, a in assessed.items()} | {"health": health})
         write_json(DETAILS, {name: assessment.details for name, assessment in assessed.items()})
+        for cell in unlisted(matrix):
+            print(f"{cell}: not scored, as finetune in params.yaml does not list it; no fresh clone has this folder")
+
+
+def unlisted(matrix: Matrix) -> list[Path]:
+    """Predictions of tasks, methods and seeds that params.yaml does not list: DVC leaves them lying."""
+    found = sorted(cell for cell in PREDICTIONS.glob("*/*/*") if cell.is_dir())
+    return [cell for cell in found if cell.relative_to(PREDICTIONS).as_posix() not in matrix.cells]
 
 
 def read_task(source: Path, name: str) -> ClassificationTask | ReadingTask:

@@ -63,7 +63,7 @@ def main() -> None:
             perplexity_section(perplexity, read_curve("pretrain")),
             samples_section(params, source, settings.samples),
             data_section(read_json(source / "card.json"), read_task_cards(params)),
-            model_section(checkpoint_facts(), parameters_by_module(MODEL), read_runs()),
+            model_section(checkpoint_facts(), parameters_by_module(MODEL), read_runs(params)),
             settings_section(params, section(params, profile)),
         ]
         write_report(TITLE, sections)

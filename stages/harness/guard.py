@@ -52,7 +52,7 @@ def guarded(name: str, inputs: Iterable[Path], settings: Mapping[str, Any]) -> I
     """
     inputs = list(inputs)
     with _locked(name):
-        late = _changed_while_starting()
+        late = [*_changed_while_starting(), *_changed_settings(settings)]
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
         guard = Guard(_digests(inputs), _code(), settings)
@@ -60,8 +60,7 @@ def guarded(name: str, inputs: Iterable[Path], settings: Mapping[str, Any]) -> I
         inputs_now, code_now = _digests(inputs), _code()
         changed = [path for path in _loaded() if code_now.get(path) != guard.code.get(path)]
         changed += [path for path in guard.inputs.keys() | inputs_now if guard.inputs.get(path) != inputs_now.get(path)]
-        settings_now = values_of(read_params(), settings) if settings else {}
-        changed += [f"{PARAMS}: {key}" for key, value in settings.items() if settings_now[key] != value]
+        changed += _changed_settings(settings)
         if changed:
             raise InputError(f"{min(changed)} changed while {name} ran; run it again")
 
@@ -97,6 +96,12 @@ def _changed_while_starting() -> list[str]:
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
     oldest = time.time() - age + STARTING
     return [path for path in _loaded() if (PROJECT / path).stat().st_ctime > oldest]
+
+
+def _changed_settings(settings: Mapping[str, Any]) -> list[str]:
+    """Which of the settings that were read are others in params.yaml by now."""
+    now = values_of(read_params(), settings) if settings else {}
+    return [f"{PARAMS}: {key}" for key, value in settings.items() if now[key] != value]
 
 
 def _code() -> Digests:

@@ -40,6 +40,13 @@ class Matrix:
         return (*self.classification, *([SQUAD] if self.methods_of(SQUAD) else []))
 
     @property
+    def cells(self) -> set[str]:
+        """task/method/seed, as each cell's folders are called."""
+        return {
+            f"{task}/{method}/{seed}" for task in self.tasks for method in self.methods_of(task) for seed in self.seeds
+        }
+
+    @property
     def every_method(self) -> Names:
         """The methods of any task, each once."""
         return tuple(dict.fromkeys([*self.methods, *self.methods_of(SQUAD)]))

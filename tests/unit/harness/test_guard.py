@@ -56,7 +56,10 @@ def test_content_counts_and_not_the_time_of_change() -> None:
 def test_a_param_that_was_edited_after_the_stage_read_it_is_noticed() -> None:
     params = read_params()
     Path("params.yaml").write_text("lr: 2\nother: 1\n")
-    with pytest.raises(InputError, match=r"params\.yaml: lr changed"), guarded("x", [], values_of(params, ["lr"])):
+    with (
+        pytest.raises(InputError, match=r"params\.yaml: lr changed while x started"),
+        guarded("x", [], values_of(params, ["lr"])),
+    ):
         pass
 
 
