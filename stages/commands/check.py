@@ -13,7 +13,7 @@ from stages.harness.errors import InputError
 from stages.harness.pipeline import CLASSES, QUESTIONS, check_method, check_models, check_questions
 from stages.harness.plugins import plugin_names
 from stages.harness.precision import Precision
-from stages.harness.settings import build, check_value, profile_key, read_params, section
+from stages.harness.settings import build, check_seed, check_value, profile_key, read_params, section
 from stages.metrics.outcomes import Answered, Classified
 from stages.metrics.perplexity import PerplexitySettings
 from stages.metrics.scoring import SCORES, Scoring
@@ -63,6 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     _known(params, "", [*VALUES, *SECTIONS, "models", "profiles"])
     for key, expected in VALUES.items():
         check_value(params, key, expected)
+    check_seed(params["seed"])
     for key, settings in SECTIONS.items():
         build(settings, params, key)
     of_files, of_hub = params["classification"], params["hub"]["classification"]

@@ -80,10 +80,10 @@ def running() -> list[Holder]:
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
     path = LOCKS / f"{name}.lock"
-    lock = take(path)
-    if lock is None:
+    while (lock := take(path)) is None:
         other = holder(path)
-        raise InputError(f"{name} is already running here as process {other.process if other else 'unknown'}")
+        if other is not None:  # else somebody only looked who holds it
+            raise InputError(f"{name} is already running here as process {other.process}")
     with lock:
         yield
 

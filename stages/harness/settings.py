@@ -89,6 +89,12 @@ def profile_key(params: Mapping[str, Any], name: str) -> str:
     return f"profiles.{profile}.{name}"
 
 
+def check_seed(seed: int, key: str = "seed") -> None:
+    """Raise InputError for a number that not all random generators can be drawn from."""
+    if not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"{PARAMS}: {key}: {seed} is not allowed; expected 0 to {LARGEST_SEED}")
+
+
 def require(holds: bool, field: str, value: object, allowed: str) -> None:
     """Raise a `ValueError` in the words that `build` completes, unless `holds`."""
     if not holds:

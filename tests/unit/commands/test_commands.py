@@ -233,6 +233,8 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "methods: []",
             "params.yaml: finetune.methods: [] is not allowed; expected at least",
         ),
+        ("\nseed: 1 #", "\nseed: -1 #", "params.yaml: seed: -1 is not allowed; expected 0 to 4294967295"),
+        ("  seed: 0 # draws them", "  seed: -1", "params.yaml: scores.seed: -1 is not allowed; expected 0 or more"),
         ("seeds: [1]", "seeds: []", "params.yaml: finetune.seeds: [] is not allowed; expected at least one"),
         (
             "seeds: [1]",
@@ -242,7 +244,7 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
         (
             "  full: {lr_times: 1}",
             "  full: {tuning: lora}",
-            "params.yaml: methods.full.tuning: 'lora' is not allowed here; finetune-sst2 in dvc.yaml does not depend on",
+            "params.yaml: methods.full.tuning: 'lora' is not allowed here; finetune-sst2 in dvc.yaml does not depend",
         ),
         (
             "[full, scratch]",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stages.harness import guard
 from stages.harness.errors import InputError
 from stages.harness.guard import guarded, running
 from stages.harness.lock import take
@@ -104,3 +105,13 @@ def test_a_lock_says_who_holds_it_while_it_is_held() -> None:
     assert (found.path, found.process, found.host) == (path, os.getpid(), socket.gethostname())
     lock.close()
     assert running() == []
+
+
+def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `retrace stop` does, again and again in a job."""
+    Path(".retrace/locks").mkdir(parents=True)
+    looks = iter([None, *[take] * 9])  # the first try meets somebody who looks
+    monkeypatch.setattr(guard, "take", lambda path: (found := next(looks)) and found(path))
+    Path(".retrace/locks/x.lock").touch()
+    with guarded("x", [], {}):
+        pass
