@@ -9,12 +9,13 @@ from stages import pretrain
 from stages.corpus.blocks import open_stream
 from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.device import Device, open_device
+from stages.harness.settings import read_params
 
 TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
 
 
 def open_pretraining(seed: int) -> tuple[pretrain.Settings, Tokenizer, np.ndarray, Device]:
     """What `pretrain.start` takes: settings, tokenizer, training tokens and device of the current folder's project."""
-    settings = replace(pretrain.read_settings(), seed=seed)
+    settings = replace(pretrain.read_settings(read_params()), seed=seed)
     stream = open_stream(pretrain.TOKENS / "train.npy")
     return settings, load_tokenizer(pretrain.TOKENIZER), stream, open_device(seed, settings.precision)

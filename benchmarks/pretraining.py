@@ -66,10 +66,11 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
     from stages import pretrain
     from stages.corpus.roles import OWN
     from stages.corpus.tokenizer import SubwordTokenizer
+    from stages.harness.settings import read_params
     from stages.nets.heads import make_config
     from stages.nets.vocabulary import Vocabulary
 
-    settings, tokenizer = pretrain.read_settings(), fast_tokenizer(pretrain.TOKENIZER)
+    settings, tokenizer = pretrain.read_settings(read_params()), fast_tokenizer(pretrain.TOKENIZER)
     examples = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in encoded_lines("train", LONGEST)]
     size = replace(settings.model, rope_theta=None, init_std=0.02, dropout=0.1)  # as BERT has it
     vocabulary = Vocabulary.of(SubwordTokenizer(tokenizer.backend_tokenizer, OWN))

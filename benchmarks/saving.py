@@ -34,7 +34,7 @@ def main() -> None:
     objective.loss(model, next(iter(objective.batches(1, device.share))))[0].backward()
     for optimiser in optimisers:
         optimiser.step()
-    states, times = States("benchmark", [], [], device), []
+    states, times = States("benchmark", "", device), []
     for step in range(ROUNDS):
         began = time.monotonic()
         states.save(model, optimisers, Position(step=step), [], {})

@@ -1,6 +1,7 @@
 """The command `retrace`: what people do beside `dvc repro`. Each subcommand is a file of stages/commands."""
 
 import argparse
+import sys
 
 from stages.harness.errors import exit_cleanly
 from stages.harness.plugins import load_plugin, plugin_names
@@ -16,7 +17,8 @@ def main() -> None:
 def _main() -> None:
     parser = argparse.ArgumentParser(prog="retrace", description="A language-model lab that is one cached pipeline.")
     chosen = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in plugin_names(COMMANDS):
+    names = plugin_names(COMMANDS)
+    for name in [name for name in names if name in sys.argv[1:2]] or names:  # a command loads no other's modules
         command = load_plugin(COMMANDS, name, "command")
         command.add_arguments(chosen.add_parser(name, help=command.HELP, description=command.__doc__))
     arguments = parser.parse_args()

@@ -8,7 +8,6 @@ a task has a test split, `<task>-test` there is the same of it, which chose no e
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ from stages.corpus.source import TASKS, has_test, on_test, questions_path, sourc
 from stages.corpus.squad import read_questions
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
+from stages.harness.pipeline import check_questions
 from stages.harness.records import STEADY_DIGITS, rounded, write_json, write_text
-from stages.harness.settings import build, check_value, read_params
+from stages.harness.settings import build, check_value, read_params, values_of
 from stages.metrics.assessment import Assessment, assess
 from stages.metrics.classification import ClassificationTask
 from stages.metrics.curves import as_csv
@@ -42,10 +42,10 @@ def main() -> None:
     settings = build(ScoreSettings, params, "scores")
     source = source_folder(check_value(params, "data", str))
     matrix = build(Matrix, params, "finetune")
+    check_questions(matrix.squad)
     classes = scorings(settings, settings.classification, "scores.classification", Classified)
     answers = scorings(settings, settings.squad, "scores.squad", Answered)
-    prune(matrix)
-    with guarded("evaluate", [source, TASKS, PREDICTIONS], ["data", "scores", "finetune"]):
+    with guarded("evaluate", [source, TASKS, PREDICTIONS], values_of(params, ["data", "scores", "finetune"])):
         assessed = {}
         for name in matrix.tasks:
             chosen = answers if name == SQUAD else classes
@@ -60,18 +60,14 @@ def main() -> None:
         health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
         write_json(METRICS, rounded({name: a.figures for name, a in assessed.items()} | {"health": health}))
         write_json(DETAILS, rounded({name: a.details for name, a in assessed.items()}, STEADY_DIGITS))
+        for cell in unlisted(matrix):
+            print(f"{cell}: not scored, as finetune in params.yaml does not list it; no fresh clone has this folder")
 
 
-def prune(matrix: Matrix) -> None:
-    """Remove predictions of tasks, methods and seeds that params.yaml no longer lists; DVC leaves them lying."""
-    for cell in PREDICTIONS.glob("*/*/*"):
-        task, method, seed = cell.parts[-3:]
-        is_listed = task in matrix.tasks and method in matrix.methods_of(task) and seed in map(str, matrix.seeds)
-        if not is_listed:
-            shutil.rmtree(cell)
-            for above in (cell.parent, cell.parent.parent):
-                if not any(above.iterdir()):
-                    above.rmdir()
+def unlisted(matrix: Matrix) -> list[Path]:
+    """Predictions of tasks, methods and seeds that params.yaml does not list: DVC leaves them lying."""
+    found = sorted(cell for cell in PREDICTIONS.glob("*/*/*") if cell.is_dir())
+    return [cell for cell in found if cell.relative_to(PREDICTIONS).as_posix() not in matrix.cells]
 
 
 def read_task(source: Path, name: str, matrix: Matrix, test: bool = False) -> ClassificationTask | ReadingTask:

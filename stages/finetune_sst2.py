@@ -10,8 +10,9 @@ scores it.
 from stages.corpus.source import source_folder, task_folder
 from stages.corpus.tokenizer import load_tokenizer
 from stages.harness.errors import exit_cleanly
+from stages.harness.pipeline import CLASSES, check_method
 from stages.harness.precision import Precision
-from stages.harness.settings import build, check_value, profile_key, read_params
+from stages.harness.settings import build, check_value, profile_key, read_params, values_of
 from stages.nets.heads import read_config, takes_segments
 from stages.tasks.classification import Classification
 from stages.training.cell import read_cell, run_cell
@@ -21,15 +22,19 @@ from stages.training.settings import FineTuneSettings
 
 def main() -> None:
     cell, params = read_cell("sst2", others=True), read_params()
+    check_method(params, cell.method, CLASSES)
     method = read_method(params, cell.method, cell.task)
     key = profile_key(params, cell.task)
     settings = build(FineTuneSettings, params, key)
     source = source_folder(check_value(params, "data", str))
-    tokenizer, segments = load_tokenizer(method.base), takes_segments(read_config(method.base))
-    task = Classification(cell.task, source, tokenizer, settings.max_length, segments)
     precision = check_value(params, "precision", Precision)
-    inputs, keys = [source, task_folder(cell.task)], ["data", "precision", key]
-    run_cell(cell, method, task, settings, precision, inputs, keys)
+
+    def read_task() -> Classification:
+        tokenizer, segments = load_tokenizer(method.base), takes_segments(read_config(method.base))
+        return Classification(cell.task, source, tokenizer, settings.max_length, segments)
+
+    read = values_of(params, ["data", "precision", key, f"methods.{cell.method}"])
+    run_cell(cell, method, read_task, settings, precision, [source, task_folder(cell.task)], read)
 
 
 if __name__ == "__main__":

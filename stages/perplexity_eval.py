@@ -21,7 +21,7 @@ from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.precision import Precision
 from stages.harness.records import rounded, write_json
-from stages.harness.settings import build, check_value, profile_key, read_params
+from stages.harness.settings import build, check_value, profile_key, read_params, values_of
 from stages.metrics.perplexity import PerplexitySettings, Sizes, unigram_losses, with_intervals
 from stages.metrics.settings import read_resampling
 from stages.nets.heads import objective_of
@@ -45,7 +45,7 @@ def main() -> None:
     source = source_folder(check_value(params, "data", str))
     device = open_device(settings.seed, check_value(params, "precision", Precision))
     keys += ["data", "precision", "scores.resamples", "scores.seed"]
-    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], keys):
+    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], values_of(params, keys)):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
         model = placed(read_language_model(MODEL, settings.seed, device.attention), device).eval()

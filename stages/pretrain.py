@@ -10,10 +10,10 @@ is written down.
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from stages.harness.guard import guarded
 from stages.harness.precision import Precision
 from stages.harness.progress import Meter
 from stages.harness.records import write_text, written_folder
-from stages.harness.settings import build, check_value, profile_key, read_params
+from stages.harness.settings import build, check_value, profile_key, read_params, values_of
 from stages.nets.heads import longest_input, make_config, objective_of, read_config
 from stages.nets.language_model import (
     LanguageModel,
@@ -73,19 +73,19 @@ class Settings:
     model: ModelSettings | None  # its sizes; none of a model to start from, which has its own
     pretrain: PretrainSettings
     given: Path | None  # the folder of the model to start from
-    keys: tuple[str, ...]
 
 
 def main() -> None:
-    settings = read_settings()
-    device = open_device(settings.seed, settings.precision)
-    inputs = [TOKENIZER, TOKENS, CHECKPOINT]
-    with guarded(f"pretrain-{device.rank}", inputs, settings.keys):
+    params = read_params()
+    device = open_device(check_value(params, "seed", int), check_value(params, "precision", Precision))
+    keys = ["lr", "seed", "family", "precision", *(profile_key(params, name) for name in ("model", "pretrain"))]
+    with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS, CHECKPOINT], values_of(params, keys)) as guard:
+        settings = read_settings(params)
         tokenizer = load_tokenizer(TOKENIZER)
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         model, objective = start(settings, tokenizer, train_stream, device)
         evaluate = evaluation(settings, tokenizer, valid_stream, model, device)
-        states = States("pretrain", inputs, settings.keys, device)
+        states = States("pretrain", guard.digest(), device)
         recipe = settings.pretrain
         run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, budget(recipe), states)
         speed = train(run, evaluate)
@@ -93,13 +93,11 @@ def main() -> None:
         if device.is_main:
             save(model.body, weights, run.journal)
             write_speed(SPEED, speed, device, model)
-            states.remove()
-        device.accelerator.wait_for_everyone()
+    states.remove()  # not before the guard has found everything as it was
 
 
-def read_settings() -> Settings:
+def read_settings(params: Mapping[str, Any]) -> Settings:
     """The settings, checked one by one and against each other."""
-    params = read_params()
     model, recipe = profile_key(params, "model"), profile_key(params, "pretrain")
     lr, given = check_value(params, "lr", float), given_checkpoint()
     settings = Settings(
@@ -110,7 +108,6 @@ def read_settings() -> Settings:
         model=None if given else build(ModelSettings, params, model),
         pretrain=build(PretrainSettings, params, recipe),
         given=given,
-        keys=("lr", "seed", "family", "precision", model, recipe),
     )
     check_pretraining(lr, settings.pretrain, recipe, given is not None)
     if settings.model:

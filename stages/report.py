@@ -12,7 +12,7 @@ from stages.corpus.source import TASKS, source_folder
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.records import read_json
-from stages.harness.settings import build, check_value, profile_key, read_params, section
+from stages.harness.settings import build, check_value, profile_key, read_params, section, values_of
 from stages.nets.parameters import parameters_by_module
 from stages.pages.data_page import data_section
 from stages.pages.perplexity_page import perplexity_section
@@ -56,14 +56,14 @@ def main() -> None:
         profile,
         source.name,
     ]
-    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], keys):
+    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], values_of(params, keys)):
         metrics, details, perplexity = (read_json(REPORTS / f"{name}.json") for name in SCORES)
         sections = [
             *score_sections(metrics, details),
             perplexity_section(perplexity, read_curve("pretrain")),
             samples_section(params, source, settings),
             data_section(read_json(source / "card.json"), read_task_cards(params)),
-            model_section(checkpoint_facts(), parameters_by_module(MODEL), read_runs()),
+            model_section(checkpoint_facts(), parameters_by_module(MODEL), read_runs(params)),
             settings_section(params, section(params, profile)),
         ]
         write_report(TITLE, sections)

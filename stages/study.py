@@ -28,10 +28,10 @@ SCORES = ("metrics", "scores", "perplexity")
 
 def main() -> None:
     params = read_params()
-    study = read_published()
     profile = check_value(params, "profile", str)
     inputs = [PUBLISHED, TASKS, PREDICTIONS, *study_inputs(params), *(REPORTS / f"{name}.json" for name in SCORES)]
-    with guarded("study", [*inputs, REPORTS / "curves", REPORTS / "runs"], list(params)):
+    with guarded("study", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
+        study = read_published()
         reports = read_reports(params)
         compared = compare_tables(study, reports)
         wrong = doubts_section(doubt_facts(study, reports), notices(compared))

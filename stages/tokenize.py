@@ -28,7 +28,7 @@ from stages.corpus.tokenizer import (
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.records import write_json, written_folder
-from stages.harness.settings import build, check_value, profile_key, read_params
+from stages.harness.settings import build, check_value, profile_key, read_params, values_of
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
@@ -38,7 +38,7 @@ def main() -> None:
     key = profile_key(params, "tokenizer")
     settings = build(TokenizerSettings, params, key)
     source = source_folder(check_value(params, "data", str))
-    with guarded("tokenize", [source, CHECKPOINT], ["data", key]):
+    with guarded("tokenize", [source, CHECKPOINT], values_of(params, ["data", key])):
         model = given_checkpoint()
         tokenizer = made_tokenizer(settings, model, source, f"{key}.vocab_size")
         with written_folder(TOKENIZER) as folder:

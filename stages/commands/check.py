@@ -8,20 +8,22 @@ from stages.corpus.files import FilesSettings
 from stages.corpus.hub_settings import HubSettings, hub_task_settings
 from stages.corpus.origin import read_start
 from stages.corpus.sample.corpus import SampleSettings
-from stages.corpus.tokenizer import TokenizerSettings
+from stages.corpus.tokenizer import PairFormat, TokenizerSettings
 from stages.harness.errors import InputError
+from stages.harness.pipeline import CLASSES, QUESTIONS, check_method, check_models, check_questions
 from stages.harness.plugins import plugin_names
 from stages.harness.precision import Precision
-from stages.harness.settings import build, check_value, profile_key, read_params, section
+from stages.harness.settings import build, check_seed, check_value, profile_key, read_params, section
 from stages.metrics.outcomes import Answered, Classified
 from stages.metrics.perplexity import PerplexitySettings
 from stages.metrics.scoring import SCORES, Scoring
 from stages.metrics.settings import ScoreSettings
 from stages.nets.settings import ModelSettings
 from stages.pages.settings import ReportSettings
-from stages.tasks.answering import check_family
-from stages.tasks.matrix import Matrix
-from stages.tasks.settings import ReadingSettings
+from stages.tasks.answering import SHORTEST, check_family
+from stages.tasks.matrix import SQUAD, Matrix
+from stages.tasks.settings import ReadingSettings, check_length
+from stages.tasks.windows import shortest_window
 from stages.training.methods import read_method
 from stages.training.settings import FineTuneSettings, PretrainSettings, check_block, check_pretraining
 
@@ -52,6 +54,8 @@ PROFILE = {
     "perplexity": PerplexitySettings, "sst2": FineTuneSettings, "squad": FineTuneSettings,
 }  # fmt: skip
 
+OWN_FORMAT = PairFormat(before=(0,), between=(0,), after=(0,))  # of tokenizers that are trained here
+
 
 def run(arguments: argparse.Namespace) -> None:
     """Build every settings class; the first that is wrong raises InputError."""
@@ -59,6 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     _known(params, "", [*VALUES, *SECTIONS, "models", "profiles"])
     for key, expected in VALUES.items():
         check_value(params, key, expected)
+    check_seed(params["seed"])
     for key, settings in SECTIONS.items():
         build(settings, params, key)
     of_files, of_hub = params["classification"], params["hub"]["classification"]
@@ -70,6 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(f"params.yaml: hub.classification.{task}: classification has a task of that name too")
     tasks = [*of_files, *of_hub]
     matrix = build(Matrix, params, "finetune")
+    _wired(params, matrix)
     for task in matrix.classification:
         _one_of("finetune.classification", task, ["sst2", *tasks])
         build(FineTuneSettings, params, profile_key(params, task))
@@ -93,12 +99,40 @@ def run(arguments: argparse.Namespace) -> None:
         _known(params["profiles"][profile], f"profiles.{profile}.", list(sections))
         for name, settings in sections.items():
             build(settings, params, f"profiles.{profile}.{name}")
+        _lengths(params, profile)
     model, recipe = (profile_key(params, name) for name in ("model", "pretrain"))
     settings, is_given = build(PretrainSettings, params, recipe), read_start(params).origin is not None
     check_pretraining(params["lr"], settings, recipe, is_given)
     if not is_given:
         check_block(settings, recipe, build(ModelSettings, params, model).max_length, f"{model}.max_length")
     print("params.yaml: every setting is one that the stages accept")
+
+
+def _wired(params: dict[str, Any], matrix: Matrix) -> None:
+    """Settings that a folder's dvc.yaml may leave out."""
+    check_questions(matrix.squad)
+    for label in matrix.methods if matrix.classification else ():
+        check_method(params, label, CLASSES)
+    for label in matrix.methods_of(SQUAD):
+        check_method(params, label, QUESTIONS)
+    check_models(list(params.get("models", {})))
+
+
+def _lengths(params: dict[str, Any], profile: str) -> None:
+    """What special tokens leave of an input; of a model's own tokenizer or a given one only the stage knows."""
+    sections = params["profiles"][profile]
+    if read_start(params).origin is not None or sections["tokenizer"].get("given") is not None:
+        return
+    for task, entry in ({"sst2": {}} | params["classification"] | params["hub"]["classification"]).items():
+        if task in sections:
+            least, holds = (5, "a token of each text") if entry.get("pair") else (3, "a token of the text")
+            check_length(f"profiles.{profile}.{task}", sections[task]["max_length"], least, holds)
+    reading, longest = build(ReadingSettings, params, "squad"), sections["squad"]["max_length"]
+    if reading.answers == "spans":
+        least, holds = shortest_window(OWN_FORMAT), "a token each of question and passage"
+    else:
+        least, holds = reading.max_answer + SHORTEST, f"squad.max_answer ({reading.max_answer}) and {SHORTEST} to read"
+    check_length(f"profiles.{profile}.squad", longest, least, holds)
 
 
 def _known(values: dict[str, Any], prefix: str, allowed: list[str]) -> None:

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         _require_no_doubts(doubts, arguments.even_if)
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
-    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], []), written_folder(folder) as aside:
+    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), written_folder(folder) as aside:
         if cell and tuning:
             published = write_tuned(tuning, WEIGHTS / cell.path, base, address, aside)
         else:

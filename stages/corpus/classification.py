@@ -18,8 +18,11 @@ from stages.harness.settings import build, require
 
 FORMATS = "stages.corpus.formats"
 SECTION = "classification"  # of params.yaml
-# A task's name is also one of a profile's sections and of the folders of models.
-TAKEN = ("sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity")
+# A task's name is also one of a profile's sections, of the folders of models and of the entries among the figures.
+TAKEN = (
+    "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "health", "baselines",
+    "interval", "mean", "sd",
+)  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 

@@ -18,6 +18,7 @@ from accelerate.utils import set_seed
 
 from stages.harness.errors import InputError
 from stages.harness.precision import Precision
+from stages.harness.settings import check_seed
 
 Batch = TypeVar("Batch")
 
@@ -86,7 +87,11 @@ class Device:
 
 
 def open_device(seed: int, precision: Precision = "auto") -> Device:
-    """Join the process group, set threads, seeds and deterministic kernels."""
+    """Join the process group, set threads, seeds and deterministic kernels.
+
+    Raises InputError for a seed that not all generators take.
+    """
+    check_seed(seed)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
     _keep_freed_memory()
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"

@@ -6,9 +6,11 @@ code 2. Anything else is a defect of Retrace and keeps its traceback.
 
 import errno
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from safetensors import SafetensorError
 
@@ -29,18 +31,31 @@ class ResumableError(Exception):
     """Work was asked to stop and saved where it stood."""
 
 
+class HeedlessOutput(io.FileIO):
+    """Standard output or error that nobody may read any longer: whoever reads it, such as `head`, has read enough.
+
+    That is no reason to leave work undone, so what is written from then on goes nowhere.
+    """
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            return super().write(data)
+
+
 def exit_cleanly(main: Callable[[], None]) -> None:
     """Run `main`; end with one line and exit code 2 where the user can mend what is wrong.
 
     `RETRACE_TRACEBACK=1` shows the traceback all the same.
     """
+    _print_heedlessly()
     gc.freeze()
     gc.set_threshold(*OFTEN)
     try:
         main()
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever reads what is printed, such as `head`, has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except InputError as error:
         _fail(str(error))
     except ResumableError as stop:
@@ -54,6 +69,16 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         _fail(f"{error.filename or 'output'}: {error.strerror}; nothing was left half-written")
     except SafetensorError as error:  # a full disk, which is no OSError there, or damaged weights
         _fail(f"weights: {error}")
+
+
+def _print_heedlessly() -> None:
+    """Have this process's own standard output and error, but not what a test put in their place, print heedlessly."""
+    for name, own in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
+        if own is not None and getattr(sys, name) is own:
+            own.flush()
+            binary = io.BufferedWriter(HeedlessOutput(own.fileno(), "w", closefd=False))
+            is_direct = own.line_buffering or name == "stderr"
+            setattr(sys, name, io.TextIOWrapper(binary, own.encoding, own.errors, line_buffering=is_direct))
 
 
 def _fail(message: str) -> None:

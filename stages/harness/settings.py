@@ -8,7 +8,7 @@ key, the value and what is allowed. Dataclasses check their own values in `__pos
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -18,6 +18,7 @@ from ruamel.yaml.error import MarkedYAMLError
 from stages.harness.errors import InputError
 
 PARAMS = Path("params.yaml")
+LARGEST_SEED = 2**32 - 1  # that NumPy takes
 
 T = TypeVar("T")
 
@@ -44,6 +45,11 @@ def section(params: Mapping[str, Any], key: str, file: Path = PARAMS) -> Any:
             raise InputError(f"{file}: {key} is missing; {above} has: {there}")
         value = value[name]
     return value
+
+
+def values_of(params: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """The values under several dotted keys, by key."""
+    return {key: section(params, key) for key in keys}
 
 
 def build(cls: type[T], params: Mapping[str, Any], key: str, file: Path = PARAMS) -> T:
@@ -81,6 +87,12 @@ def profile_key(params: Mapping[str, Any], name: str) -> str:
     if profile not in profiles:
         raise InputError(f"{PARAMS}: profile: {profile!r} is not allowed; expected one of {', '.join(profiles)}")
     return f"profiles.{profile}.{name}"
+
+
+def check_seed(seed: int, key: str = "seed") -> None:
+    """Raise InputError for a number that not all random generators can be drawn from."""
+    if not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"{PARAMS}: {key}: {seed} is not allowed; expected 0 to {LARGEST_SEED}")
 
 
 def require(holds: bool, field: str, value: object, allowed: str) -> None:

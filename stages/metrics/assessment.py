@@ -9,7 +9,7 @@ import numpy as np
 from stages.metrics.comparisons import Candidate, compare, difference
 from stages.metrics.health import Flags, figure_flags, loss_flags, not_above, overlap_flags, validation_flags
 from stages.metrics.intervals import Interval, with_seeds
-from stages.metrics.resampling import Figures, draw
+from stages.metrics.resampling import Figures, Resampled, draw
 from stages.metrics.scoring import Scoring
 from stages.metrics.settings import ScoreSettings
 from stages.metrics.trials import Trial
@@ -72,15 +72,15 @@ class _Assessor:
         outcomes = self._baselines | {_name(trial): trial.kept.outcome for trial in trials}
         outcomes |= {_before(trial): trial.before.outcome for trial in trials}
         self._figures = {name: scoring.score(outcome) for name, outcome in outcomes.items()}
+        self._headlines = _headlines(task, scoring.resampled(trials[0].kept.outcome))
         # Of the models before training only what the trained ones are held against.
         untrained = {_before(trial) for trial in trials}
         self._resampled = {
-            name: scoring.resampled(outcome, set(task.headlines) if name in untrained else ())
+            name: scoring.resampled(outcome, set(self._headlines) if name in untrained else ())
             for name, outcome in outcomes.items()
         }
         self._drawn = draw(self._resampled, len(task.shared), settings.resamples, settings.seed)
         self._shares = {name: scoring.shares(outcome) for name, outcome in outcomes.items()}
-        self._headlines = [name for name in task.headlines if name in self._drawn[_name(trials[0])]]
         self._by_method = {method: self._mean_intervals(of) for method, of in self._methods.items()}
 
     def assessment(self) -> Assessment:
@@ -203,6 +203,8 @@ class _Assessor:
         A flag is a warning, which may be given too seldom rather than of a model that has learned.
         """
         figure = self._headlines[0]
+        if figure not in other.drawn[0]:  # a baseline gives no probabilities
+            return {}
         found, way = difference(figure, model, other, are_alike=True), self._scoring.better[figure]
         if way == "neither":
             return {}
@@ -214,6 +216,12 @@ class _Assessor:
 
 def _mean(candidate: Candidate, figure: str) -> float:
     return float(np.mean([figures[figure] for figures in candidate.figures]))
+
+
+def _headlines(task: ScoredTask, resampled: Resampled) -> list[str]:
+    """Those of the task's headlines that are computed, or the first figure where none of them is."""
+    given = list(resampled(np.ones((1, len(task.shared)))))
+    return [name for name in task.headlines if name in given] or given[:1]
 
 
 def _name(trial: Trial[Any]) -> str:

@@ -18,6 +18,7 @@ class ResampleSettings:
 
     def __post_init__(self) -> None:
         require(self.resamples >= 100, "resamples", self.resamples, "expected 100 or more")
+        require(self.seed >= 0, "seed", self.seed, "expected 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)

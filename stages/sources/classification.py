@@ -13,16 +13,17 @@ from stages.corpus.classification import SECTION, check_files, read_files, task_
 from stages.corpus.task_source import write_task_source
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
-from stages.harness.settings import read_params
+from stages.harness.settings import read_params, values_of
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Read and check a classification task.")
     parser.add_argument("--task", required=True, help="an entry under classification in params.yaml")
     task = parser.parse_args().task
-    settings, key = task_settings(read_params(), task), f"{SECTION}.{task}"
+    params, key = read_params(), f"{SECTION}.{task}"
+    settings = task_settings(params, task)
     check_files(settings, key)
-    with guarded(f"{SECTION}-{task}", [Path(settings.folder)], [key]):
+    with guarded(f"{SECTION}-{task}", [Path(settings.folder)], values_of(params, [key])):
         write_task_source(task, read_files(settings, key))
 
 

@@ -21,7 +21,7 @@ ROOMS = ("stages", "stages.sources")
 
 
 def main() -> None:
-    with guarded("code", [], []), written_folder(CODE) as folder:
+    with guarded("code", [], {}), written_folder(CODE) as folder:
         graph = grimp.build_graph("stages", cache_dir=None)
         for room in ROOMS:
             for name in plugin_names(room):

@@ -17,16 +17,17 @@ from stages.corpus.source import questions_path, sentences_path, source_folder
 from stages.harness.errors import InputError, exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.records import write_json, written_folder
-from stages.harness.settings import build, read_params
+from stages.harness.settings import build, read_params, values_of
 
 
 def main() -> None:
-    settings = build(FilesSettings, read_params(), "files")
+    params = read_params()
+    settings = build(FilesSettings, params, "files")
     folders = [Path(settings.text), Path(settings.sst2), Path(settings.squad)]
     for name, folder in zip(("text", "sst2", "squad"), folders, strict=True):
         if not folder.is_dir():
             raise InputError(f"params.yaml: files.{name}: {str(folder)!r} is not a folder")
-    with guarded("files", folders, ["files"]), written_folder(source_folder("files")) as folder:
+    with guarded("files", folders, values_of(params, ["files"])), written_folder(source_folder("files")) as folder:
         for source, target in chosen_files(settings, folder):
             if not source.is_file():
                 raise InputError(f"{source}: no such file")

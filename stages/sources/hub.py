@@ -13,13 +13,14 @@ from stages.corpus.source import source_folder
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.records import write_json, written_folder
-from stages.harness.settings import build, read_params
+from stages.harness.settings import build, read_params, values_of
 
 
 def main() -> None:
-    settings = build(HubSettings, read_params(), "hub")
-    keys = ["hub.text", "hub.sst2", "hub.squad"]
-    with guarded("hub", [], keys), written_folder(source_folder("hub")) as folder:
+    params = read_params()
+    settings = build(HubSettings, params, "hub")
+    read = values_of(params, ["hub.text", "hub.sst2", "hub.squad"])
+    with guarded("hub", [], read), written_folder(source_folder("hub")) as folder:
         origin = write_source(folder, settings)
         card = make_card(folder)
         write_json(folder / "card.json", card | {"origin": origin})

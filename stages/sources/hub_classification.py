@@ -13,15 +13,16 @@ from stages.corpus.hub_task import read_hub_task
 from stages.corpus.task_source import write_task_source
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
-from stages.harness.settings import read_params
+from stages.harness.settings import read_params, values_of
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch and check a classification task.")
     parser.add_argument("--task", required=True, help="an entry under hub.classification in params.yaml")
     task = parser.parse_args().task
-    settings, key = hub_task_settings(read_params(), task), f"{SECTION}.{task}"
-    with guarded(f"classification-{task}", [], [key]):
+    params, key = read_params(), f"{SECTION}.{task}"
+    settings = hub_task_settings(params, task)
+    with guarded(f"classification-{task}", [], values_of(params, [key])):
         write_task_source(task, read_hub_task(settings, key))
 
 

@@ -28,7 +28,7 @@ from stages.harness.hub import fetch, listing
 from stages.harness.pin import Pin
 from stages.harness.plugins import plugin_names
 from stages.harness.records import read_object, write_json, written_folder
-from stages.harness.settings import read_params
+from stages.harness.settings import read_params, values_of
 from stages.nets.parameters import FILE as WEIGHTS
 from stages.nets.parameters import INDEX, weight_files
 from stages.nets.vocabulary import Vocabulary
@@ -48,11 +48,12 @@ CONVERT = (
 
 def main() -> None:
     name = read_name()
-    start = read_start(read_params(), name)
+    params = read_params()
+    start = read_start(params, name)
     origin, keys = start.origin, ["family", "model"] if name is None else [f"{NAMED}.{name}"]
     read = [origin.path] if isinstance(origin, PinnedFolder) else []
     target, lock = (CHECKPOINT, "model") if name is None else (named_checkpoint(name), f"model-{name}")
-    with guarded(lock, read, keys), written_folder(target) as folder:
+    with guarded(lock, read, values_of(params, keys)), written_folder(target) as folder:
         if origin is None:
             write_json(folder / FACTS, {"from": None})
             print("training starts from random weights")

@@ -9,12 +9,13 @@ from stages.corpus.source import source_folder
 from stages.harness.errors import exit_cleanly
 from stages.harness.guard import guarded
 from stages.harness.records import write_json, written_folder
-from stages.harness.settings import build, read_params
+from stages.harness.settings import build, read_params, values_of
 
 
 def main() -> None:
-    settings = build(SampleSettings, read_params(), "sample")
-    with guarded("sample", [], ["sample"]), written_folder(source_folder("sample")) as folder:
+    params = read_params()
+    settings = build(SampleSettings, params, "sample")
+    with guarded("sample", [], values_of(params, ["sample"])), written_folder(source_folder("sample")) as folder:
         write_sample(folder, settings)
         card = make_card(folder)
         write_json(folder / "card.json", card)

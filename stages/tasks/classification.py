@@ -14,6 +14,7 @@ from stages.corpus.tokenizer import SubwordTokenizer
 from stages.nets.heads import Head
 from stages.nets.vocabulary import Vocabulary
 from stages.tasks.padding import mask_of, padded
+from stages.tasks.settings import check_length
 from stages.tasks.task import Row, Tensors
 
 
@@ -46,6 +47,7 @@ class Classification:
     def examples(self, part: str) -> list[EncodedExample]:
         """The part's examples, cut to the longest length allowed, from the longer text of a pair first."""
         examples = read_examples(self._source, self.name, part)
+        self._check_length(in_pairs=any(example.pair is not None for example in examples))
         self._tokenizer.enable_truncation(self._max_length, strategy="longest_first")
         encodings = self._tokenizer.encode_batch_fast(
             [example.text if example.pair is None else (example.text, example.pair) for example in examples]
@@ -54,6 +56,12 @@ class Classification:
             EncodedExample(e.ids, next((i for i, segment in enumerate(e.type_ids) if segment), len(e.ids)), row.label)
             for e, row in zip(encodings, examples, strict=True)
         ]
+
+    def _check_length(self, in_pairs: bool) -> None:
+        """Raise InputError where special tokens leave no room: the tokenizer would then cut nothing."""
+        special = len(self._tokenizer.pair_format) if in_pairs else len(self._tokenizer.encode("").ids)
+        least, holds = (special + 2, "a token of each text") if in_pairs else (special + 1, "a token of the text")
+        check_length(self.name, self._max_length, least, holds)
 
     def length(self, example: EncodedExample) -> int:
         """Tokens of an example."""

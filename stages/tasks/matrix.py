@@ -1,10 +1,13 @@
 """The matrix of fine-tuning: which tasks by which methods from which seeds, `finetune` in params.yaml."""
 
+import re
 from dataclasses import dataclass
 
-from stages.harness.settings import require
+from stages.harness.settings import LARGEST_SEED, require
 
 SQUAD = "squad"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method: of folders, keys and DVC's stages too
+TAKEN = ("baselines", "data", "health", "interval", "mean", "sd")  # stand beside methods among the figures
 Names = tuple[str, ...]
 
 
@@ -18,14 +21,30 @@ class Matrix:
     squad: Names | None = None  # the methods for questions; those above where absent, and no questions where empty
 
     def __post_init__(self) -> None:
-        for field in ("classification", "methods", "seeds"):
-            listed = getattr(self, field)
+        for field in ("classification", "methods", "seeds", "squad"):
+            listed = getattr(self, field) or ()
             require(len(set(listed)) == len(listed), field, list(listed), "expected each once")
+        for field in ("methods", "seeds"):
+            require(bool(getattr(self, field)), field, [], "expected at least one")
+        require(bool(self.tasks), "classification", [], "expected at least one task where there are no questions")
+        for field in ("methods", "squad"):
+            for name in getattr(self, field) or ():
+                fits = NAME.fullmatch(name) is not None and name not in TAKEN
+                require(fits, field, name, f"expected letters, digits, _ and -, and none of {', '.join(TAKEN)}")
+        for seed in self.seeds:
+            require(0 <= seed <= LARGEST_SEED, "seeds", seed, f"expected 0 to {LARGEST_SEED}")
 
     @property
     def tasks(self) -> Names:
         """All tasks, that of questions last."""
         return (*self.classification, *([SQUAD] if self.methods_of(SQUAD) else []))
+
+    @property
+    def cells(self) -> set[str]:
+        """task/method/seed, as each cell's folders are called."""
+        return {
+            f"{task}/{method}/{seed}" for task in self.tasks for method in self.methods_of(task) for seed in self.seeds
+        }
 
     @property
     def every_method(self) -> Names:

@@ -1,9 +1,18 @@
-"""How questions are read, whatever the model."""
+"""How texts are read, whatever the model."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from stages.harness.settings import require
+from stages.harness.errors import InputError
+from stages.harness.settings import PARAMS, require
+
+
+def check_length(task: str, given: int, least: int, holds: str) -> None:
+    """Raise InputError where a task's inputs are so short that special tokens leave no room for what one `holds`."""
+    if given < least:
+        raise InputError(
+            f"{PARAMS}: {task}.max_length: {given} is not allowed; expected at least {least}, which hold {holds}"
+        )
 
 
 @dataclass(frozen=True)

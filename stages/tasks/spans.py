@@ -6,6 +6,8 @@ import numpy as np
 
 from stages.tasks.windows import Window
 
+LOWEST = float(np.finfo(np.float32).min)  # a number, unlike minus infinity, so that json holds it
+
 
 @dataclass(frozen=True)
 class Span:
@@ -19,12 +21,13 @@ class Span:
 def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     """The span of at most `max_tokens` tokens with the largest start plus end score.
 
-    `scores` is (T, 2). The null score is that of the first token, [CLS] (Devlin et al. 2018, section 4.3).
+    `scores` is (T, 2). Where the window holds nothing of a passage the span is empty and its score the lowest. The
+    null score is that of the first token, [CLS] (Devlin et al. 2018, section 4.3).
     """
     starts, ends = scores[window.passage, 0], scores[window.passage, 1]
     null = float(scores[0, 0] + scores[0, 1])
     if len(starts) == 0:
-        return Span("", -np.inf, null)
+        return Span("", LOWEST, null)
     sums = starts[:, None] + ends[None, :]
     allowed = np.triu(np.ones_like(sums, dtype=bool)) & ~np.triu(np.ones_like(sums, dtype=bool), max_tokens)
     start, end = np.unravel_index(np.where(allowed, sums, -np.inf).argmax(), sums.shape)

@@ -8,6 +8,7 @@ import numpy as np
 
 from stages.corpus.squad import Question
 from stages.corpus.tokenizer import PairFormat, SubwordTokenizer
+from stages.tasks.settings import check_length
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,21 @@ def window_questions(
 ) -> Iterator[Window]:
     """Cut each question's passage into windows of `max_length` tokens, each `stride` after the one before.
 
-    `lead` is put before the question.
+    `lead` is put before the question. Raises InputError where a window would hold nothing of a passage.
     """
     form = tokenizer.pair_format
+    check_length("squad", max_length, shortest_window(form), "a token each of question and passage")
     for context, together in groupby(questions, key=lambda question: question.context):
         encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
         passage = _Passage(encoding.ids, _without_spaces(encoding.offsets, context))
         for question in together:
             asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids
             yield from _windows(asked, passage, question, form, max_length, stride)
+
+
+def shortest_window(form: PairFormat) -> int:
+    """The fewest tokens of a window that hold one of the question, which has half of it at most, and of the passage."""
+    return max(2 * (len(form.before) + len(form.between) + 1), 2 * len(form.after) + 1)
 
 
 def _windows(

@@ -2,10 +2,10 @@
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stages.corpus.tokenizer import copy_tokenizer
 from stages.harness.device import open_device
@@ -58,23 +58,25 @@ def read_cell(task: str, others: bool = False) -> Cell:
 
 
 def run_cell(
-    cell: Cell, method: Method, task: Task[Example], settings: FineTuneSettings, precision: Precision,
-    inputs: Sequence[Path], keys: Sequence[str],
+    cell: Cell, method: Method, read_task: Callable[[], Task[Example]], settings: FineTuneSettings,
+    precision: Precision, inputs: Sequence[Path], read: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Fine-tune and write weights, predictions, losses and speed.
 
+    `inputs` is what the task is read from, `read` the sections of params.yaml that all this is from, by dotted key.
     Raises InputError where examples are longer than the model reads.
     """
     base, settings = method.base, adjusted(settings, method.settings)
-    _check_length(cell, settings, base)
     device = open_device(cell.seed, precision)
-    name, inputs, keys = "-".join(cell.path.parts), [base, *inputs], [*keys, f"methods.{cell.method}"]
-    with guarded(f"{name}-{device.rank}", inputs, keys):
+    name = "-".join(cell.path.parts)
+    with guarded(f"{name}-{device.rank}", [base, *inputs], read) as guard:
+        _check_length(cell, settings, base)
+        task = read_task()
         started = method.tuning.start(task.head, base, cell.seed, device.attention, method.settings, task.classes)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
         model = placed(task.wrap(started), device)
-        states = States(name, inputs, keys, device)
+        states = States(name, guard.digest(), device)
         tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, states)
         weights = whole_weights(model)
         if device.is_main:
@@ -86,8 +88,7 @@ def run_cell(
                 copy_tokenizer(base, folder)
             write_predictions(PREDICTIONS / cell.path, tuned)
             write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
-            states.remove()
-        device.accelerator.wait_for_everyone()
+    states.remove()  # not before the guard has found everything as it was
 
 
 def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:

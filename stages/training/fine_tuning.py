@@ -7,6 +7,7 @@ A task's test set chooses nothing: it is answered by the kept weights, and befor
 """
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from accelerate.utils import gather_object
 from torch import Tensor, nn
 
 from stages.harness.device import Device
+from stages.harness.errors import InputError
 from stages.harness.progress import Meter
 from stages.harness.records import write_json, write_text, written_folder
 from stages.tasks.predictions import DRAWN, LOSSES, PREDICTIONS, TEST_LOSSES, TEST_PREDICTIONS, UPDATES
@@ -148,6 +150,7 @@ def fine_tune(
 
     def after_epoch(epoch: Epoch, meter: Meter) -> Found:
         scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
+        _check_loss(loss, f"{title}: the validation loss", epoch.number, settings)
         meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
         better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
         kept = bool(epoch.number) and (better or settings.keep == "last")
@@ -158,7 +161,7 @@ def fine_tune(
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
         rows = [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]
         if epoch.number == 0 and task.has_test:
-            return {"loss": losses, "rows": rows, "test": answer_test(task, model, 0, settings, device)}
+            return {"loss": losses, "rows": rows, "test": answer_test(task, model, 0, settings, device, title)}
         return {"loss": losses, "rows": rows}
 
     speed = train(run, after_epoch)
@@ -168,16 +171,17 @@ def fine_tune(
     tests = [epoch["test"] for epoch in found if "test" in epoch]
     if task.has_test:
         (kept,) = (loss["epoch"] for loss in losses if loss["kept"])
-        tests.append(answer_test(task, model, kept, settings, device))
+        tests.append(answer_test(task, model, kept, settings, device, title))
     return Tuned(rows, losses, speed, objective.drawn, tuple(tests))
 
 
 def answer_test(
-    task: Task[Example], model: nn.Module, epoch: int, settings: FineTuneSettings, device: Device
+    task: Task[Example], model: nn.Module, epoch: int, settings: FineTuneSettings, device: Device, title: str
 ) -> Tested:
     """What the model, as it is after `epoch`, answers on the test set."""
     examples = task.examples("test")
     scores, loss = answer(task, model, examples, 2 * settings.batch_size, device)
+    _check_loss(loss, f"{title}: the test loss", epoch, settings)
     rows = [{"epoch": epoch, **row} for row in task.rows(examples, scores)]
     return {"loss": {"epoch": epoch, "loss": loss, "kept": epoch > 0}, "rows": rows}
 
@@ -194,6 +198,12 @@ def write_predictions(path: Path, tuned: Tuned) -> None:
             rows = [row for tested in tuned.tests for row in tested["rows"]]
             pq.write_table(pa.Table.from_pylist(rows), folder / TEST_PREDICTIONS)
             write_json(folder / TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
+
+
+def _check_loss(loss: float, what: str, epoch: int, settings: FineTuneSettings) -> None:
+    """Raise InputError where a model gives no finite numbers."""
+    if not math.isfinite(loss):
+        raise InputError(f"{what} is {loss} at epoch {epoch}; a lower lr than {settings.lr} may help")
 
 
 def _moved(tensors: Tensors, device: torch.device) -> Tensors:

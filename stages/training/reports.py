@@ -120,8 +120,10 @@ def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
     return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
 
 
-def read_runs() -> dict[str, dict[str, Any]]:
-    """Time and memory of each training run, by name; pretraining first."""
-    folder = REPORTS / "runs"
-    paths = sorted(folder.rglob("*.json"), key=lambda path: (len(path.parts), path))
-    return {" ".join(path.relative_to(folder).with_suffix("").parts): read_json(path) for path in paths}
+def read_runs(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Time and memory of pretraining and of each cell of the matrix, by name."""
+    paths = {path.relative_to(REPORTS / "runs").with_suffix(""): path for path in (REPORTS / "runs").rglob("*.json")}
+    listed = build(Matrix, params, "finetune").cells  # DVC leaves those of other methods lying
+    names = sorted(name for name in paths if len(name.parts) == 1 or name.as_posix() in listed)
+    names.sort(key=lambda name: len(name.parts))
+    return {" ".join(name.parts): read_json(paths[name]) for name in names}

@@ -4,21 +4,21 @@ A state is a folder: the model, the optimisers and what the run keeps as safeten
 where processes share them, everything else as json, and a checksum of each file. It is written aside and
 renamed, and the last two are kept; a damaged one is noticed and the one before used. States lie outside what
 DVC keeps, in a folder whose name is a digest of all that the outcome depends on, so other settings never pick
-them up.
+them up, and which one process at a time has for its own.
 """
 
+import hashlib
 import os
 import random
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -26,7 +26,8 @@ from torch.optim import Optimizer
 
 from stages.harness.device import Device
 from stages.harness.errors import InputError
-from stages.harness.guard import file_digest, run_digest
+from stages.harness.guard import file_digest
+from stages.harness.lock import take
 from stages.harness.records import read_json, write_json, written_folder
 from stages.training.sharding import load_weights, part, whole, whole_weights
 
@@ -34,6 +35,7 @@ MODEL, OPTIMISERS, KEPT, PROGRESS, CHECKSUMS = (
     "model.safetensors", "optimisers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
 )  # fmt: skip
 SAVED = 2  # states kept
+PLACES = 64  # processes that may be at the same run, each with states of its own
 RECENT = 20  # updates over which the loss is averaged to see whether it rises
 SECONDS = 120.0  # between two states, unless RETRACE_SAVE_SECONDS says otherwise
 
@@ -85,13 +87,17 @@ class Position:
 class States:
     """The states of one run, newest last."""
 
-    def __init__(self, name: str, inputs: Sequence[Path], keys: Sequence[str], device: Device) -> None:
-        layout = [name, torch.__version__, device.processes, torch.get_num_threads(), device.place.type, device.bf16]
-        layout.append(device.sharded)
-        digest = run_digest(inputs, keys, " ".join(map(str, layout)))
-        root = Path(os.environ.get("DVC_ROOT") or ".")
-        self._folder = root / ".retrace" / "states" / f"{name}-{digest[:16]}"
+    def __init__(self, name: str, digest: str, device: Device) -> None:
+        """`digest` is of all that the run's outcome depends on, but for the device."""
+        layout = [digest, torch.__version__, device.processes, torch.get_num_threads(), device.place.type, device.bf16]
+        mark = hashlib.sha256(" ".join(map(str, [*layout, device.sharded])).encode()).hexdigest()
         self._device, self._every, self._last = device, _seconds(), time.monotonic()
+        self._folder = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states" / f"{name}-{mark[:16]}"
+        self._lock: TextIO | None = None  # the main process's, for all of them
+        if device.is_main:
+            self._folder, self._lock = _free_place(self._folder)
+        if device.processes > 1:
+            (self._folder,) = broadcast_object_list([self._folder])
 
     def due(self) -> bool:
         """Whether this process finds that it is time for another state."""
@@ -136,9 +142,18 @@ class States:
         return Position(), said
 
     def remove(self) -> None:
-        """Remove all states: the run is done and its outputs are written."""
-        if self._device.is_main:
+        """Remove all states: the run is done in every process, and its outputs are written."""
+        self._device.accelerator.wait_for_everyone()
+        if self._lock is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+            _lock_of(self._folder).unlink(missing_ok=True)
+            self.close()
+        self._device.accelerator.wait_for_everyone()
+
+    def close(self) -> None:
+        """Leave the states to another run; the end of this process does so too."""
+        if self._lock is not None:
+            self._lock.close()
 
     def _read(self, path: Path) -> dict[str, Tensor]:
         """The tensors of a file; where processes share the weights, the main one alone has whole ones."""
@@ -146,6 +161,23 @@ class States:
 
     def _paths(self) -> list[Path]:
         return sorted(path for path in self._folder.glob("*") if path.name.isdigit())
+
+
+def _free_place(first: Path) -> tuple[Path, TextIO]:
+    """A folder for states that no other process uses, one that has some if there is, and its lock.
+
+    Workers of `dvc exp run --queue` share the folder of states, and two may be at the same run.
+    """
+    numbered = [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, PLACES + 1))]
+    for place in sorted(numbered, key=lambda place: not any(place.glob("[0-9]*"))):
+        lock = take(_lock_of(place))
+        if lock is not None:
+            return place, lock
+    raise InputError(f"{first}: {PLACES} processes are at this run already")
+
+
+def _lock_of(place: Path) -> Path:
+    return place.with_name(f"{place.name}.lock")
 
 
 def _seconds() -> float:

@@ -57,7 +57,7 @@ def read_reports(params: Mapping[str, Any]) -> Reports:
         curves={task: read_curve(f"tasks/{task}") for task in matrix.tasks},
         pretraining=read_curve("pretrain") if has_language_model else None,
         perplexity=read_json(REPORTS / "perplexity.json") if has_language_model else None,
-        runs=read_runs(),
+        runs=read_runs(params),
         named={*tasks, *matrix.tasks, *matrix.every_method, *params.get("methods", {}), "pretrain"},
         counted=lambda address: counted(address, params),
     )

@@ -366,6 +366,39 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "tasks: {sst2: {rang: 15,",
             "params.yaml: methods.lora.tasks.sst2.rang: unknown key; allowed: tuning,",
         ),
+        (
+            "methods: [full, scratch]",
+            "methods: []",
+            "params.yaml: finetune.methods: [] is not allowed; expected at least",
+        ),
+        ("\nseed: 1 #", "\nseed: -1 #", "params.yaml: seed: -1 is not allowed; expected 0 to 4294967295"),
+        ("  seed: 0 # draws them", "  seed: -1", "params.yaml: scores.seed: -1 is not allowed; expected 0 or more"),
+        ("seeds: [1]", "seeds: []", "params.yaml: finetune.seeds: [] is not allowed; expected at least one"),
+        (
+            "seeds: [1]",
+            "seeds: [1]\n  squad: []",
+            "params.yaml: finetune.squad: [] is not allowed here; finetune-squad in",
+        ),
+        (
+            "  full: {lr_times: 1}",
+            "  full: {tuning: lora}",
+            "params.yaml: methods.full.tuning: 'lora' is not allowed here; finetune-sst2 in dvc.yaml does not depend",
+        ),
+        (
+            "[full, scratch]",
+            '["full, tuned", scratch]',
+            "params.yaml: finetune.methods: 'full, tuned' is not allowed; expected letters, digits, _ and -",
+        ),
+        (
+            "max_length: 64 # tokens of a sentence",
+            "max_length: 2",
+            "params.yaml: profiles.sample.sst2.max_length: 2 is not allowed; expected at least 3, which hold a token",
+        ),
+        (
+            "max_length: 128 # tokens of a question",
+            "max_length: 5 # tokens of a question",
+            "params.yaml: profiles.sample.squad.max_length: 5 is not allowed; expected at least 6, which hold a token",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line(tmp_path, monkeypatch, capsys, old, new, message) -> None:

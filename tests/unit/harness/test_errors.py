@@ -1,7 +1,10 @@
 import errno
+import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
+from typing import Literal
 
 import pytest
 from safetensors import SafetensorError
@@ -56,3 +59,25 @@ def test_a_reader_that_has_read_enough_is_no_error() -> None:
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(lines)} | head -n 1"
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_work_is_done_although_nobody_reads_what_it_prints(tmp_path: Path, stream: Literal["stdout", "stderr"]) -> None:
+    work = (
+        "import sys; from pathlib import Path; from stages.harness.errors import exit_cleanly\n"
+        f"def work():\n    for n in range(10**4): print('a line of what is printed', file=sys.{stream}, flush=True)\n"
+        f"    Path({str(tmp_path / 'done')!r}).write_text('yes')\n"
+        "exit_cleanly(work)"
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    closed, other = (writing, None) if stream == "stdout" else (None, writing)
+    code = subprocess.call([sys.executable, "-c", work], cwd=ROOT, stdout=closed, stderr=other)
+    os.close(writing)
+    assert code == 0
+    assert (tmp_path / "done").read_text() == "yes"
+
+
+def test_a_broken_connection_is_no_reader_that_has_read_enough() -> None:
+    with pytest.raises(BrokenPipeError):
+        exit_cleanly(_raise(BrokenPipeError(errno.EPIPE, "the hub went away")))

@@ -171,3 +171,27 @@ def test_questions_by_span_and_null_score() -> None:
     figures = Scoring(("squad_v2",), "", Answered).score(outcome)
     assert figures["f1"] == figures["best_f1"] == 100.0
     assert set(task.baselines()) == {"no_answer", "word_overlap"}
+
+
+@pytest.mark.parametrize(
+    ("score", "headline"),
+    [
+        ("accuracy", "accuracy"), ("f1", "f1_macro"), ("precision", "precision"), ("recall", "recall"),
+        ("matthews", "matthews"), ("roc_auc", "roc_auc"), ("calibration", "calibration_error"),
+    ],
+)  # fmt: skip
+def test_any_score_alone_is_a_headline(score: str, headline: str) -> None:
+    trials = [_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0))]
+    found = assess(TASK, Scoring([score], "", Classified), trials, SETTINGS)
+    assert found.details["headlines"] == [headline]
+    assert headline in found.figures["full"]["interval"]
+
+
+@pytest.mark.parametrize("score", ["squad_v2", "bleu", "rouge", "meteor"])
+def test_any_score_of_answers_alone_is_a_headline(score: str) -> None:
+    questions = [Question(str(n), "T", "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
+    task = ReadingTask(questions[:2], questions)
+    rows = [{"id": question.id, "text": "Ada did", "score": 1.0, "null_score": 0.0} for question in questions]
+    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+    found = assess(task, Scoring([score], "", Answered), [Trial("full", 1, epochs)], SETTINGS)
+    assert found.details["headlines"][0] in found.figures["full"]["interval"]

@@ -1,3 +1,5 @@
+import csv
+
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -53,3 +55,8 @@ def test_word_overlap_takes_the_name_in_the_nearest_sentence() -> None:
 def test_curves_leave_absent_values_empty() -> None:
     rows = [{"method": "full", "epoch": 0, "training_loss": None}, {"method": "full", "epoch": 1, "training_loss": 0.5}]
     assert as_csv(rows) == "method,epoch,training_loss\nfull,0,\nfull,1,0.5\n"
+
+
+def test_a_name_with_commas_and_quotes_is_one_cell() -> None:
+    (row,) = csv.DictReader(as_csv([{"method": 'full, "tuned"', "epoch": 1}]).splitlines())
+    assert row == {"method": 'full, "tuned"', "epoch": "1"}

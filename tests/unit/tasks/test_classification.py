@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from stages.corpus.examples import Example, write_task
+from stages.harness.errors import InputError
 from stages.nets.heads import make_model, read_config, read_model
 from stages.tasks.classification import Classification
 from tests.tiny import FAMILIES, tiny_config, tiny_pretrained, tiny_sentences, tiny_tokenizer
@@ -34,6 +35,24 @@ def test_sentences_are_cut_and_padded(sst2: Classification) -> None:
     assert batch["labels"].tolist() == [0, 1]
     assert "segments" not in batch
     assert not any(example.segments.any() for example in examples)
+
+
+@pytest.mark.parametrize("max_length", [1, 2])
+def test_a_length_without_room_for_a_text_is_refused(tmp_path: Path, max_length: int) -> None:
+    """The tokenizer would cut nothing then."""
+    source = tiny_sentences(tmp_path, ["sentence\tlabel", "the ale was stale\t0", "the songs\t1"])
+    message = rf"params.yaml: sst2.max_length: {max_length} is not allowed; expected at least 3, which hold a token of"
+    with pytest.raises(InputError, match=message):
+        Classification("sst2", source, tiny_tokenizer(), max_length).examples("train")
+    assert max(map(len, (e.ids for e in Classification("sst2", source, tiny_tokenizer(), 3).examples("train")))) == 3
+
+
+def test_a_length_without_room_for_a_pair_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"aspects.max_length: 4 is not allowed; expected at least 5, which hold a token"
+    ):
+        _pairs(tmp_path, 4).examples("train")
+    assert [len(example.ids) for example in _pairs(tmp_path, 5).examples("train")] == [5, 5, 5]
 
 
 def test_rows_hold_label_and_logits(sst2: Classification, tmp_path: Path) -> None:

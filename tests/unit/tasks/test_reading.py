@@ -1,4 +1,5 @@
 import json
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -7,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.corpus.squad import Answer, Question
+from stages.corpus.tokenizer import PairFormat
+from stages.harness.errors import InputError
 from stages.tasks.matching import COMMON, MIDDLING, NONE, RARE, SAME_BEGINNING, WordFrequencies, match_kinds
 from stages.tasks.settings import ReadingSettings
 from stages.tasks.spans import Span, best_over_windows, best_span
 from stages.tasks.squad import Reading
-from stages.tasks.windows import Window, window_questions
+from stages.tasks.windows import Window, _Passage, _windows, _without_spaces, shortest_window, window_questions
 from tests.tiny import tiny_tokenizer
 
 CONTEXT = (
@@ -53,6 +56,45 @@ def test_a_window_without_the_whole_answer_points_to_cls() -> None:
 def test_a_question_that_is_too_long_is_cut() -> None:
     (window, *_) = window_questions(TOKENIZER, [_question("1601", "who " * 100)], 40, 10)
     assert window.passage.start == 20
+
+
+@given(st.integers(-1, 20), st.integers(1, 40))
+@settings(max_examples=40, deadline=None)
+def test_windows_have_room_or_are_refused(max_length: int, stride: int) -> None:
+    """Whatever the stride, each token of the passage is in a window."""
+    if max_length < shortest_window(TOKENIZER.pair_format):
+        with pytest.raises(
+            InputError, match=rf"params.yaml: squad.max_length: {max_length} is not allowed; .* least 6,"
+        ):
+            next(window_questions(TOKENIZER, [_question("1601")], max_length, stride))
+        return
+    windows = list(window_questions(TOKENIZER, [_question("1601")], max_length, stride))
+    assert all(window.asked.stop > window.asked.start for window in windows)
+    seen = [start for window in windows for start, _ in window.spans[window.passage]]
+    assert set(seen) == {
+        start for start, _ in _without_spaces(TOKENIZER.encode(CONTEXT, add_special_tokens=False).offsets, CONTEXT)
+    }
+
+
+@pytest.mark.parametrize(
+    "form", [PairFormat((1,), (2, 2), (2,)), PairFormat((), (), ()), PairFormat((1,), (2,), (3,) * 9)]
+)
+def test_the_shortest_window_holds_a_token_of_each(form: PairFormat) -> None:
+    passage = _Passage(TOKENIZER.encode(CONTEXT, add_special_tokens=False).ids, np.zeros((99, 2), dtype=np.int32))
+    for window in islice(_windows([7] * 50, passage, _question(""), form, shortest_window(form), 1), 3):
+        assert len(window.ids) == shortest_window(form)
+        assert window.asked.stop > window.asked.start
+        assert window.passage.stop > window.passage.start
+
+
+def test_the_span_of_an_empty_passage_is_empty_and_a_number() -> None:
+    question = Question("q", "T", "", "who?", ())
+    (window,) = window_questions(TOKENIZER, [question], 24, 8)
+    found = best_span(window, np.ones((len(window.ids), 2)), 30)
+    assert (found.text, found.null_score) == ("", 2.0)
+    assert json.loads(json.dumps(found.score, allow_nan=False)) == found.score
+    assert best_over_windows([found, Span("a", -1e30, 3.0)]).text == "a"
+    assert np.isfinite(found.null_score - found.score)
 
 
 def _window(tokens: int) -> Window:

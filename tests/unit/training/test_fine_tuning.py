@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 import torch
 
+from stages.harness.errors import InputError
 from stages.metrics.trials import kept_epoch
 from stages.nets.heads import make_model
 from stages.tasks.classification import Classification
 from stages.tasks.predictions import read_epochs
 from stages.training import fine_tuning
 from stages.training.fine_tuning import TaskObjective, answer, fine_tune, write_predictions
-from stages.training.settings import FineTuneSettings
+from stages.training.settings import FineTuneSettings, OptimiserSettings
+from stages.training.states import States
 from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -68,6 +70,23 @@ def test_which_epoch_is_kept(
     monkeypatch.setattr(fine_tuning, "answer", lambda *_: (scores, next(found)))
     tuned = fine_tune(task, _model(), replace(SETTINGS, keep=keep), 1, tiny_device(), "t")
     assert [loss["epoch"] for loss in tuned.losses if loss["kept"]] == [kept]
+
+
+@pytest.mark.parametrize("every", ["", "0"])
+def test_a_validation_loss_that_is_no_number_ends_the_run(
+    task: Classification, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: str
+) -> None:
+    """The last update of all may make the weights infinite; no loss and no gradient is computed after it."""
+    monkeypatch.setenv("RETRACE_SAVE_SECONDS", every)
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    optimiser = OptimiserSettings(kind="adamw", warmup=0.0)
+    last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimiser=optimiser)
+    states = States("t", "", tiny_device())
+    with pytest.raises(
+        InputError, match=r"^sst2 full 1: the validation loss is nan at epoch 1; a lower lr than 1e\+37"
+    ):
+        fine_tune(task, _model(), last, 1, tiny_device(), "sst2 full 1", states)
+    states.close()
 
 
 def test_a_subset_depends_on_the_seed(task: Classification) -> None:

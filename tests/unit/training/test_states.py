@@ -58,7 +58,7 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
         STREAM, 32, 4, lambda blocks, draws: mask_blocks(blocks, Masking(0.3), VOCABULARY, draws), 1, device.place
     )
     objective.at, objective.action = at, action
-    states = States("test", [], [], device)
+    states = States("test", "", device)
     run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(EPOCHS), states)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float | None]:
@@ -66,8 +66,11 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
         run.kept.update({name: value.clone() for name, value in model.state_dict().items() if "norm" in name})
         return [epoch.number, epoch.loss, loss]
 
-    speed = train(run, after_epoch)
-    states.remove()
+    try:
+        speed = train(run, after_epoch)
+        states.remove()
+    finally:
+        states.close()
     found = {**model.state_dict(), **{f"kept {name}": value for name, value in run.kept.items()}}
     return found, [*run.journal, speed.points]
 
@@ -124,13 +127,36 @@ def test_a_damaged_state_is_noticed_and_the_one_before_used(
     ]
 
 
-def test_other_code_and_inputs_begin_anew(tmp_path: Path) -> None:
-    data = tmp_path / "data"
+def test_other_code_and_inputs_begin_anew() -> None:
     folders = set()
-    for content in ("one", "two", "one"):
-        data.write_text(content)
-        folders.add(States("test", [data], [], tiny_device())._folder)
+    for digest in ("one", "two", "one"):
+        states = States("test", digest, tiny_device())
+        folders.add(states._folder)
+        states.close()
     assert len(folders) == 2
+
+
+def test_processes_at_the_same_run_have_states_of_their_own(tmp_path: Path) -> None:
+    whole = _run()
+    other = States("test", "", tiny_device())  # of a worker that shares the folder
+    with pytest.raises(CutOffError):
+        _run(3)
+    assert _same(_run(), whole)
+    assert not _saved(tmp_path)
+    other.close()
+    assert _same(_run(), whole)
+
+
+def test_a_run_goes_on_from_whichever_states_are_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = _run()
+    other = States("test", "", tiny_device())
+    with pytest.raises(CutOffError):
+        _run(3)
+    other.remove()  # the first of two workers is done; the second was killed
+    capsys.readouterr()
+    assert _same(_run(), whole)
+    assert "going on after step 3" in capsys.readouterr().out
+    assert not list(tmp_path.glob(".retrace/states/*"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
@@ -162,4 +188,4 @@ def test_no_state_is_written_before_it_is_due(tmp_path: Path, monkeypatch: pytes
 def test_a_wrong_interval_is_named(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", value)
     with pytest.raises(InputError, match=f"RETRACE_SAVE_SECONDS: '{value}' is not allowed; expected seconds, 0 or"):
-        States("test", [], [], tiny_device())
+        States("test", "", tiny_device())
