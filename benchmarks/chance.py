@@ -65,7 +65,7 @@ def false_positives(trials: int) -> dict[str, dict[str, float]]:
     weights = np.concatenate(list(resamples(EXAMPLES, 400, seed=0))) / EXAMPLES
     found = {}
     for seeds in (1, *SEEDS):
-        found[f"{seeds} seeds"] = {
+        found["1 seed" if seeds == 1 else f"{seeds} seeds"] = {
             f"sd {spread}": sum(names_a_method(generator, weights, seeds, spread) for _ in range(trials)) / trials
             for spread in SPREADS
         }

@@ -203,11 +203,10 @@ class _Assessor:
         A flag is a warning, which may be given too seldom rather than of a model that has learned.
         """
         figure = self._headlines[0]
-        if figure not in other.drawn[0]:  # a baseline gives no probabilities
+        way = self._scoring.better[figure]
+        if way == "neither" or any(figure not in side.drawn[0] for side in (model, other)):
             return {}
-        found, way = difference(figure, model, other, are_alike=True), self._scoring.better[figure]
-        if way == "neither":
-            return {}
+        found = difference(figure, model, other, are_alike=True)
         return not_above(
             figure, shown, _mean(model, figure), _mean(other, figure), found.interval, way,
             note if found.is_of_models else "",

@@ -13,7 +13,7 @@ from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokeni
 
 TOKENIZER = tiny_tokenizer()
 RECIPE = PretrainSettings(epochs=1, batch_size=4, block=32)
-SETTINGS = Settings(0.5, 1, "bert", "fp32", MODEL, RECIPE, None, ())
+SETTINGS = Settings(0.5, 1, "bert", "fp32", MODEL, RECIPE, None)
 
 
 def _row(model: LanguageModel) -> dict[str, float | None]:
