@@ -3,9 +3,8 @@
 The model sees [CLS] A [SEP] B [SEP]. In half of the pairs B is what follows A in the text, in the others it
 is taken from another document; the model has to say which, besides filling in the masks.
 
-Only what the words say is to tell: A and how many tokens B has are settled before it is drawn which kind of pair it
-is to be. Either B begins with a sentence, not the first, of a passage drawn from all of them, and ends near the end
-of that passage, hardly ever with a sentence.
+Only what the words say is to tell. So A, and how many tokens B has, are settled before it is drawn which kind of pair
+it is to be; of either kind B begins with a sentence of its passage other than the first, and ends at any word.
 """
 
 from collections.abc import Iterable, Iterator

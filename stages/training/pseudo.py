@@ -96,7 +96,8 @@ def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) ->
     special = torch.tensor(vocabulary.special, device=device.place)
     for number, passage in enumerate(passages):
         ids = torch.tensor(passage.ids, device=device.place)
-        for places in torch.nonzero(~torch.isin(ids, special))[:, 0].split(ROWS):
+        ordinary = torch.nonzero(~torch.isin(ids, special))[:, 0]
+        for places in ordinary.split(ROWS) if len(ordinary) else ():
             at = nn.functional.one_hot(places, len(ids)).bool()
             masked = ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary))
             yield number, Labelled(masked, ids.where(at, IGNORED))

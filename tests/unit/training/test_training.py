@@ -397,6 +397,17 @@ def test_a_long_word_is_not_cut_within_a_character() -> None:
         assert (passage.bytes, passage.words) == (3 * characters, characters / 50)
 
 
+def test_a_passage_of_which_nothing_can_be_asked_counts_for_nothing() -> None:
+    known, unknown = (sample_passages(iter([text]), TOKENIZER, 1, 32, 0)[0] for text in ("the river", "🙂 🙂"))
+    model = _model().eval()
+    alone, sizes = pseudo_losses(model, [known], VOCABULARY, tiny_device())
+    both, more = pseudo_losses(model, [unknown, known], VOCABULARY, tiny_device())
+    assert (both.asked[0], more.words[0]) == (0, 0)
+    assert (both.mean, both.sums[1], more.words[1]) == (alone.mean, alone.sums[0], sizes.words[0])
+    nothing = perplexities(*pseudo_losses(model, [unknown], VOCABULARY, tiny_device()))
+    assert nothing == {"per_token": None, "per_word": None, "bits_per_byte": None}
+
+
 def test_a_text_of_headings_has_passages_too() -> None:
     assert len(sample_passages(iter(["= the guild =\n= the river ="]), TOKENIZER, 10, 32, 0)) == 2
 
