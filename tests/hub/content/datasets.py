@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import yaml
 from datasets import ClassLabel, Dataset, DatasetInfo, Features, List, SplitDict, SplitInfo, Value
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData
@@ -24,6 +25,7 @@ WIKITEXT, GLUE = "Salesforce/wikitext", "nyu-mll/glue"
 SQUAD, SQUAD_V1 = "rajpurkar/squad_v2", "rajpurkar/squad"
 AG_NEWS, TOPICS = "fancyzhx/ag_news", ("World", "Sports", "Business", "Sci/Tech")
 CONFIGS = {SQUAD: "squad_v2", SQUAD_V1: "plain_text"}
+TWO_FILES = {("wikitext-103-raw-v1", "train"), ("wikitext-103-v1", "train")}
 # What the heads of the published cards say beside configs and dataset_info.
 HEADS: dict[str, dict[str, Any]] = {
     WIKITEXT: {"language": ["en"], "license": ["cc-by-sa-3.0", "gfdl"], "pretty_name": "WikiText"},
@@ -99,8 +101,7 @@ def wikitext(parts: Mapping[str, Sequence[str]]) -> Files:
         "wikitext-2-raw-v1": _wikitext(parts, raw),
         "wikitext-2-v1": _wikitext(parts, other),
     }
-    shards = {(config, "train"): 2 for config in configs if "103" in config}
-    return repository(configs, {**HEADS[WIKITEXT]}, shards)
+    return _headed(repository(configs), HEADS[WIKITEXT])
 
 
 def _wikitext(parts: Mapping[str, Sequence[str]], change: Callable[[str], str]) -> Splits:
@@ -137,7 +138,7 @@ def glue(parts: Mapping[str, Sequence[Sentence]]) -> Files:
     sst2 = {split: Dataset.from_list(found, _SENTENCES) for split, found in splits.items()}
     configs = {"sst2": sst2, **{name: _task(*of) for name, of in _TASKS.items()}}
     configs = {name: configs[name] for name in sorted(configs)}
-    return repository(configs, {**HEADS[GLUE], "config_names": list(configs)})
+    return _headed(repository(configs), {**HEADS[GLUE], "config_names": list(configs)})
 
 
 def _task(columns: tuple[str, ...], classes: tuple[str, ...], splits: tuple[str, ...]) -> Splits:
@@ -157,7 +158,7 @@ def ag_news(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> Files:
     """AG News of rows of `train` and `test` with text and label, a number; it has one config and lies in data."""
     features = Features({"text": Value("string"), "label": ClassLabel(names=list(TOPICS))})
     splits = {part: Dataset.from_list([dict(row) for row in parts[part]], features) for part in ("train", "test")}
-    return repository({"default": splits}, HEADS[AG_NEWS])
+    return _headed(repository({"default": splits}), HEADS[AG_NEWS])
 
 
 def squad(name: str, parts: Mapping[str, Sequence[Question]]) -> Files:
@@ -180,28 +181,25 @@ def squad(name: str, parts: Mapping[str, Sequence[Question]]) -> Files:
 
     splits = {"train": "train", "validation": "dev"}
     configs = {CONFIGS[name]: {split: Dataset.from_list(rows(part), _QUESTIONS) for split, part in splits.items()}}
-    return repository(configs, HEADS[name])
+    return _headed(repository(configs), HEADS[name])
 
 
-def repository(
-    configs: Mapping[str, Splits], head: Mapping[str, Any] = {}, shards: Mapping[tuple[str, str], int] = {}
-) -> Files:
+def repository(configs: Mapping[str, Splits]) -> Files:
     """CONFIG/SPLIT-00000-of-00001.parquet and README.md, whose yaml names the configs and their features.
 
-    The folder of a config that is called default is data. `head` is what else the yaml has, before these; `shards` in
-    how many files a split of a config is, where it is not one.
+    The folder of a config that is called default is data; TWO_FILES says which splits are in more than one.
     """
     files: dict[str, dict[str, bytes]] = {config: {} for config in configs}
     for config, splits in configs.items():
         for split, rows in splits.items():
-            count = shards.get((config, split), 1)
+            count = 2 if (config, split) in TWO_FILES else 1
             for number in range(count):
                 path = f"{_folder(config)}/{split}-{number:05}-of-{count:05}.parquet"
                 files[config][path] = _parquet(rows.shard(count, number))
     infos = DatasetInfosDict(
         {config: _info(config, splits, sum(map(len, files[config].values()))) for config, splits in configs.items()}
     )
-    card = DatasetCardData(**head)
+    card = DatasetCardData()
     infos.to_dataset_card_data(card)
     card["dataset_info"] = _in_words_of_then(card["dataset_info"])
     card["configs"] = [
@@ -213,6 +211,12 @@ def repository(
     ]
     readme = str(DatasetCard(f"---\n{card}\n---\n\nA tiny stand-in.\n")).encode()
     return {**{path: data for of in files.values() for path, data in of.items()}, "README.md": readme}
+
+
+def _headed(files: Files, head: Mapping[str, Any]) -> Files:
+    """With what else the yaml of a card has, before the rest."""
+    said = yaml.safe_dump(dict(head), sort_keys=False, allow_unicode=True).encode()
+    return {**files, "README.md": files["README.md"].replace(b"---\n", b"---\n" + said, 1)}
 
 
 def _folder(config: str) -> str:
