@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from stages.corpus.glue import Sentence, read_sentences
-from stages.corpus.squad import read_questions
+from stages.corpus.squad import Answer, read_questions
 from stages.corpus.text import read_documents
 from stages.harness.errors import InputError
 
@@ -70,13 +70,40 @@ def test_sentences_name_file_and_line(tmp_path: Path, content, message: str) -> 
         ('{"data": [{}]}', "f: article 1: no 'paragraphs' of type list"),
         (_squad(question=3), "f: question q1: no 'question' of type str"),
         (_squad(answers=[{"text": "Ada", "answer_start": 3}]), "question q1: the answer 'Ada' is not at character 3"),
-        (_squad(answers=[{"text": "", "answer_start": 3}]), "question q1: the answer '' is not at character 3"),
+        (_squad(answers=[{"text": "Ada", "answer_start": -8}]), "question q1: the answer 'Ada' is not at character -8"),
+        (_squad(answers=[{"text": "Ada", "answer_start": True}]), "question q1: no 'answer_start' of type int"),
+        (
+            _squad(answers=[{"text": "", "answer_start": 3}]),
+            "question q1: the answer '' is empty; a question without an answer has none",
+        ),
+        (
+            _squad(answers=[{"text": " ", "answer_start": 3}]),
+            "question q1: the answer ' ' is empty; a question without an answer has none",
+        ),
+        (
+            _squad(is_impossible="false"),
+            "question q1: is_impossible 'false' is not allowed; expected true or false",
+        ),
+        (
+            _squad().replace("Yes Ada", "Yés Ada").replace('"answer_start": 4', '"answer_start": 5'),
+            "'Ada' is not at character 5, but at that byte; expected the number of characters before it",
+        ),
     ],
 )
 def test_questions_name_file_and_place(tmp_path: Path, content, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_questions(_write(tmp_path / "f", content))
     assert str(caught.value).endswith(message)
+
+
+@pytest.mark.parametrize("text", [" Ada", "Ada ", " Ada "])
+def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> None:
+    start = "Yes Ada did.".index(text)
+    (question,) = read_questions(_write(tmp_path / "s", _squad(answers=[{"text": text, "answer_start": start}])))
+    assert question.answers == (Answer("Ada", 4),)
+    assert question.answers[0].trimmed
+    (question,) = read_questions(_write(tmp_path / "s", _squad()))
+    assert not question.answers[0].trimmed
 
 
 def test_an_id_that_occurs_twice(tmp_path: Path) -> None:
