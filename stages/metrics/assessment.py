@@ -23,6 +23,7 @@ class ScoredTask(Protocol):
     headlines: tuple[str, ...]  # the figures that methods are judged by, the first one above all
     groups: Mapping[str, np.ndarray]  # parts of the examples that are scored on their own: name → (N,), bool
     shared: np.ndarray  # (N,), bool: examples that are in the training data too
+    given: np.ndarray  # (N,), bool: those whose text lies in a training text, or holds one that is half of it
 
     def baselines(self) -> Mapping[str, Any]:
         """Outcomes of what needs no language model."""
@@ -82,7 +83,7 @@ class _Assessor:
     def assessment(self) -> Assessment:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
         health |= {method: self._scratch_flags(method) for method in self._methods if method != SCRATCH}
-        health["data"] = overlap_flags(self._task.shared)
+        health["data"] = overlap_flags(self._task.shared, self._task.given, "dev")
         return Assessment(
             figures={"baselines": {name: self._figures[name] for name in self._baselines}}
             | {method: self._method_figures(method) for method in self._methods},

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import softmax
 
 from stages.corpus.examples import Example
+from stages.corpus.overlap import given_away, keys_of, known_rows
 from stages.metrics.baselines import majority, tfidf
 from stages.metrics.confusion import by_class, confusions
 from stages.metrics.groups import length_groups
@@ -24,8 +25,9 @@ class ClassificationTask:
     def __init__(self, classes: Sequence[str], train: Sequence[Example], dev: Sequence[Example]) -> None:
         self._classes, self._train, self._dev = tuple(classes), train, dev
         self._labels = np.array([example.label for example in dev])
-        known = {(example.text, example.pair) for example in train}
-        self.shared = np.array([(example.text, example.pair) in known for example in dev])
+        keys = [keys_of((example.text, example.pair) for example in of) for of in (dev, train)]
+        self.shared = known_rows(*keys)
+        self.given = given_away(*([text for text, _ in of] for of in keys))
         self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in dev], "words")
 
     def outcome(self, rows: Sequence[Row]) -> Classified:

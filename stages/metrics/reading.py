@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from stages.corpus.overlap import keys_of, known_rows
 from stages.corpus.squad import Question
 from stages.metrics.baselines import no_answer, word_overlap
 from stages.metrics.groups import length_groups
@@ -21,8 +22,9 @@ class ReadingTask:
 
     def __init__(self, train: Sequence[Question], dev: Sequence[Question]) -> None:
         self._questions = dev
-        known = {(question.context, question.text) for question in train}
-        self.shared = np.array([(question.context, question.text) in known for question in dev])
+        keys = [keys_of((question.context, question.text) for question in of) for of in (dev, train)]
+        self.shared = known_rows(*keys)
+        self.given = known_rows(*([passage for passage, _ in of] for of in keys))
         self.groups: Mapping[str, np.ndarray] = length_groups(
             [question.context for question in dev], "words of passage"
         )
