@@ -156,7 +156,7 @@ def test_a_folder_that_is_not_there(files: Project) -> None:
         (
             lambda p: p.set("profiles.sample.tokenizer.vocab_sise", 9),
             "params.yaml: profiles.sample.tokenizer.vocab_sise: unknown key; "
-            "allowed: kind, vocab_size, lowercase, given, texts",
+            "allowed: kind, vocab_size, lowercase, given, texts, special",
         ),
         (
             lambda p: p.set("profiles.sample.tokenizer.vocab_size", "many"),
