@@ -1,11 +1,11 @@
 """Questions on passages in SQuAD's json, version 1.1 or 2.0."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stages.corpus.lines import parse_json
 from stages.harness.errors import InputError
 
 
@@ -56,12 +56,11 @@ def read_json_file(path: Path) -> Any:
     if not raw.strip():
         raise InputError(f"{path}: the file is empty")
     try:
-        return json.loads(raw.decode("utf-8-sig"))
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not json: {error.msg} at column {error.colno}") from None
+    return parse_json(text, path)
 
 
 def _questions(path: Path, articles: list[Any]) -> Iterator[Question]:
@@ -81,6 +80,8 @@ def _question(path: Path, where: str, title: str, context: str, qa: Any) -> Ques
     impossible = qa.get("is_impossible")
     if not isinstance(impossible, bool | None):
         raise InputError(f"{path}: {where}: is_impossible {impossible!r} is not allowed; expected true or false")
+    if impossible and qa.get("answers"):
+        raise InputError(f"{path}: {where}: is_impossible is true, and yet there are answers")
     items = [] if impossible else _field(path, where, qa, "answers", list)
     return Question(
         identifier, title, context, text.strip(), tuple(_answer(path, where, context, item) for item in items)

@@ -187,6 +187,7 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
         ("f.csv", 'text,label\na,x\n"b,y\nc,z\n', "f.csv:3: not a row: unexpected end of data"),
         ("f.jsonl", '{"text": "a", "label": 1}\n{"text": }\n', "f.jsonl:2: not json: Expecting value at column 10"),
         ("f.jsonl", "[1]\n", "f.jsonl:1: not a json object"),
+        ("f.jsonl", '\n{"text": "\\udc00", "label": 1}\n', "f.jsonl:2: '\\udc00' is half of a character"),
         ("f.jsonl", '{"text": 5, "label": 1}\n', "f.jsonl:1: text 5 is not allowed; expected text"),
         ("f.jsonl", '{"text": "a", "label": 0.5}\n', "f.jsonl:1: label 0.5 is not allowed; expected text or"),
         ("f.jsonl", '{"text": "a", "label": true}\n', "f.jsonl:1: label True is not allowed; expected text or"),

@@ -47,6 +47,7 @@ def test_version_1_and_2_of_squad(tmp_path: Path) -> None:
         ("", "f: the file is empty"),
         (b"sentence\tlabel\n\xff\t1\n", "f:2: byte 0xff is not UTF-8; save the file as UTF-8"),
         ("text\tlabel\na\t1\n", "f:1: no column 'sentence'; the header has: text, label"),
+        ("sentence\tlabel\tlabel\na\t1\t0\n", "f:1: the header has the column 'label' twice"),
         ("sentence\tlabel\na\t1\tx\n", "f:2: 3 columns where the header has 2"),
         ("sentence\tlabel\na\t1\nb\t7\n", "f:3: label '7' is not allowed; expected 0 or 1"),
         ("sentence\tlabel\n \t1\n", "f:2: the sentence is empty"),
@@ -65,6 +66,8 @@ def test_sentences_name_file_and_line(tmp_path: Path, content, message: str) -> 
         ("", "f: the file is empty"),
         ('{\n"data": [,]}', "f:2: not json: Expecting value at column 10"),
         (b'{"data":\n"\xe9"}', "f:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        ("[" * 100_000, "f:1: not json: nested too deeply"),
+        ('\n["\\ud800"]', "f:2: '\\ud800' is half of a character; save the file as UTF-8"),
         ("[]", "f: not SQuAD: the top level has no list called 'data'"),
         ('{"data": []}', "f: no question in it"),
         ('{"data": [{}]}', "f: article 1: no 'paragraphs' of type list"),
@@ -79,6 +82,10 @@ def test_sentences_name_file_and_line(tmp_path: Path, content, message: str) -> 
         (
             _squad(answers=[{"text": " ", "answer_start": 3}]),
             "question q1: the answer ' ' is empty; a question without an answer has none",
+        ),
+        (
+            _squad(is_impossible=True),
+            "question q1: is_impossible is true, and yet there are answers",
         ),
         (
             _squad(is_impossible="false"),
