@@ -4,15 +4,18 @@ A text that is in training and validation alike makes scores look better than th
 counted and reported; it is no error, for published data sets have some.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stages.corpus.glue import read_sentences
+from stages.corpus.overlap import given_away, given_away_finding, keys_of, known_rows, shared_finding, words_of
 from stages.corpus.source import has_test, questions_path, running_text, sentences_path
-from stages.corpus.squad import read_questions
+from stages.corpus.squad import Question, read_questions
 from stages.corpus.text import PARTS, UNKNOWN, count_words, read_documents, text_path
 from stages.harness.collection import without_collection
+
+Counted = tuple[dict[str, Any], list[str]]  # counts, and what a user should know, one line each
 
 
 def make_card(folder: Path) -> dict[str, Any]:
@@ -21,34 +24,14 @@ def make_card(folder: Path) -> dict[str, Any]:
     Raises InputError naming file and line where something is wrong.
     """
     with without_collection():
-        card = {
-            "text": {part: _text(text_path(running_text(folder), part)) for part in PARTS},
-            "sst2": _sentences(folder),
-            "squad": _questions(folder),
-        }
-    return card | {"findings": _findings(card)}
-
-
-def _findings(card: dict[str, Any]) -> list[str]:
-    """What a user should know of the data, one line each."""
-    found = []
-    for task, what in (("sst2", "sentences"), ("squad", "questions")):
-        shared = card[task]["shared_between_splits"]
-        if shared:
-            found.append(f"{task}: {shared} {what} of dev are in train too")
-        for other in ("train", "dev"):
-            count = card[task].get(f"shared_by_test_and_{other}")
-            if count:
-                found.append(f"{task}: {count} {what} of test are in {other} too")
-    if card["squad"]["shared_passages"]:
-        found.append(f"squad: {card['squad']['shared_passages']} passages of dev are in train too")
-    if not card["squad"]["train"]["unanswerable"] and card["squad"]["dev"]["unanswerable"]:
-        found.append("squad: dev has unanswerable questions and train none: the model will always answer")
-    for part, text in card["text"].items():
-        if text["unknown_words"]:
-            share = 100 * text["unknown_words"] / text["words"]
-            found.append(f"text: {share:.1f}% of the words of {part} are {UNKNOWN}")
-    return found
+        text = {part: _text(text_path(running_text(folder), part)) for part in PARTS}
+        (sentences, of_sentences), (questions, of_questions) = _sentences(folder), _questions(folder)
+    findings = [f"sst2: {finding}" for finding in of_sentences] + [f"squad: {finding}" for finding in of_questions]
+    for part, counts in text.items():
+        if counts["unknown_words"]:
+            share = 100 * counts["unknown_words"] / counts["words"]
+            findings.append(f"text: {share:.1f}% of the words of {part} are {UNKNOWN}")
+    return {"text": text, "sst2": sentences, "squad": questions, "findings": findings}
 
 
 def _text(path: Path) -> dict[str, int]:
@@ -60,37 +43,61 @@ def _text(path: Path) -> dict[str, int]:
     return {"documents": documents, "words": words, "unknown_words": unknown}
 
 
-def _sentences(folder: Path) -> dict[str, Any]:
+def _sentences(folder: Path) -> Counted:
     rows = {part: read_sentences(sentences_path(folder, part)) for part in _parts(folder, "sst2")}
     counts = {
         part: {"sentences": len(found), "favourable": sum(row.label for row in found)} for part, found in rows.items()
     }
-    return counts | _shared_by_parts({part: [row.text for row in found] for part, found in rows.items()})
+    words = {part: [words_of(row.text) for row in found] for part, found in rows.items()}
+    shared, findings = _overlaps(words, "sentences")
+    for part, name in (("dev", "given_away"), ("test", "given_away_of_test")):
+        if part in words:
+            given = given_away(words[part], words["train"])
+            shared[name] = int(given.sum())
+            findings += given_away_finding(given, known_rows(words[part], words["train"]), "sentences", part)
+    return counts | shared, findings
 
 
-def _questions(folder: Path) -> dict[str, Any]:
+def _questions(folder: Path) -> Counted:
     asked = {part: read_questions(questions_path(folder, part)) for part in _parts(folder, "squad")}
     counts = {
         part: {"questions": len(found), "unanswerable": sum(not question.answers for question in found)}
         for part, found in asked.items()
     }
-    shared = _shared_by_parts({part: [(q.context, q.text) for q in found] for part, found in asked.items()})
-    passages = _shared(*((q.context for q in asked[part]) for part in ("train", "dev")))
-    return counts | shared | {"shared_passages": passages}
+    keys = {part: keys_of((question.context, question.text) for question in found) for part, found in asked.items()}
+    shared, findings = _overlaps(keys, "questions")
+    passages = known_rows(*(list(dict.fromkeys(passage for passage, _ in keys[part])) for part in ("dev", "train")))
+    findings += shared_finding(passages, "passages", "dev")
+    if not counts["train"]["unanswerable"] and counts["dev"]["unanswerable"]:
+        findings.append("dev has unanswerable questions and train none: the model will always answer")
+    findings += [finding for part, found in asked.items() for finding in _oddities(part, found)]
+    return counts | shared | {"shared_passages": int(passages.sum())}, findings
 
 
 def _parts(folder: Path, task: str) -> tuple[str, ...]:
     return ("train", "dev", "test") if has_test(folder, task) else ("train", "dev")
 
 
-def _shared_by_parts(items: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+def _overlaps(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
     """What dev shares with train and, where there is a test, that with both."""
-    found = {"shared_between_splits": _shared(items["train"], items["dev"])}
-    if "test" in items:
-        found |= {f"shared_by_test_and_{other}": _shared(items[other], items["test"]) for other in ("train", "dev")}
-    return found
+    pairs = {"shared_between_splits": ("dev", "train")}
+    if "test" in keys:
+        pairs |= {f"shared_by_test_and_{other}": ("test", other) for other in ("train", "dev")}
+    counts, findings = {}, []
+    for name, (part, other) in pairs.items():
+        shared = known_rows(keys[part], keys[other])
+        counts[name] = int(shared.sum())
+        findings += shared_finding(shared, what, part, other)
+    return counts, findings
 
 
-def _shared(train: Iterable[Any], dev: Iterable[Any]) -> int:
-    """How many different items of dev are in train."""
-    return len(set(train) & set(dev))
+def _oddities(part: str, questions: Sequence[Question]) -> list[str]:
+    """What is no error and yet seldom meant."""
+    counts = {
+        "answers of {} stand between spaces that are left out": sum(
+            answer.trimmed for question in questions for answer in question.answers
+        ),
+        "questions of {} have no text": sum(not question.text for question in questions),
+        "questions of {} are on an empty passage": sum(not question.context.strip() for question in questions),
+    }
+    return [f"{count:,} {what.format(part)}" for what, count in counts.items() if count]

@@ -4,14 +4,16 @@ A format is a file of stages/corpus/formats, called as the files of that format 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stages.corpus.examples import Example
+from stages.corpus.labels import label_text
+from stages.corpus.overlap import words_of
 from stages.corpus.source import ON_TEST
-from stages.corpus.split import held_out_split
+from stages.corpus.split import SplitBy, groups_of, held_out_split
 from stages.harness.errors import InputError
 from stages.harness.plugins import load_plugin
 from stages.harness.settings import build, require
@@ -24,6 +26,8 @@ TAKEN = (
     "interval", "mean", "sd",
 )  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_NUMBER = re.compile(r"-?[0-9]+")
+_WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
 
 
 Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: their place and their cells by column
@@ -38,6 +42,7 @@ class TaskSettings:
     test: str | None = None  # scored once at the end, where dev chooses the epoch
     split: float | None = None  # share of train that is trained on where there is no dev; the rest is dev
     split_seed: int = 1  # draws it
+    split_by: SplitBy = "text"  # row: one by one, though a text may lie in another
     text: str | tuple[str, ...] = "text"  # the column, or several that are joined
     pair: str | None = None  # the column of the second text, of a task on pairs
     label: str = "label"
@@ -100,6 +105,7 @@ class TaskData:
     classes: tuple[str, ...]
     parts: dict[str, list[Example]]
     dropped: int  # rows of a label that is left out
+    notes: tuple[str, ...] = ()  # how labels were understood, where that is not plain
 
 
 def task_settings(params: Mapping[str, Any], task: str) -> ClassificationSettings:
@@ -165,9 +171,12 @@ def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> 
     if len(classes) < 2:
         raise InputError(f"{train}: every label is {', '.join(classes)}; expected two classes or more")
     if settings.split is not None:
-        kept["train"], kept["dev"] = held_out_split(kept["train"], settings.split, settings.split_seed, train)
-    parts = {part: [_example(row, classes) for row in found] for part, found in kept.items()}
-    return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())))
+        groups = groups_of([words_of(row.text) for row in kept["train"]]) if settings.split_by == "text" else None
+        kept["train"], kept["dev"] = held_out_split(kept["train"], settings.split, settings.split_seed, train, groups)
+    first = _first_number({row.label for found in kept.values() for row in found}, classes, key)
+    notes = (f"labels are numbered from 1: 1 is {classes[0]}, {len(classes)} is {classes[-1]}",) if first else ()
+    parts = {part: [_example(row, classes, first) for row in found] for part, found in kept.items()}
+    return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), notes)
 
 
 def _table(path: Path, settings: ClassificationSettings, key: str) -> Table:
@@ -180,13 +189,13 @@ def _read_rows(records: Records, settings: TaskSettings) -> Iterator[Labelled]:
     for where, record in records:
         text = " ".join(filter(None, (_text(where, record, column) for column in columns)))
         pair = None if settings.pair is None else _text(where, record, settings.pair)
-        label = _cell(where, record, settings.label)
-        if not isinstance(label, str | int) or not str(label).strip():
-            raise InputError(f"{where}: {settings.label} {label!r} is not allowed; expected text or a whole number")
+        label = label_text(where, settings.label, _cell(where, record, settings.label))
+        if _WHOLE.fullmatch(label) and label not in (*(settings.classes or ()), *settings.drop):
+            label = label.partition(".")[0]
         for column, value in (("text", text), (settings.pair, pair)):
             if value == "":
                 raise InputError(f"{where}: the {column} is empty")
-        yield Labelled(where, text, pair, str(label).strip())
+        yield Labelled(where, text, pair, label)
 
 
 def _cell(where: str, record: Mapping[str, Any], column: str) -> Any:
@@ -205,14 +214,30 @@ def _text(where: str, record: Mapping[str, Any], column: str) -> str:
 def _sorted_labels(rows: Sequence[Labelled]) -> tuple[str, ...]:
     """Every label once, in the order of numbers where all are numbers."""
     labels = {row.label for row in rows}
-    return tuple(sorted(labels, key=int if all(label.isdecimal() for label in labels) else None))
+    return tuple(sorted(labels, key=int if all(_NUMBER.fullmatch(label) for label in labels) else None))
 
 
-def _example(row: Labelled, classes: Sequence[str]) -> Example:
-    """The row with its label as a number, which it may be already where the classes' names are none."""
+def _first_number(labels: Collection[str], classes: Sequence[str], key: str) -> int:
+    """The number, 0 or 1, of the first class where labels are numbers and the classes have names.
+
+    Raises InputError where the labels do not tell which.
+    """
+    numbers = {int(label) for label in labels if label.isdecimal()}
+    if not numbers or 0 in numbers or any(name.isdecimal() for name in classes):
+        return 0
+    if max(numbers) >= len(classes):
+        return 1
+    raise InputError(
+        f"params.yaml: {key}.classes: labels from {min(numbers)} to {max(numbers)} do not tell whether the first of "
+        f"{len(classes)} names is that of 0 or of 1; expected a row of 0 or of {len(classes)}, or names for labels"
+    )
+
+
+def _example(row: Labelled, classes: Sequence[str], first: int) -> Example:
+    """The row with its label as a number from 0; the data may have one from `first` where the classes have names."""
     numbered = row.label.isdecimal() and not any(name.isdecimal() for name in classes)
-    if numbered and int(row.label) < len(classes):
-        return Example(row.text, row.pair, int(row.label))
+    if numbered and first <= int(row.label) < first + len(classes):
+        return Example(row.text, row.pair, int(row.label) - first)
     if row.label not in classes:
         raise InputError(f"{row.where}: label {row.label!r} is not allowed; expected one of {', '.join(classes)}")
     return Example(row.text, row.pair, classes.index(row.label))

@@ -3,15 +3,17 @@
 The official validation file is the test set then, where there is one: it is no part of what is trained on or chosen by.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stages.corpus.glue import read_sentences
 from stages.corpus.lines import numbered_lines
+from stages.corpus.overlap import Key, keys_of, words_of
 from stages.corpus.source import questions_path, running_text, sentences_path
-from stages.corpus.split import held_out_split
-from stages.corpus.squad import read_json_file, read_questions
+from stages.corpus.split import SplitBy, groups_of, held_out_split
+from stages.corpus.squad import Question, read_json_file, read_questions
 from stages.corpus.text import PARTS, text_path
 from stages.harness.records import write_json, write_text
 from stages.harness.settings import require
@@ -33,6 +35,7 @@ class FilesSettings:
     sst2_split: float | None = None  # share of train.tsv that is trained on; the rest is dev, and dev.tsv, if any, test
     squad_split: float | None = None  # the same of questions
     split_seed: int = 1  # draws what is trained on
+    split_by: SplitBy = "text"  # row: one by one, so that phrases of a sentence, or questions on a passage, are in both
 
     def __post_init__(self) -> None:
         for task, others in (("sst2", (SST2_TRAIN, SST2_DEV)), ("squad", (self.squad_train, self.squad_dev))):
@@ -73,26 +76,37 @@ def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path
     return pairs + [(source, paths[task](folder, "test")) for task, source in settings.tests.items()]
 
 
-def split_sentences(train: Path, dev: Path, share: float, seed: int) -> None:
-    """Move all but a share of the rows of `train` to `dev`.
+def split_sentences(train: Path, dev: Path, share: float, seed: int, by: SplitBy) -> None:
+    """Move all but a share of the rows of `train` to `dev`; by text, the phrases of a sentence stay together.
 
     Raises InputError where a row is wrong or there are too few.
     """
-    read_sentences(train)  # while the lines have the numbers that the user knows
+    sentences = read_sentences(train)  # while the lines have the numbers that the user knows
     header, *rows = [line for _, line in numbered_lines(train) if line.strip()]
-    for path, kept in zip((train, dev), held_out_split(rows, share, seed, str(train)), strict=True):
+    groups = groups_of([words_of(sentence.text) for sentence in sentences]) if by == "text" else None
+    for path, kept in zip((train, dev), held_out_split(rows, share, seed, str(train), groups), strict=True):
         write_text(path, "".join(f"{line}\n" for line in (header, *kept)))
 
 
-def split_questions(train: Path, dev: Path, share: float, seed: int) -> None:
-    """Move all but a share of the questions of `train` to `dev`; a passage may then be in both.
+def split_questions(train: Path, dev: Path, share: float, seed: int, by: SplitBy) -> None:
+    """Move all but a share of the questions of `train` to `dev`; by text, those on a passage stay together.
 
     Raises InputError where a question is wrong or there are too few.
     """
-    asked = [question.id for question in read_questions(train)]
+    questions = read_questions(train)
+    asked = [question.id for question in questions]
+    groups = passages_of(questions) if by == "text" else None
     document = read_json_file(train)
-    for path, kept in zip((train, dev), held_out_split(asked, share, seed, str(train)), strict=True):
+    for path, kept in zip((train, dev), held_out_split(asked, share, seed, str(train), groups), strict=True):
         write_json(path, {**document, "data": _with_questions(document["data"], set(kept))})
+
+
+def passages_of(questions: Sequence[Question]) -> list[int]:
+    """The number of the passage that each question is on."""
+    numbers: dict[Key, int] = {}
+    return [
+        numbers.setdefault(key, len(numbers)) for key in keys_of((question.context, None) for question in questions)
+    ]
 
 
 def _with_questions(articles: list[dict[str, Any]], kept: set[str]) -> list[dict[str, Any]]:

@@ -30,6 +30,9 @@ def read_sentences(path: Path) -> list[Sentence]:
     if missing:
         hint = UNLABELLED if missing == ["label"] and path.name == "test.tsv" else ""
         raise InputError(f"{path}:1: no column {missing[0]!r}; the header has: {', '.join(header)}{hint}")
+    twice = [column for column in COLUMNS if header.count(column) > 1]
+    if twice:
+        raise InputError(f"{path}:1: the header has the column {twice[0]!r} twice")
     text, label = (header.index(column) for column in COLUMNS)
     sentences = [_row(path, number, line.split("\t"), header, text, label) for number, line in lines if line.strip()]
     if not sentences:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from stages.corpus.classification import TaskSettings, check_name, check_test
+from stages.corpus.split import SplitBy
 from stages.harness.pin import PINNED, Pin, is_pin
 from stages.harness.settings import build, require
 
@@ -51,6 +52,7 @@ class WithDev(HubDataset):
     test: str | None = None  # scored once at the end
     split: float | None = None  # share of train that is trained on where dev is null; the rest is dev
     split_seed: int = 1  # draws it
+    split_by: SplitBy = "text"  # row: one by one, whatever the rows have in common
 
     def __post_init__(self) -> None:
         super().__post_init__()

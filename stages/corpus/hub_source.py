@@ -14,6 +14,7 @@ from stages.corpus.glue import UNLABELLED
 from stages.corpus.hub_dataset import Split, licence, open_split
 from stages.corpus.hub_settings import HubDataset, HubQuestions, HubSentences, HubSettings, WithDev
 from stages.corpus.source import questions_path, running_text, sentences_path
+from stages.corpus.split import SplitBy
 from stages.corpus.text import text_path
 from stages.harness.collection import without_collection
 from stages.harness.errors import InputError
@@ -71,14 +72,14 @@ Settings = TypeVar("Settings", bound=WithDev)
 
 def _write_parts(
     folder: Path, settings: Settings, key: str, path: Callable[[Path, str], Path],
-    write: Callable[[Path, Split, Settings], None], split: Callable[[Path, Path, float, int], None],
+    write: Callable[[Path, Split, Settings], None], split: Callable[[Path, Path, float, int, SplitBy], None],
 ) -> None:  # fmt: skip
     train, dev = (path(folder, part) for part in ("train", "dev"))
     write(train, open_split(settings, settings.train, key), settings)
     if settings.dev is not None:
         write(dev, open_split(settings, settings.dev, key), settings)
     elif settings.split is not None:
-        split(train, dev, settings.split, settings.split_seed)
+        split(train, dev, settings.split, settings.split_seed, settings.split_by)
     if settings.test is not None:
         write(path(folder, "test"), open_split(settings, settings.test, key), settings)
 

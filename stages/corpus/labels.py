@@ -42,7 +42,19 @@ def labels_of(rows: Rows, column: str) -> list[str]:
     for where, cells in rows:
         if str(cells.get(column, "")).strip() == "":
             raise InputError(f"{where}: no {column!r}; there is: {', '.join(cells)}")
-    return [str(cells[column]).strip() for _, cells in rows]
+    return [label_text(where, column, cells[column]) for where, cells in rows]
+
+
+def label_text(where: str, column: str, label: Any) -> str:
+    """A class as text, without white space about it; 1.0, as tables with gaps write whole numbers, is 1.
+
+    Raises InputError naming the row where it is nothing, true or false, or anything else that names no class.
+    """
+    if isinstance(label, float) and label.is_integer():
+        label = int(label)
+    if isinstance(label, bool) or not isinstance(label, str | int) or not str(label).strip():
+        raise InputError(f"{where}: {column} {label!r} is not allowed; expected text or a whole number")
+    return str(label).strip()
 
 
 def class_name(text: str) -> str:

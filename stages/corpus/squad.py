@@ -1,20 +1,21 @@
 """Questions on passages in SQuAD's json, version 1.1 or 2.0."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stages.corpus.lines import parse_json
 from stages.harness.errors import InputError
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer's text and the character of the passage where it starts."""
+    """An answer's text and the character of the passage where it starts, without white space about it."""
 
     text: str
     start: int
+    trimmed: bool = field(default=False, compare=False)  # whether the file has white space about it
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,11 @@ def read_json_file(path: Path) -> Any:
     if not raw.strip():
         raise InputError(f"{path}: the file is empty")
     try:
-        return json.loads(raw.decode("utf-8-sig"))
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not json: {error.msg} at column {error.colno}") from None
+    return parse_json(text, path)
 
 
 def _questions(path: Path, articles: list[Any]) -> Iterator[Question]:
@@ -77,17 +77,31 @@ def _question(path: Path, where: str, title: str, context: str, qa: Any) -> Ques
     identifier = _field(path, where, qa, "id", str)
     where = f"question {identifier}"
     text = _field(path, where, qa, "question", str)
-    answers = []
-    for item in [] if qa.get("is_impossible") else _field(path, where, qa, "answers", list):
-        answer = Answer(_field(path, where, item, "text", str), _field(path, where, item, "answer_start", int))
-        if not answer.text or context[answer.start : answer.start + len(answer.text)] != answer.text:
-            raise InputError(f"{path}: {where}: the answer {answer.text!r} is not at character {answer.start}")
-        answers.append(answer)
-    return Question(identifier, title, context, text.strip(), tuple(answers))
+    impossible = qa.get("is_impossible")
+    if not isinstance(impossible, bool | None):
+        raise InputError(f"{path}: {where}: is_impossible {impossible!r} is not allowed; expected true or false")
+    if impossible and qa.get("answers"):
+        raise InputError(f"{path}: {where}: is_impossible is true, and yet there are answers")
+    items = [] if impossible else _field(path, where, qa, "answers", list)
+    return Question(
+        identifier, title, context, text.strip(), tuple(_answer(path, where, context, item) for item in items)
+    )
+
+
+def _answer(path: Path, where: str, context: str, item: Any) -> Answer:
+    text, start = _field(path, where, item, "text", str), _field(path, where, item, "answer_start", int)
+    if not text.strip():
+        raise InputError(f"{path}: {where}: the answer {text!r} is empty; a question without an answer has none")
+    if start < 0 or context[start : start + len(text)] != text:
+        inside = context.encode(errors="replace")[max(0, start) :].startswith(text.encode(errors="replace"))
+        counted = ", but at that byte; expected the number of characters before it" if start >= 0 and inside else ""
+        raise InputError(f"{path}: {where}: the answer {text!r} is not at character {start}{counted}")
+    # No token covers white space at an end, so that with it there would seem to be no answer.
+    return Answer(text.strip(), start + len(text) - len(text.lstrip()), text != text.strip())
 
 
 def _field(path: Path, where: str, holder: Any, name: str, kind: type) -> Any:
     value = holder.get(name) if isinstance(holder, dict) else None
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or isinstance(value, bool):
         raise InputError(f"{path}: {where}: no {name!r} of type {kind.__name__}")
     return value

@@ -26,7 +26,11 @@ from stages.corpus.text import UNKNOWN
 from stages.harness.errors import InputError
 from stages.harness.settings import require
 
-SPECIAL = (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]")
+# In the order of their ids. RoBERTa's positions start after the id of the padding, which is 1 in the original.
+SPECIAL = {
+    "bert": (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]"),
+    "roberta": (OWN.begin, OWN.pad, OWN.end, "[UNK]", "[MASK]"),
+}
 FILE = "tokenizer.json"
 # All that a tokenizer may consist of: some of its kinds are also loaded from a vocabulary.
 TOKENIZER_FILES = (
@@ -45,11 +49,18 @@ class TokenizerSettings:
     lowercase: bool = True
     given: str | None = None  # a folder with tokenizer.json to take instead of training one
     texts: tuple[str, ...] = ("text",)  # what is trained on: text, and the training parts of squad and sst2
+    special: Literal["bert", "roberta"] = "bert"  # whose ids special tokens have
 
     def __post_init__(self) -> None:
-        require(self.vocab_size > len(SPECIAL), "vocab_size", self.vocab_size, f"more than {len(SPECIAL)}")
+        special = len(self.special_tokens)
+        require(self.vocab_size > special, "vocab_size", self.vocab_size, f"more than {special}")
         unknown = [name for name in self.texts if name not in ("text", "squad", "sst2")]
         require(not unknown and bool(self.texts), "texts", list(self.texts), "allowed: text, squad, sst2")
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        """The special tokens, in the order of their ids."""
+        return SPECIAL[self.special]
 
 
 @dataclass(frozen=True)
@@ -170,7 +181,7 @@ def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterabl
         raise InputError(
             f"params.yaml: {key}: {settings.vocab_size} is more than the corpus can fill; expected at most {filled}"
         )
-    tokenizer.add_special_tokens(list(SPECIAL))
+    tokenizer.add_special_tokens(list(settings.special_tokens))
     tokenizer.post_processor = _template(tokenizer, OWN)
     return SubwordTokenizer(tokenizer, OWN)
 
@@ -282,8 +293,9 @@ def _train_wordpiece(settings: TokenizerSettings, documents: Callable[[], Iterab
     tokenizer = _empty_wordpiece({}, settings)
     pieces = [f"##{character}" for character in _inner_characters(tokenizer, documents())]
     trainer = trainers.WordPieceTrainer(
-        vocab_size=settings.vocab_size, min_frequency=2, special_tokens=[*SPECIAL, *pieces], show_progress=False
-    )
+        vocab_size=settings.vocab_size, min_frequency=2, special_tokens=[*settings.special_tokens, *pieces],
+        show_progress=False,
+    )  # fmt: skip
     tokenizer.train_from_iterator(documents(), trainer)
     return _empty_wordpiece(tokenizer.get_vocab(with_added_tokens=False), settings)
 
@@ -313,7 +325,7 @@ def _train_bpe(settings: TokenizerSettings, documents: Callable[[], Iterable[str
     trainer = trainers.BpeTrainer(
         vocab_size=settings.vocab_size,
         min_frequency=2,
-        special_tokens=list(SPECIAL),
+        special_tokens=list(settings.special_tokens),
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )

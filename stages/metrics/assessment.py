@@ -26,6 +26,7 @@ class ScoredTask(Protocol):
     shared: np.ndarray  # (N,), bool: examples that are in the training data too
     split: str  # what the examples are: dev, which chooses the epoch, or test
     shared_with_dev: np.ndarray  # (N,), bool: test examples that are in the validation data too; none of dev
+    given: np.ndarray  # (N,), bool: those whose text lies in a training text, or holds one that is half of it
     notes: Mapping[str, str]  # what to know of baselines, by name
 
     def baselines(self) -> Mapping[str, Any]:
@@ -86,7 +87,7 @@ class _Assessor:
     def assessment(self) -> Assessment:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
         health |= {method: self._scratch_flags(method) for method in self._methods if method != SCRATCH}
-        health["data"] = overlap_flags(self._task.shared, self._task.split)
+        health["data"] = overlap_flags(self._task.shared, self._task.given, self._task.split)
         health["data"] |= validation_flags(self._task.shared_with_dev)
         figures: dict[str, Any] = {"baselines": {name: self._figures[name] for name in self._baselines}}
         figures |= {method: self._method_figures(method) for method in self._methods}

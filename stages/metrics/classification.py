@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import softmax
 
 from stages.corpus.examples import Example
+from stages.corpus.overlap import given_away, keys_of, known_rows
 from stages.metrics.baselines import has_words, majority, tfidf
 from stages.metrics.confusion import by_class, confusion, counting
 from stages.metrics.groups import length_groups
@@ -31,8 +32,12 @@ class ClassificationTask:
         self._train = train if drawn is None else [train[number] for number in drawn]
         self._labels = np.array([example.label for example in asked])
         self.split = "dev" if test is None else "test"
-        self.shared = _among(train, asked)
-        self.shared_with_dev = _among([] if test is None else dev, asked)
+        keys, of_train, of_dev = (
+            keys_of((example.text, example.pair) for example in of)
+            for of in (asked, train, [] if test is None else dev)
+        )
+        self.shared, self.shared_with_dev = known_rows(keys, of_train), known_rows(keys, of_dev)
+        self.given = given_away(*([text for text, _ in of] for of in (keys, of_train)))
         self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in asked], "words")
         self.notes: Mapping[str, str] = self._notes(len(train))
 
@@ -73,9 +78,3 @@ class ClassificationTask:
                 for c, name in enumerate(self._classes)
             },
         }
-
-
-def _among(known: Sequence[Example], asked: Sequence[Example]) -> np.ndarray:
-    """Which of the asked examples are among the known ones, (N,), bool."""
-    texts = {(example.text, example.pair) for example in known}
-    return np.array([(example.text, example.pair) in texts for example in asked], dtype=bool)

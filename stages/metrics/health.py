@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from stages.corpus.overlap import given_away_finding, shared_finding
 from stages.harness.records import rounded
 from stages.metrics.intervals import Interval
 from stages.metrics.outcomes import Answered, Classified
@@ -17,6 +18,7 @@ Flags = dict[str, str]
 
 ROUNDING = 1e-6
 HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the one with exact matches below so much of it is suspicious
+BY_CHANCE = 0.1  # a share of texts that lie in a training text which says nothing
 ALL, NEAR, GOOD = (
     0.999,
     0.02,
@@ -90,18 +92,21 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
     return {}
 
 
-def overlap_flags(shared: np.ndarray, split: str = "dev") -> Flags:
-    """Examples (N,), bool, of `split`, dev or test, that are in the training data too."""
-    if not shared.any():
-        return {}
-    return {f"{split}_in_training": f"{int(shared.sum()):,} of {len(shared):,} examples are in the training data too"}
+def overlap_flags(shared: np.ndarray, given: np.ndarray, part: str) -> Flags:
+    """Examples (N,), bool, of a part, dev or test, that are in the training data too, and that these give away.
+
+    Some are given away by chance: 0.6% of SST-2's own validation set, and 98% of a random part of its training rows.
+    """
+    found = {f"{part}_in_training": shared_finding(shared, "examples", part)}
+    if given.mean() > BY_CHANCE:
+        found[f"{part}_given_away"] = given_away_finding(given, shared, "examples", part)
+    return {name: lines[0] for name, lines in found.items() if lines}
 
 
 def validation_flags(shared: np.ndarray) -> Flags:
     """Test examples (N,), bool, that are in the validation data too, by which the epoch is chosen."""
-    if not shared.any():
-        return {}
-    return {"test_in_validation": f"{int(shared.sum()):,} of {len(shared):,} examples are in the validation data too"}
+    found = shared_finding(shared, "examples", "test", "dev")
+    return {"test_in_validation": found[0]} if found else {}
 
 
 def _answer_figures(exact: float, f1: float) -> Flags:

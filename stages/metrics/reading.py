@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stages.corpus.overlap import keys_of, known_rows
 from stages.corpus.squad import Question
 from stages.metrics.baselines import no_answer, word_overlap
 from stages.metrics.groups import length_groups
@@ -27,8 +28,12 @@ class ReadingTask:
     ) -> None:
         self._questions = dev if test is None else test
         self.split = "dev" if test is None else "test"
-        self.shared = _among(train, self._questions)
-        self.shared_with_dev = _among([] if test is None else dev, self._questions)
+        keys, of_train, of_dev = (
+            keys_of((question.context, question.text) for question in of)
+            for of in (self._questions, train, [] if test is None else dev)
+        )
+        self.shared, self.shared_with_dev = known_rows(keys, of_train), known_rows(keys, of_dev)
+        self.given = known_rows(*([passage for passage, _ in of] for of in (keys, of_train)))
         self.groups: Mapping[str, np.ndarray] = length_groups(
             [question.context for question in self._questions], "words of passage"
         )
@@ -55,9 +60,3 @@ class ReadingTask:
             "answerable": sum(map(bool, outcome.golds)),
             "questions": len(outcome.answers),
         }
-
-
-def _among(known: Sequence[Question], asked: Sequence[Question]) -> np.ndarray:
-    """Which of the asked questions are among the known ones, with the same passage, (N,), bool."""
-    texts = {(question.context, question.text) for question in known}
-    return np.array([(question.context, question.text) in texts for question in asked], dtype=bool)

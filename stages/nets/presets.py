@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import AutoConfig, PreTrainedConfig
 
-from stages.corpus.tokenizer import TokenizerSettings
+from stages.corpus.tokenizer import SPECIAL, TokenizerSettings
 from stages.harness.errors import InputError
 from stages.harness.plugins import plugin_names
 from stages.harness.settings import build, check_value, profile_key, read_params
@@ -60,12 +60,12 @@ def find_model(name: str | None) -> NamedModel:
 
 
 def config_of(params: Mapping[str, Any]) -> PreTrainedConfig:
-    """The config of the model that params.yaml describes, with a vocabulary as large as it asks for."""
+    """The config of the model that params.yaml describes, with a vocabulary as large and numbered as it asks for."""
     model, tokenizer = (profile_key(params, name) for name in ("model", "tokenizer"))
-    tokens = build(TokenizerSettings, params, tokenizer).vocab_size
-    return make_config(
-        check_value(params, "family", str), build(ModelSettings, params, model), Vocabulary(tokens, *range(5))
-    )
+    tokens = build(TokenizerSettings, params, tokenizer)
+    pad, unknown, begin, end, mask = (tokens.special_tokens.index(token) for token in SPECIAL["bert"])
+    vocabulary = Vocabulary(tokens.vocab_size, pad, unknown, begin, end, mask)
+    return make_config(check_value(params, "family", str), build(ModelSettings, params, model), vocabulary)
 
 
 def _read(folder: Path) -> PreTrainedConfig:

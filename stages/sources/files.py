@@ -46,7 +46,7 @@ def checked(settings: FilesSettings, folder: Path) -> dict:
             (questions_path, split_questions, settings.squad_split),
         ):
             if share is not None:
-                split(paths(folder, "train"), paths(folder, "dev"), share, settings.split_seed)
+                split(paths(folder, "train"), paths(folder, "dev"), share, settings.split_seed, settings.split_by)
         return make_card(folder)
     except InputError as error:
         message = str(error)

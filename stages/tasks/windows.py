@@ -66,6 +66,7 @@ def _windows(
     asked = asked[: max(0, max_length // 2 - len(form.before) - len(form.between))]
     head, tail = [*form.before, *asked, *form.between], list(form.after)
     room = max_length - len(head) - len(tail)
+    answer = _answer_tokens(question, passage.offsets)
     first = 0
     while True:
         last = min(first + room, len(passage.ids))
@@ -73,7 +74,9 @@ def _windows(
         place = slice(len(head), len(ids) - len(tail))
         spans = np.zeros((len(ids), 2), dtype=np.int32)
         spans[place] = passage.offsets[first:last]
-        start, end = _answer_tokens(question, spans, len(head))
+        start = end = 0
+        if answer is not None and first <= answer[0] and answer[1] < last:
+            start, end = (token - first + len(head) for token in answer)
         yield Window(
             question=question,
             ids=np.array(ids, dtype=np.int32),
@@ -98,14 +101,14 @@ def _without_spaces(offsets: Sequence[tuple[int, int]], context: str) -> np.ndar
     return found
 
 
-def _answer_tokens(question: Question, spans: np.ndarray, first: int) -> tuple[int, int]:
-    """The tokens that cover the first answer, or 0 twice where they are not all in the window."""
+def _answer_tokens(question: Question, offsets: np.ndarray) -> tuple[int, int] | None:
+    """The first and the last token of the passage that have a character of the first answer; None without an answer.
+
+    An answer may begin or end within a token, or with a character that the tokenizer leaves out.
+    """
     if not question.answers:
-        return 0, 0
+        return None
     start = question.answers[0].start
     end = start + len(question.answers[0].text)
-    starts = np.flatnonzero((spans[:, 0] <= start) & (start < spans[:, 1]))
-    ends = np.flatnonzero((spans[:, 0] < end) & (end <= spans[:, 1]))
-    if len(starts) == 0 or len(ends) == 0 or starts[0] < first:
-        return 0, 0
-    return int(starts[0]), int(ends[-1])
+    tokens = np.flatnonzero((offsets[:, 0] < end) & (start < offsets[:, 1]) & (offsets[:, 0] < offsets[:, 1]))
+    return (int(tokens[0]), int(tokens[-1])) if len(tokens) else None

@@ -1,11 +1,10 @@
 """A json object a line."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from stages.corpus.lines import numbered_lines
+from stages.corpus.lines import numbered_lines, parse_json
 from stages.harness.errors import InputError
 
 
@@ -17,10 +16,7 @@ def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}:{number}: not json: {error.msg} at column {error.colno}") from None
+        record = parse_json(line, path, number)
         if not isinstance(record, dict):
             raise InputError(f"{path}:{number}: not a json object")
         yield f"{path}:{number}", record

@@ -121,6 +121,59 @@ def test_labels_are_names_or_numbers(tmp_path: Path, labels, classes, names, num
     assert [example.label for example in data.parts["train"]] == numbers
 
 
+def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> None:
+    topics = ("world", "sports", "business", "science")
+    data = _read(tmp_path, "f.jsonl", _jsonl_of(3, "4", 1, "sports"), classes=topics)
+    assert [example.label for example in data.parts["train"]] == [2, 3, 0, 1]
+    assert make_task_card(data)["findings"][0] == "labels are numbered from 1: 1 is world, 4 is science"
+    data = _read(tmp_path, "f.jsonl", _jsonl_of(3, 0, 1), classes=topics)
+    assert [example.label for example in data.parts["train"]] == [3, 0, 1]
+    assert not data.notes
+
+
+def test_numbers_that_do_not_tell_where_they_start(tmp_path: Path) -> None:
+    names = ("world", "sports", "business", "science", "other")
+    message = (
+        "params.yaml: classification.own.classes: labels from 1 to 4 do not tell whether the first of 5 names is that "
+        "of 0 or of 1; expected a row of 0 or of 5, or names for labels"
+    )
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, "f.jsonl", _jsonl_of(1, 2, 3, 4), classes=names)
+    assert str(caught.value) == message
+
+
+def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", "b", "c"], "label": [1.0, 0.0, 10.0]}), tmp_path / "f.parquet")
+    assert _read(tmp_path, "f.parquet").classes == ("0", "1", "10")
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na\t1.0\n")
+    data = _read(tmp_path, "f.tsv", "text\tlabel\na\t1\nb\t0\n", dev="dev.tsv")
+    assert (data.classes, data.parts["dev"][0].label) == (("0", "1"), 1)
+    data = _read(tmp_path, "f.tsv", "text\tlabel\na\t1.0\nb\t1.5\n", classes=("1.5", "1.0"))
+    assert [example.label for example in data.parts["train"]] == [1, 0]
+
+
+def test_negative_numbers_are_in_order_too(tmp_path: Path) -> None:
+    assert _read(tmp_path, "f.jsonl", _jsonl_of(1, -2, 0, -10)).classes == ("-10", "-2", "0", "1")
+
+
+def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: Path) -> None:
+    rows = "".join(
+        json.dumps({"text": f"the {word} was long{end}", "label": number % 2}) + "\n"
+        for number, word in enumerate(("film", "book", "song", "walk", "talk", "day", "night", "week", "war", "meal"))
+        for end in ("", " and loud", " and loud and good")
+    )
+    cards = {
+        by: make_task_card(_read(tmp_path, "f.jsonl", rows, dev=None, split=0.8, split_by=by)) for by in ("text", "row")
+    }
+    assert {by: card["parts"]["dev"]["examples"] for by, card in cards.items()} == {"text": 6, "row": 6}
+    assert cards["text"]["given_away"] == {"dev": 0}
+    count = cards["row"]["given_away"]["dev"]
+    assert count > 3
+    assert cards["row"]["findings"] == [
+        f"{count} of 6 examples of dev lie word for word in a text of train, or half of their words are one"
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -137,8 +190,13 @@ def test_labels_are_names_or_numbers(tmp_path: Path, labels, classes, names, num
         ("f.csv", 'text,label\na,x\n"b,y\nc,z\n', "f.csv:3: not a row: unexpected end of data"),
         ("f.jsonl", '{"text": "a", "label": 1}\n{"text": }\n', "f.jsonl:2: not json: Expecting value at column 10"),
         ("f.jsonl", "[1]\n", "f.jsonl:1: not a json object"),
+        ("f.jsonl", '\n{"text": "\\udc00", "label": 1}\n', "f.jsonl:2: '\\udc00' is half of a character"),
         ("f.jsonl", '{"text": 5, "label": 1}\n', "f.jsonl:1: text 5 is not allowed; expected text"),
         ("f.jsonl", '{"text": "a", "label": 0.5}\n', "f.jsonl:1: label 0.5 is not allowed; expected text or"),
+        ("f.jsonl", '{"text": "a", "label": true}\n', "f.jsonl:1: label True is not allowed; expected text or"),
+        ("f.jsonl", '{"text": "a", "label": null}\n', "f.jsonl:1: label None is not allowed; expected text or"),
+        ("f.jsonl", '{"text": "a", "label": NaN}\n', "f.jsonl:1: label nan is not allowed; expected text or"),
+        ("f.jsonl", '{"text": "a", "label": [1]}\n', "f.jsonl:1: label [1] is not allowed; expected text or"),
         ("f.parquet", "text", "f.parquet: not parquet: "),
         ("f.xml", "<sentences>\n<sentence>\n</sentences>", "f.xml:3: not xml: mismatched tag"),
         ("f.xml", XML.replace("polarity", "mood"), "f.xml: sentence 7: an aspectTerm without 'polarity'"),
@@ -241,7 +299,7 @@ def test_a_label_that_training_lacks(tmp_path: Path) -> None:
         ({"classes": ["a", "a", "b"]}, "own.classes: ('a', 'a', 'b') is not allowed; expected two or more, each once"),
         ({"classes": ["a", "b"], "drop": ["b"]}, "own.drop: ['b'] is not allowed; 'b' is one of classes"),
         ({"test": "d.csv"}, "own.test: 'd.csv' is not allowed; expected another split than train and dev"),
-        ({"column": "x"}, "own.column: unknown key; allowed: train, dev, test, split, split_seed, text"),
+        ({"column": "x"}, "own.column: unknown key; allowed: train, dev, test, split, split_seed, split_by, text"),
     ],
 )
 def test_an_entry_is_checked(change, message: str) -> None:

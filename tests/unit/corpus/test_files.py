@@ -95,6 +95,6 @@ def test_the_card_counts_the_test_and_what_it_shares(tmp_path: Path) -> None:
     card = make_card(tmp_path)
     assert card["sst2"]["test"] == {"sentences": 3, "favourable": 2}
     assert [finding for finding in card["findings"] if finding.startswith("sst2")] == [
-        "sst2: 1 sentences of test are in train too", "sst2: 1 sentences of test are in dev too"
+        "sst2: 1 of 3 sentences of test are in train too", "sst2: 1 of 3 sentences of test are in dev too"
     ]  # fmt: skip
     assert set(card["squad"]) == {"train", "dev", "shared_between_splits", "shared_passages"}

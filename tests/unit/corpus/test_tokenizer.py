@@ -34,6 +34,18 @@ def test_trains_saves_and_loads(tmp_path: Path, kind, size: int) -> None:
     assert encoding.ids == AutoTokenizer.from_pretrained(tmp_path)("The quick bear")["input_ids"]
 
 
+@pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
+def test_special_tokens_may_be_numbered_as_those_of_roberta(tmp_path: Path, kind, size: int) -> None:
+    own, bert = (
+        train_tokenizer(TokenizerSettings(kind, size, special=s), lambda: TEXT, "k") for s in ("roberta", "bert")
+    )
+    names = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
+    assert [own.id_to_token(number) for number in range(5)] == names
+    save_tokenizer(own, tmp_path, lowercase=True)
+    assert load_tokenizer(tmp_path).roles == bert.roles
+    assert own.encode("the quick bear").tokens == bert.encode("the quick bear").tokens
+
+
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 120), ("bpe", 290)])
 def test_the_same_text_gives_the_same_tokenizer_in_every_process(kind: str, size: int) -> None:
     """The WordPiece trainer of the tokenizers library alone would not: it follows a hash table's order."""

@@ -141,7 +141,7 @@ def test_examples_of_the_training_data_are_counted_and_scores_given_without_them
     ]
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring(("accuracy",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
-    assert found.health["data"] == {"dev_in_training": "6 of 60 examples are in the training data too"}
+    assert found.health["data"] == {"dev_in_training": "6 of 60 examples of dev are in train too"}
     groups = found.details["methods"]["full"]["seeds"]["1"]["groups"]
     assert groups["not in the training data"] == {"accuracy": 1.0, "examples": 54}
     assert found.figures["full"]["mean"]["accuracy"] == pytest.approx(57 / 60)

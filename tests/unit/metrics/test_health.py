@@ -75,9 +75,14 @@ def test_losses(losses: list[tuple[float | None, float]], diverges: bool) -> Non
 
 
 def test_overlaps_are_counted() -> None:
-    assert overlap_flags(np.zeros(4, bool)) == {}
-    found = overlap_flags(np.array([True, False, True, False]))
-    assert found == {"dev_in_training": "2 of 4 examples are in the training data too"}
-    assert overlap_flags(np.array([True]), "test").keys() == {"test_in_training"}
-    found = validation_flags(np.array([True, False]))
-    assert found == {"test_in_validation": "1 of 2 examples are in the validation data too"}
+    none, some = np.zeros(4, bool), np.array([True, False, True, False])
+    assert overlap_flags(none, none, "dev") == {}
+    assert overlap_flags(some, some, "test") == {"test_in_training": "2 of 4 examples of test are in train too"}
+    given = "3 of 4 examples of dev lie word for word in a text of train, or half of their words are one"
+    assert overlap_flags(none, np.arange(4) < 3, "dev") == {"dev_given_away": given}
+    assert validation_flags(some) == {"test_in_validation": "2 of 4 examples of test are in dev too"}
+
+
+def test_a_text_that_lies_in_a_training_text_by_chance_is_no_sign() -> None:
+    few = np.arange(100) < 7
+    assert overlap_flags(np.zeros(100, bool), few, "dev") == {}

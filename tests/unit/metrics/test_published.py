@@ -111,6 +111,6 @@ def test_plm_peft_scores_texts_that_were_trained_on() -> None:
     rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
     epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(rows)) for n, losses in enumerate(LOSSES))
     found = assess(task, Scoring(("accuracy",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
-    assert found.health["data"] == {"dev_in_training": "52 of 139 examples are in the training data too"}
+    assert found.health["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
     without = found.details["methods"]["full"]["seeds"]["1"]["groups"]["not in the training data"]
     assert without["examples"] == 87

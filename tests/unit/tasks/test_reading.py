@@ -53,6 +53,23 @@ def test_a_window_without_the_whole_answer_points_to_cls() -> None:
     assert any(window.start > 0 for window in windows)
 
 
+def test_a_token_of_which_the_answer_has_a_part_is_marked_whole() -> None:
+    start = CONTEXT.index("Thorndel")
+    question = Question("q", "T", CONTEXT, "where?", (Answer("orn", start + 2),))
+    (window,) = window_questions(TOKENIZER, [question], 120, 10)
+    marked = CONTEXT[window.spans[window.start, 0] : window.spans[window.end, 1]]
+    assert window.start
+    assert "orn" in marked
+    assert marked in "Thorndel"
+
+
+def test_an_answer_that_begins_with_what_the_tokenizer_leaves_out_is_marked() -> None:
+    context = "Ada founded \u200bThorndel\u200b in 1601."  # spaces of no width
+    question = Question("q", "T", context, "what?", (Answer("\u200bThorndel\u200b", context.index("\u200b")),))
+    (window,) = window_questions(TOKENIZER, [question], 120, 10)
+    assert context[window.spans[window.start, 0] : window.spans[window.end, 1]] == "Thorndel"
+
+
 def test_a_question_that_is_too_long_is_cut() -> None:
     (window, *_) = window_questions(TOKENIZER, [_question("1601", "who " * 100)], 40, 10)
     assert window.passage.start == 20

@@ -1,0 +1,118 @@
+"""What a training set gives away of another split: rows that are in both, and texts that lie in one another.
+
+Words are compared without case, accents, white space and how punctuation is set off: a tokenizer in lower case makes
+the same of them.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+LONG = 4  # words; shorter texts, such as "the film", are in many others by chance
+Words = tuple[str, ...]
+Key = tuple[Words, Words | None]
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def words_of(text: str) -> Words:
+    """The text's words and signs, by which it is compared."""
+    plain = text.lower()
+    if not plain.isascii():
+        plain = "".join(sign for sign in unicodedata.normalize("NFD", plain) if not unicodedata.combining(sign))
+    return tuple(_WORD.findall(plain))
+
+
+def keys_of(rows: Iterable[tuple[str, str | None]]) -> list[Key]:
+    """Rows of a text and perhaps a second one, as they are compared."""
+    found = list(rows)
+    words = {text: words_of(text) for row in found for text in row if text is not None}
+    return [(words[first], None if second is None else words[second]) for first, second in found]
+
+
+def known_rows(rows: Sequence[Hashable], training: Sequence[Hashable]) -> np.ndarray:
+    """Which of the rows are in the training data too: (N,), bool."""
+    known = set(training)
+    return np.array([row in known for row in rows], dtype=bool)
+
+
+def given_away(texts: Sequence[Words], training: Sequence[Words]) -> np.ndarray:
+    """Which texts lie word for word in a training text, or have half of their words or more from one: (N,), bool.
+
+    A training text that is held so has LONG words or more. A text without words is not looked for.
+    """
+    index = PhraseIndex.of([*training, *texts])
+    places_before = np.append(0, np.cumsum(index.owners < len(training)))  # of training texts
+    held = np.zeros(len(index.owners), dtype=np.int64)  # by place: words of the longest training text from there on
+    inside = np.zeros(len(index.lengths), dtype=bool)
+    for row in sorted(index.ranges, key=lambda row: index.lengths[row]):
+        first, last = index.ranges[row]
+        inside[row] = places_before[last] > places_before[first]
+        if row < len(training) and index.lengths[row] >= LONG:
+            held[first:last] = index.lengths[row]
+    half = (held > 0) & (2 * held >= index.lengths[index.owners])
+    inside[index.owners[half]] = True
+    return inside[len(training) :]
+
+
+def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "train") -> list[str]:
+    """A line on rows (N,), bool, of a part that are in another too, where there are any."""
+    if not shared.any():
+        return []
+    return [f"{int(shared.sum()):,} of {len(shared):,} {what} of {part} are in {training} too"]
+
+
+def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str) -> list[str]:
+    """A line on rows (N,), bool, of a part that the training data gives away, where there are more than are shared."""
+    if not (given & ~shared).any():
+        return []
+    count = f"{int(given.sum()):,} of {len(given):,} {what} of {part}"
+    return [f"{count} lie word for word in a text of train, or half of their words are one"]
+
+
+@dataclass(frozen=True)
+class PhraseIndex:
+    """All places in a number of texts, sorted by the words from there on: those where a text occurs are neighbours."""
+
+    owners: np.ndarray  # the number of the text that each place is in
+    ranges: dict[int, tuple[int, int]]  # by the number of a text with words: its first place, and that after its last
+    lengths: np.ndarray  # of the texts, in words
+
+    @classmethod
+    def of(cls, texts: Sequence[Words]) -> "PhraseIndex":
+        """The index of these texts, numbered in their order."""
+        numbers: dict[str, int] = {}
+        words: list[int] = []
+        for text in texts:
+            words += [numbers.setdefault(word, len(numbers) + 1) for word in text]
+            words.append(0)  # where a text ends
+        lengths = np.array([len(text) for text in texts], dtype=np.int64)
+        starts = np.append(0, np.cumsum(lengths + 1))
+        order = _sorted_places(np.array(words, dtype=np.int64), int(lengths.max(initial=1)))
+        places = order.tolist()
+        ranges = {
+            row: _range(places, words, words[starts[row] : starts[row] + lengths[row]])
+            for row in np.flatnonzero(lengths).tolist()
+        }
+        return cls(np.repeat(np.arange(len(texts)), lengths + 1)[order], ranges, lengths)
+
+
+def _range(places: list[int], words: list[int], text: list[int]) -> tuple[int, int]:
+    size = len(text)
+    first = bisect_left(places, text, key=lambda place: words[place : place + size])
+    return first, bisect_right(places, text, first, key=lambda place: words[place : place + size])
+
+
+def _sorted_places(words: np.ndarray, longest: int) -> np.ndarray:
+    """Places by the `longest` words or more from there on, by prefix doubling (Manber and Myers 1993)."""
+    rank, known = words, 1  # the rank of each place by the `known` words from there on
+    while known < longest:
+        after = np.zeros_like(rank)
+        after[:-known] = rank[known:] + 1
+        rank = np.unique(rank * (rank.max() + 2) + after, return_inverse=True)[1]
+        known *= 2
+    return np.argsort(rank, kind="stable")
