@@ -4,6 +4,7 @@ A text that is in training and validation alike makes scores look better than th
 counted and reported; it is no error, for published data sets have some.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from stages.corpus.source import questions_path, running_text, sentences_path
 from stages.corpus.squad import Question, read_questions
 from stages.corpus.text import PARTS, UNKNOWN, count_words, read_documents, text_path
 from stages.harness.collection import without_collection
+
+_QUOTED = re.compile(r'".*"".*"')  # a cell with a quote in it, which is doubled
 
 
 def make_card(folder: Path) -> dict[str, Any]:
@@ -51,6 +54,10 @@ def _sentences(folder: Path) -> tuple[dict[str, Any], list[str]]:
     words = [[words_of(row.text) for row in rows] for rows in (dev, train)]
     shared, given = known_rows(*words), given_away(*words)
     findings = shared_finding(shared, "sentences", "dev") + given_away_finding(given, shared, "sentences", "dev")
+    for part, rows in (("train", train), ("dev", dev)):
+        quoted = sum(_QUOTED.fullmatch(row.text) is not None for row in rows)
+        if quoted:
+            findings.append(f"{quoted:,} sentences of {part} are quoted as in csv; the quotes are read as text")
     return counts | {"shared_between_splits": int(shared.sum()), "given_away": int(given.sum())}, findings
 
 
