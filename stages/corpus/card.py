@@ -4,6 +4,7 @@ A text that is in training and validation alike makes scores look better than th
 counted and reported; it is no error, for published data sets have some.
 """
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from stages.corpus.text import PARTS, UNKNOWN, count_words, read_documents, text
 from stages.harness.collection import without_collection
 
 Counted = tuple[dict[str, Any], list[str]]  # counts, and what a user should know, one line each
+_QUOTED = re.compile(r'".*"".*"')  # a cell with a quote in it, which is doubled
 
 
 def make_card(folder: Path) -> dict[str, Any]:
@@ -55,6 +57,10 @@ def _sentences(folder: Path) -> Counted:
             given = given_away(words[part], words["train"])
             shared[name] = int(given.sum())
             findings += given_away_finding(given, known_rows(words[part], words["train"]), "sentences", part)
+    for part, found in rows.items():
+        quoted = sum(_QUOTED.fullmatch(row.text) is not None for row in found)
+        if quoted:
+            findings.append(f"{quoted:,} sentences of {part} are quoted as in csv; the quotes are read as text")
     return counts | shared, findings
 
 
