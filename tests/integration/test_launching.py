@@ -74,8 +74,8 @@ def test_two_processes_measure_what_one_does_and_the_same_each_time(project: Pro
     two = json.loads(written)["valid"]
     for name in ("masked", "pseudo", "unigram"):
         one_interval, two_interval = one[name].pop("interval"), two[name].pop("interval")
-        assert two[name] == pytest.approx(one[name], rel=1e-5)
-        assert all(two_interval[unit] == pytest.approx(one_interval[unit], rel=1e-5) for unit in one[name])
+        assert two[name] == pytest.approx(one[name], rel=2e-5)
+        assert all(two_interval[unit] == pytest.approx(one_interval[unit], rel=2e-5) for unit in one[name])
 
 
 @pytest.mark.parametrize(("task", "methods"), [("sst2", ("full", "lora")), ("squad", ("adapter", "frozen"))])
