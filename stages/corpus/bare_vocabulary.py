@@ -3,7 +3,6 @@
 transformers knows what its tokenizers of a family do around a vocabulary; what it makes is compared with the files.
 """
 
-import json
 from pathlib import Path
 
 from stages.corpus.roles import FILES as CONFIGS
@@ -63,7 +62,7 @@ def _vocabulary(folder: Path, model_type: str) -> dict[str, int]:
         with path.open(encoding="utf-8") as lines:
             found = {line.rstrip("\n"): number for number, line in enumerate(lines)}
     else:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_object(path)
     return found | (read_object(folder / ADDED) if (folder / ADDED).is_file() else {})
 
 
