@@ -1,12 +1,12 @@
 """The disk and the memory that all runs of params.yaml take, known before the first of them."""
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import torch
 from transformers import PreTrainedConfig
 
@@ -31,6 +31,7 @@ PRESETS = {
     "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
 }  # whose sizes are known before they are fetched
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
+MEMORY = Path("/proc/meminfo")  # of Linux, in KiB
 PROMPT = 2  # tokens of a written answer beside its words: those that begin and end it
 
 
@@ -149,5 +150,13 @@ def _memory() -> tuple[int, int, str]:
     """Bytes free, bytes in all, and where."""
     if torch.cuda.is_available():
         return *torch.cuda.mem_get_info(), "on the GPU"
-    memory = psutil.virtual_memory()
-    return memory.available, memory.total, "in main memory"
+    return *_main_memory(), "in main memory"
+
+
+def _main_memory() -> tuple[int, int]:
+    """Bytes free, or all where that is not known, and bytes in all."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not MEMORY.is_file():
+        return whole, whole
+    lines = dict(line.split(":") for line in MEMORY.read_text(encoding="ascii").splitlines())
+    return 1024 * int(lines["MemAvailable"].split()[0]), whole
