@@ -13,6 +13,7 @@ from stages.harness.records import write_json
 from stages.harness.settings import read_params
 from stages.nets.heads import make_model
 from stages.pages.content import Table
+from stages.pages.settings import ReportSettings
 from stages.tasks.classification import Classification
 from stages.tasks.predictions import read_drawn, read_epochs, read_tested
 from stages.training.fine_tuning import fine_tune, write_predictions
@@ -41,6 +42,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in whose data there is a task with three splits."""
     monkeypatch.chdir(tmp_path)
     Path("params.yaml").write_text(PARAMS)
+    Path("dvc.yaml").write_text("stages: {finetune-squad: {matrix: {method: '${finetune.squad}'}}}\n")
     source = Path("data/source")
     source.mkdir(parents=True)
     write_moods({"train": TRAIN, "dev": DEV, "test": TEST})
@@ -87,7 +89,7 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
     assert [section.title for section in sections] == ["moods", "moods, test set"]
     assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
     assert "It chose nothing" in str(sections[1].blocks[0])
-    said, table = samples_section(read_params(), source, 2).blocks
+    _, said, table = samples_section(read_params(), source, ReportSettings(samples=2)).blocks
     assert said == "moods, test set:"
     assert isinstance(table, Table)
     assert [row[0] for row in table.rows] == [TEST[0].text, TEST[4].text]

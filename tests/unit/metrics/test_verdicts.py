@@ -170,7 +170,7 @@ def test_the_best_is_the_one_that_the_score_calls_so(better: str, best: set[str]
     reports = replace(REPORTS, scores={"sst2": {**SCORES["sst2"], "better": {"accuracy": better}}})
     table = PublishedTable("t", "Table", "fraction", {"accuracy": "accuracy"}, {"Full": "full", "LoRA": "lora"},
                            figures="score.sst2.{row}.{column}", best="column",
-                           published={"Full": (0.8,), "LoRA": (0.9,)})  # fmt: skip
+                           published={"Full": ("0.8",), "LoRA": ("0.9",)})  # fmt: skip
     compared = compare_tables(PublishedStudy("T", "S", (table,)), reports)["t"]
     assert best_cells(table, compared)["reproduced"] == {(row, "accuracy") for row in best}
 
