@@ -72,7 +72,7 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
     assert (before.number, before.kept, after.number, after.kept) == (0, False, kept, True)
     right = [row["label"] == (row["logit_1"] > row["logit_0"]) for row in after.rows]
     assert metrics["moods-test"]["full"]["1"]["accuracy"] == sum(right) / len(TEST)
-    assert metrics["moods-test"]["full"]["1"]["loss"] == after.validation_loss
+    assert metrics["moods-test"]["full"]["1"]["loss"] == pytest.approx(after.validation_loss, rel=1e-5)
     assert not Path("reports/curves/tasks/moods-test.csv").exists()
     assert "loss_diverges" not in json.dumps(metrics["health"].get("moods-test", {}))
     epochs = [(epoch.number, epoch.validation_loss, epoch.kept, epoch.rows) for epoch in read_epochs(folder)]
@@ -117,7 +117,7 @@ def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
     metrics, details = run(source)
     assert list(metrics) == ["moods", "health"]
     assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
-        "predictions.parquet", "losses.json", "drawn.json"
+        "predictions.parquet", "losses.json", "updates.json", "drawn.json"
     }  # fmt: skip
     (section,) = score_sections(metrics, details)
     assert "test" not in str(section.blocks[0])
@@ -127,8 +127,8 @@ def test_texts_that_the_test_shares_with_dev_and_training_are_counted(source: Pa
     write_moods({"test": [*TEST[:5], TRAIN[0], DEV[0], DEV[1]]})
     metrics, _ = run(source)
     assert metrics["health"]["moods-test"]["data"] == {
-        "test_in_training": "1 of 8 examples are in the training data too",
-        "test_in_validation": "2 of 8 examples are in the validation data too",
+        "test_in_training": "1 of 8 examples of test are in train too",
+        "test_in_validation": "2 of 8 examples of test are in dev too",
     }
 
 
