@@ -97,8 +97,11 @@ def _builder(source: HubDataset, card: Mapping[str, Any], said: Path, view: Path
     files it would otherwise not judge the format, but by those of the first one.
     """
     for name in listing(source.pin, "dataset"):
-        (view / name).parent.mkdir(parents=True, exist_ok=True)
-        (view / name).touch()
+        path = (view / name).resolve()
+        if not path.is_relative_to(view):
+            raise ValueError(f"{name!r} leads out of the repository")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
     for name in SAYS[1:]:
         if (said / name).is_file():
             shutil.copyfile(said / name, view / name)

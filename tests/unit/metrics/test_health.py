@@ -42,6 +42,7 @@ def test_empty_answers_and_the_same_answer() -> None:
         ({"f1": 30.0, "exact": 2.0}, {"f1_without_exact"}),
         ({"f1": 12.0, "exact": 0.0}, set()),
         ({"accuracy": 0.6, "precision": 0.6, "recall": 1.0}, {"recall_without_accuracy"}),
+        ({"accuracy": 0.89, "precision": 0.885, "recall": 1.0}, set()),  # 850 of 850, and 40 of the 150 others
         ({"accuracy": 1.0, "precision": 1.0, "recall": 1.0}, set()),
     ],
 )
