@@ -2,7 +2,7 @@
 
 Every listed method and seed is scored at the epoch that was kept, beside baselines that need no language model and
 the model before training. metrics.json has the figures and the health flags, to the six digits that git keeps;
-scores.json the same figures in full, their intervals, the comparison of methods and what is behind the figures. Where
+scores.json the same with twelve, their intervals, the comparison of methods and what is behind the figures. Where
 a task has a test split, `<task>-test` there is the same of it, which chose no epoch. No model is loaded.
 
     accelerate launch --config_file launch/one.yaml -m stages.evaluate

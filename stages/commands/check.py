@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
     _one_of("family", params["family"], plugin_names("stages.nets.families"))
     if build(ReadingSettings, params, "squad").answers == "generated":
         check_family(params["family"])
-    models = params.get("models", {})
+    models = params.get("models") or {}
     for name in models:
         _one_of(f"models.{name}.family", read_start(params, name).family, plugin_names("stages.nets.families"))
     for label, entry in params["methods"].items():
@@ -115,7 +115,7 @@ def _wired(params: dict[str, Any], matrix: Matrix) -> None:
         check_method(params, label, CLASSES)
     for label in matrix.methods_of(SQUAD):
         check_method(params, label, QUESTIONS)
-    check_models(list(params.get("models", {})))
+    check_models(list(params.get("models") or {}))
 
 
 def _lengths(params: dict[str, Any], profile: str) -> None:

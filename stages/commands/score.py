@@ -135,7 +135,7 @@ def _unlike(labels: list[str], predicted: list[str], arguments: argparse.Namespa
     """Predicted classes that are never right; an error where that is all of them, as then they are called otherwise."""
     known = set(labels)
     unknown = class_order(set(predicted) - known)
-    if known.isdisjoint(predicted):
+    if known.isdisjoint(predicted) and len(known) > 1:  # of one class all may be wrong
         called = f"its classes are {some_of(unknown)}, those of {arguments.gold} {some_of(class_order(known))}"
         raise InputError(f"{arguments.predictions}: no class in common: {called}")
     if not unknown:
@@ -163,7 +163,7 @@ def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> Non
     if intervals:
         size = len(outcome.answers if isinstance(outcome, Answered) else outcome.labels)
         drawn = draw({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
-        found["intervals"] = scoring.intervals(figures, scoring.shares(outcome), drawn, size)
+        found["intervals"] = scoring.intervals(figures, scoring.shares(outcome), drawn, outcome.fewest)
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | figure_flags(figures, scoring.scales)).items():
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)

@@ -6,17 +6,21 @@ the same of them.
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+INSIDE = "lie word for word in a text of train, or half of their words are one"
+INSIDE_FIRST = "have a first text that lies word for word in one of train, or half of whose words are one"  # of pairs
 LONG = 4  # words; shorter texts, such as "the film", are in many others by chance
 Words = tuple[str, ...]
 Key = tuple[Words, Words | None]
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+_SIGNS = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, whose words no space separates
+_WORD = re.compile(rf"[{_SIGNS}]|[^\W{_SIGNS}]+|[^\w\s]")
 
 
 def words_of(text: str) -> Words:
@@ -24,6 +28,7 @@ def words_of(text: str) -> Words:
     plain = text.lower()
     if not plain.isascii():
         plain = "".join(sign for sign in unicodedata.normalize("NFD", plain) if not unicodedata.combining(sign))
+        plain = unicodedata.normalize("NFC", plain)  # syllables of Hangul in one
     return tuple(_WORD.findall(plain))
 
 
@@ -66,12 +71,12 @@ def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "tr
     return [f"{int(shared.sum()):,} of {len(shared):,} {what} of {part} are in {training} too"]
 
 
-def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str) -> list[str]:
+def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str, how: str = INSIDE) -> list[str]:
     """A line on rows (N,), bool, of a part that the training data gives away, where there are more than are shared."""
     if not (given & ~shared).any():
         return []
     count = f"{int(given.sum()):,} of {len(given):,} {what} of {part}"
-    return [f"{count} lie word for word in a text of train, or half of their words are one"]
+    return [f"{count} {how}"]
 
 
 @dataclass(frozen=True)
@@ -86,14 +91,14 @@ class PhraseIndex:
     def of(cls, texts: Sequence[Words]) -> "PhraseIndex":
         """The index of these texts, numbered in their order."""
         numbers: dict[str, int] = {}
-        words: list[int] = []
+        words = array("i")
         for text in texts:
-            words += [numbers.setdefault(word, len(numbers) + 1) for word in text]
+            words.extend(numbers.setdefault(word, len(numbers) + 1) for word in text)
             words.append(0)  # where a text ends
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         starts = np.append(0, np.cumsum(lengths + 1))
         order = _sorted_places(np.array(words, dtype=np.int64), int(lengths.max(initial=1)))
-        places = order.tolist()
+        places = array("i", order.astype(np.int32).tobytes())
         ranges = {
             row: _range(places, words, words[starts[row] : starts[row] + lengths[row]])
             for row in np.flatnonzero(lengths).tolist()
@@ -101,7 +106,7 @@ class PhraseIndex:
         return cls(np.repeat(np.arange(len(texts)), lengths + 1)[order], ranges, lengths)
 
 
-def _range(places: list[int], words: list[int], text: list[int]) -> tuple[int, int]:
+def _range(places: "array[int]", words: "array[int]", text: "array[int]") -> tuple[int, int]:
     size = len(text)
     first = bisect_left(places, text, key=lambda place: words[place : place + size])
     return first, bisect_right(places, text, first, key=lambda place: words[place : place + size])

@@ -76,6 +76,8 @@ def _chosen(groups: Sequence[int], size: int, generator: random.Random) -> set[i
         members.setdefault(group, []).append(number)
     largest = 2 * (len(groups) - size)  # a larger one would make the held-out part more than twice what it is to be
     chosen = set(members.pop(LOOSE, []))
+    if len(chosen) > size:
+        return set()  # nothing is left to draw
     drawn = generator.sample(list(members.values()), len(members))
     for group in sorted(drawn, key=lambda group: len(group) <= largest):
         if len(chosen) + len(group) <= size or len(group) > largest:

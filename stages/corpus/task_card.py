@@ -5,7 +5,15 @@ from itertools import combinations
 from typing import Any
 
 from stages.corpus.classification import TaskData
-from stages.corpus.overlap import given_away, given_away_finding, keys_of, known_rows, shared_finding
+from stages.corpus.overlap import (
+    INSIDE,
+    INSIDE_FIRST,
+    given_away,
+    given_away_finding,
+    keys_of,
+    known_rows,
+    shared_finding,
+)
 
 
 def make_task_card(data: TaskData) -> dict[str, Any]:
@@ -28,7 +36,8 @@ def make_task_card(data: TaskData) -> dict[str, Any]:
         if earlier == "train":
             away = given_away(*([text for text, _ in keys[part]] for part in (later, earlier)))
             given[later] = int(away.sum())
-            held += given_away_finding(away, known, "examples", later)
+            how = INSIDE if data.parts[later][0].pair is None else INSIDE_FIRST
+            held += given_away_finding(away, known, "examples", later, how)
     findings += held
     for part, counts in parts.items():
         findings += [f"{part} has no example of {name}" for name, count in counts["classes"].items() if not count]

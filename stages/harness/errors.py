@@ -77,7 +77,7 @@ def _print_heedlessly() -> None:
         if own is not None and getattr(sys, name) is own:
             own.flush()
             binary = io.BufferedWriter(HeedlessOutput(own.fileno(), "w", closefd=False))
-            is_direct = own.line_buffering or name == "stderr"
+            is_direct = own.line_buffering or own.write_through or name == "stderr"  # the second of python -u
             setattr(sys, name, io.TextIOWrapper(binary, own.encoding, own.errors, line_buffering=is_direct))
 
 

@@ -83,7 +83,8 @@ def _locked(name: str) -> Iterator[None]:
     while (lock := take(path)) is None:
         other = holder(path)
         if other is not None:  # else somebody only looked who holds it
-            raise InputError(f"{name} is already running here as process {other.process}")
+            who = f" as process {other.process}" if other.process else ""
+            raise InputError(f"{name} is already running here{who}")
     with lock:
         yield
 

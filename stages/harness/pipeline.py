@@ -38,7 +38,7 @@ def check_questions(methods: Sequence[str] | None) -> None:
     stage = _stages().get(QUESTIONS)
     by = stage["matrix"]["method"] if stage else []
     if by != "${finetune.squad}" and by != list(methods):
-        trained = f"trains by {by}" if by else "is not there"
+        trained = f"trains by {str(by).strip('${}')}" if by else "is not there"
         raise InputError(
             f"params.yaml: finetune.squad: {list(methods)} is not allowed here; {QUESTIONS} in {FILE} {trained}"
         )

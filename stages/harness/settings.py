@@ -6,6 +6,7 @@ key, the value and what is allowed. Dataclasses check their own values in `__pos
 """
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -140,7 +141,7 @@ def _converted(value: Any, expected: Any, key: str) -> Any:
         return items if origin is list else tuple(items)
     if origin is dict and isinstance(value, Mapping):
         return {name: _converted(item, arguments[1], f"{key}.{name}") for name, item in value.items()}
-    if expected is float and isinstance(value, int | float) and not isinstance(value, bool):
+    if expected is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     if isinstance(expected, type) and isinstance(value, expected) and not (expected is int and isinstance(value, bool)):
         return value

@@ -19,10 +19,8 @@ from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Any
 
-from scipy.stats import t as student
-
-from stages.metrics.intervals import LEVEL, Interval
-from stages.metrics.scales import Better
+from stages.metrics.intervals import Interval, held, student
+from stages.metrics.scales import SCALES, Better
 
 Curve = Sequence[Mapping[str, str]]  # rows of a learning curve, as text
 CURVE_SCALES = {
@@ -223,5 +221,6 @@ def _over_seeds(values: Sequence[float], scale: str) -> Reproduced:
     if len(values) == 1:
         return Reproduced(middle, scale)
     sd = stdev(values)
-    reach = float(student.ppf((1 + LEVEL) / 2, len(values) - 1)) * sd / math.sqrt(len(values))
-    return Reproduced(middle, scale, sd, {"low": middle - reach, "high": middle + reach})
+    reach = student(len(values) - 1) * sd / math.sqrt(len(values))
+    interval = held(middle, {"low": middle - reach, "high": middle + reach}, SCALES[scale].ends)
+    return Reproduced(middle, scale, sd, interval)

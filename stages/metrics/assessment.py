@@ -26,7 +26,8 @@ class ScoredTask(Protocol):
     shared: np.ndarray  # (N,), bool: examples that are in the training data too
     split: str  # what the examples are: dev, which chooses the epoch, or test
     shared_with_dev: np.ndarray  # (N,), bool: test examples that are in the validation data too; none of dev
-    given: np.ndarray  # (N,), bool: those whose text lies in a training text, or holds one that is half of it
+    given: np.ndarray  # (N,), bool: those that the training data gives away
+    given_how: str  # in words
     notes: Mapping[str, str]  # what to know of baselines, by name
 
     def baselines(self) -> Mapping[str, Any]:
@@ -82,12 +83,13 @@ class _Assessor:
         }
         self._drawn = draw(self._resampled, len(task.shared), settings.resamples, settings.seed)
         self._shares = {name: scoring.shares(outcome) for name, outcome in outcomes.items()}
+        self._fewest = trials[0].kept.outcome.fewest
         self._by_method = {method: self._mean_intervals(of) for method, of in self._methods.items()}
 
     def assessment(self) -> Assessment:
         health = {_name(trial): self._trial_flags(trial) for trial in self._trials}
         health |= {method: self._scratch_flags(method) for method in self._methods if method != SCRATCH}
-        health["data"] = overlap_flags(self._task.shared, self._task.given, self._task.split)
+        health["data"] = overlap_flags(self._task.shared, self._task.given, self._task.split, self._task.given_how)
         health["data"] |= validation_flags(self._task.shared_with_dev)
         figures: dict[str, Any] = {"baselines": {name: self._figures[name] for name in self._baselines}}
         figures |= {method: self._method_figures(method) for method in self._methods}
@@ -145,9 +147,7 @@ class _Assessor:
         return dict(self._task.groups) | without
 
     def _intervals(self, name: str) -> dict[str, Interval]:
-        return self._scoring.intervals(
-            self._figures[name], self._shares[name], self._drawn[name], len(self._task.shared)
-        )
+        return self._scoring.intervals(self._figures[name], self._shares[name], self._drawn[name], self._fewest)
 
     def _mean_intervals(self, trials: Sequence[Trial[Any]]) -> dict[str, Interval]:
         """Of the mean over seeds: for the choice of examples and of seeds, beside that of examples alone.
@@ -161,9 +161,8 @@ class _Assessor:
             shares = [self._shares[name][figure] for name in names if figure in self._shares[name]]
             drawn = np.mean([self._drawn[name][figure] for name in names], axis=0)
             found[figure] = of_examples = self._scoring.interval(
-                figure, float(np.mean(by_seed)), shares if len(shares) == len(names) else [], drawn,
-                len(self._task.shared),
-            )  # fmt: skip
+                figure, float(np.mean(by_seed)), shares if len(shares) == len(names) else [], drawn, self._fewest
+            )
             if len(names) > 1:
                 found[figure] = with_seeds(of_examples, by_seed, self._scoring.ends(figure))
                 found[figure] |= {f"{end}_examples": at for end, at in of_examples.items()}
@@ -175,6 +174,7 @@ class _Assessor:
             [self._figures[name] for name in names],
             [self._drawn[name] for name in names],
             [self._shares[name] for name in names],
+            self._fewest,
         )
 
     def _method(self, method: str) -> Candidate:
@@ -203,6 +203,8 @@ class _Assessor:
 
         A flag is a warning, which may be given too seldom rather than of a model that has learned.
         """
+        if not self._headlines:  # as where the data lacks a class that the only score needs
+            return {}
         figure = self._headlines[0]
         way = self._scoring.better[figure]
         if way == "neither" or any(figure not in side.drawn[0] for side in (model, other)):

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import softmax
 
 from stages.corpus.examples import Example
-from stages.corpus.overlap import given_away, keys_of, known_rows
+from stages.corpus.overlap import INSIDE, INSIDE_FIRST, given_away, keys_of, known_rows
 from stages.metrics.baselines import has_words, majority, tfidf
 from stages.metrics.confusion import by_class, confusion, counting
 from stages.metrics.groups import length_groups
@@ -38,6 +38,7 @@ class ClassificationTask:
         )
         self.shared, self.shared_with_dev = known_rows(keys, of_train), known_rows(keys, of_dev)
         self.given = given_away(*([text for text, _ in of] for of in (keys, of_train)))
+        self.given_how = INSIDE if asked[0].pair is None else INSIDE_FIRST
         self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in asked], "words")
         self.notes: Mapping[str, str] = self._notes(len(train))
 

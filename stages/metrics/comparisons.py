@@ -21,6 +21,7 @@ from stages.metrics.resampling import Figures
 from stages.metrics.scales import Better
 
 ALPHA = 0.05
+ROUNDING = 1e-12  # of a figure: a smaller difference is none
 SMALLEST_P = 1e-15  # of what is not worked out further
 POWER_Z = 0.8416212335729143  # of the normal distribution at a power of 80%
 TIE, DIFFER = "tie", "they differ"  # of methods; the latter where the figure is neither better high nor low
@@ -34,6 +35,12 @@ class Candidate:
     figures: Sequence[Mapping[str, float]]
     drawn: Sequence[Figures]
     shares: Sequence[Mapping[str, Share]] = field(default_factory=list)
+    examples: int = 0  # that decide of a figure which is no share; 0 where that is not known
+
+    def asked(self, figure: str) -> int:
+        """How many examples decide of a figure."""
+        found = [int(of[figure].asked.sum()) for of in self.shares if figure in of]
+        return min(found) if found else self.examples
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,13 @@ def difference(figure: str, first: Candidate, second: Candidate, are_alike: bool
     sides = [np.array([figures[figure] for figures in side.figures]) for side in (first, second)]
     drawn = [np.mean([figures[figure] for figures in side.drawn], axis=0) for side in (first, second)]
     value = float(sides[0].mean() - sides[1].mean())
+    if abs(value) < ROUNDING * max(1.0, *(abs(side.mean()) for side in sides)):
+        value = 0.0
     of_examples = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may not be defined in some resample
+    # Of few examples that all say the same the bootstrap thinks itself sure: at least as much chance as if each
+    # differed from the others by the difference.
+    asked = min(first.asked(figure), second.asked(figure))
+    of_examples = max(of_examples, abs(value) / math.sqrt(asked)) if asked else of_examples
     if min(map(len, sides)) < 2:
         return Difference(value, of_examples, is_of_models=True)
     variances = [side.var(ddof=1) / len(side) for side in sides]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stages.corpus.overlap import given_away_finding, shared_finding
+from stages.corpus.overlap import INSIDE, given_away_finding, shared_finding
 from stages.harness.records import rounded
 from stages.metrics.intervals import Interval
 from stages.metrics.outcomes import Answered, Classified
@@ -89,14 +89,14 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
     return {}
 
 
-def overlap_flags(shared: np.ndarray, given: np.ndarray, part: str) -> Flags:
+def overlap_flags(shared: np.ndarray, given: np.ndarray, part: str, how: str = INSIDE) -> Flags:
     """Examples (N,), bool, of a part, dev or test, that are in the training data too, and that these give away.
 
     Some are given away by chance: 0.6% of SST-2's own validation set, and 98% of a random part of its training rows.
     """
     found = {f"{part}_in_training": shared_finding(shared, "examples", part)}
     if given.mean() > BY_CHANCE:
-        found[f"{part}_given_away"] = given_away_finding(given, shared, "examples", part)
+        found[f"{part}_given_away"] = given_away_finding(given, shared, "examples", part, how)
     return {name: lines[0] for name, lines in found.items() if lines}
 
 

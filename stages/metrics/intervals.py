@@ -87,17 +87,24 @@ def interval_of_examples(
     """Of a figure, or of its mean over seeds.
 
     `shares` are those of each seed, none where the figure is no share; `drawn` (R,) is the figure in resamples.
-    A figure at an end of its scale that no resample moves is as sure as a share of all `examples` there.
+    A figure at an end of its scale that resamples do not move is as sure as a share of so many `examples` there, and
+    of one example nothing is known.
     """
     low, high = ends
     if shares:
         share, asked = (float(np.mean(of)) for of in zip(*((s.value, s.asked.sum()) for s in shares), strict=True))
         found = wilson_interval(share, asked)
-    elif value in ends and math.isfinite(high - low) and np.nanmin(drawn) == np.nanmax(drawn):
-        found = wilson_interval((value - low) / (high - low), examples)
+    elif math.isfinite(high - low) and (examples < 2 or (value in ends and _does_not_move(drawn))):
+        found = wilson_interval((value - low) / (high - low), examples if value in ends else 0)
     else:
         return centred_interval(value, drawn, ends)
     return held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
+
+
+def _does_not_move(drawn: np.ndarray) -> bool:
+    """Whether 95% of the resamples (R,) give one figure; a few may lack a class."""
+    found = percentile_interval(drawn)
+    return found["low"] == found["high"]
 
 
 def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:

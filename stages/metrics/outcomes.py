@@ -17,6 +17,11 @@ class Classified:
     predicted: np.ndarray  # (N,)
     probabilities: np.ndarray | None = None  # (N, C), of a model that gives them; each row sums to 1
 
+    @property
+    def fewest(self) -> int:
+        """Examples of the rarest class that there is: as many decide of a figure of all classes."""
+        return int(np.bincount(self.labels)[np.unique(self.labels)].min())
+
 
 @dataclass(frozen=True)
 class Answered:
@@ -31,6 +36,11 @@ class Answered:
     def answerable(self) -> np.ndarray:
         """(N,), whether the question has an answer."""
         return np.array([bool(golds) for golds in self.golds], dtype=bool)
+
+    @property
+    def fewest(self) -> int:
+        """Questions that have an answer, or all where none has one."""
+        return int(self.answerable.sum()) or len(self.golds)
 
 
 def answered(

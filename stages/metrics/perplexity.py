@@ -16,7 +16,7 @@ import numpy as np
 
 from stages.corpus.text import count_words
 from stages.corpus.tokenizer import SubwordTokenizer, token_id
-from stages.harness.settings import require
+from stages.harness.settings import LARGEST_SEED, require
 from stages.metrics.health import not_above
 from stages.metrics.intervals import centred_interval, held, percentile_interval
 from stages.metrics.resampling import Figures, Resampled, draw
@@ -40,6 +40,7 @@ class PerplexitySettings:
     stride: int = 64  # tokens from one window to the next for causal perplexity
 
     def __post_init__(self) -> None:
+        require(0 <= self.seed <= LARGEST_SEED, "seed", self.seed, f"expected 0 to {LARGEST_SEED}")
         for field in ("passages", "stride"):
             require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
         require(0 < self.mask_rate < 1, "mask_rate", self.mask_rate, "expected a number between 0 and 1")
@@ -146,16 +147,18 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     report: dict[str, Any] = {}
     drawn = {}
     for name, (losses, sizes) in [*measured.items(), ("unigram", unigram)]:
-        documents = len(losses.sums)
+        documents = int((losses.asked > 0).sum())
         report[name] = perplexities(losses, sizes)
         if not losses.asked.any():
             continue
-        drawn[name] = draw({name: resampled(losses, sizes)}, documents, resamples, seed)[name]
+        drawn[name] = draw({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)[name]
         if documents > 1:
             report[name]["interval"] = intervals(losses, sizes, drawn[name])
     model = next(iter(measured))
     if not {model, "unigram"} <= drawn.keys():
         return report | {"beats_unigram": None, "health": {"nothing_asked": "no token of the text can be asked"}}
+    if any("interval" not in report[name] for name in (model, "unigram")):
+        return report | {"beats_unigram": None, "health": {}}  # one document does not tell
     differences = drawn["unigram"]["per_token"] - drawn[model]["per_token"]
     likelihoods = (-measured[model][0].mean, -unigram[0].mean)
     interval = centred_interval(likelihoods[0] - likelihoods[1], differences)

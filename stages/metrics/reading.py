@@ -22,6 +22,7 @@ class ReadingTask:
     headlines: tuple[str, ...] = ("f1", "exact")
 
     notes: Mapping[str, str] = MappingProxyType({})
+    given_how = "are on a passage of train"
 
     def __init__(
         self, train: Sequence[Question], dev: Sequence[Question], test: Sequence[Question] | None = None

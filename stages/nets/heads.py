@@ -76,10 +76,13 @@ def make_model(
     return _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
 
 
-def read_model(head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = ()) -> PreTrainedModel:
+def read_model(
+    head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (), is_tuned: bool = False
+) -> PreTrainedModel:
     """The model saved in `folder`, with a head drawn from `seed` where the weights have none of this size.
 
-    `classes` are the names of a classifier's, by number. Raises InputError where weights of the body are missing.
+    `classes` are the names of a classifier's, by number. Raises InputError where weights of the body are missing, or
+    where a head `is_tuned` and has another size.
     """
     config = read_config(folder)
     _name_classes(config, classes)
@@ -96,7 +99,7 @@ def read_model(head: Head, folder: Path, seed: int, attention: str, classes: Seq
         ignore_mismatched_sizes=True,  # published ones may have the classifier of another task
         output_loading_info=True,
     )
-    other_size = sorted(key for key, *_ in report["mismatched_keys"] if in_body(model, key))
+    other_size = sorted(key for key, *_ in report["mismatched_keys"] if is_tuned or in_body(model, key))
     if other_size:
         raise InputError(f"{folder}: {other_size[0]} has another size in the weights than config.json says")
     missing = sorted(key for key in report["missing_keys"] if in_body(model, key))

@@ -58,7 +58,7 @@ class Planned:
 def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     """What is needed and what there is, line by line.
 
-    Raises InputError where it is clearly too little: less memory than the machine has at all, or less disk than half.
+    Raises InputError where it is clearly too little: more memory than the one device has at all, or twice the disk.
     """
     configs = {name: _config(params, name) for name in _bases(params)}
     runs = list(_runs(params, configs))
@@ -75,10 +75,16 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
         f"needs: about {size(largest.needs.peak)} of memory for the tensors of {largest.name} on one device; "
         f"{size(available)} of {size(whole)} are free {place}"
     )
-    if largest.needs.peak > whole:
+    if largest.needs.peak > whole and not _is_shared():
         raise InputError(f"{largest.name}: it needs about {size(largest.needs.peak)} of memory; {size(whole)} {place}")
     if disk > 2 * free:
         raise InputError(f"{Path.cwd()}: the runs need about {size(disk)} of disk; {size(free)} are free")
+
+
+def _is_shared() -> bool:
+    """Whether several devices are to share the work, so that one need not hold it all."""
+    is_fsdp = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+    return is_fsdp or os.environ.get("RETRACE_LAUNCH", "one") != "one"
 
 
 def _bases(params: Mapping[str, Any]) -> list[str | None]:

@@ -65,7 +65,7 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
     are not those of a model that was tuned so.
     """
     if not (folder / FILE).is_file():
-        body = read_model(tuning.head, folder, 0, "sdpa")
+        body = read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
         whole = _around(body, tuning)
         if isinstance(whole, Reader):
             whole.load_match(folder)

@@ -50,7 +50,7 @@ def score(outcome: Answered) -> dict[str, float]:
     matching, every = counts[:MAX_NGRAM_ORDER], counts[MAX_NGRAM_ORDER:]
     found = BLEU.compute_bleu(matching, every, length, reference, smooth_method=_BLEU.smooth_method)
     return {
-        "bleu": found.score,
+        "bleu": min(100.0, found.score),  # which floating point may exceed
         **dict(zip(PRECISIONS, found.precisions, strict=True)),
         "bleu_brevity_penalty": found.bp,
         "bleu_length_ratio": found.ratio,

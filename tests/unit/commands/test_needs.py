@@ -52,7 +52,15 @@ def test_what_is_needed_stands_beside_what_there_is(machine, monkeypatch, capsys
     assert memory.endswith(" on one device; 512 MiB of 1.0 GiB are free in main memory")
 
 
-def test_disk_is_of_the_runs_that_are_left() -> None:
+def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monkeypatch, capsys) -> None:
+    machine.memory = 1024
+    _write(PARAMS)
+    assert retrace(monkeypatch, "needs") == 2
+    monkeypatch.setenv("RETRACE_LAUNCH", "fsdp")
+    assert retrace(monkeypatch, "needs") == 0
+
+
+def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     params = {**PARAMS, "finetune": {**PARAMS["finetune"], "squad": []}}
     runs = list(needs._runs(params, {None: needs._config(params, None)}))
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]

@@ -32,6 +32,22 @@ def test_case_accents_and_spaces_make_no_other_text(one: str, other: str) -> Non
     assert known_rows(keys_of([(one, None)]), keys_of([(other, None)])).all()
 
 
+def test_signs_of_a_text_without_spaces_are_words() -> None:
+    film, sentence = "很好的电影", "这是一部很好的电影"
+    assert words_of("很好 film") == ("很", "好", "film")
+    assert given_away([words_of(film)], [words_of(sentence)]).all()
+    assert words_of("좋은 영화") == ("좋은", "영화")
+
+
+def test_short_texts_alone_are_no_training_data() -> None:
+    texts = [words_of(f"the {noun} was a great one indeed") for noun in ("film", "cast", "plot", "end")]
+    texts += [words_of("great one")] * 6  # in all of them
+    groups = groups_of(texts)
+    assert groups[4:] == [LOOSE] * 6
+    with pytest.raises(InputError, match=r"are too few texts for a split at 0\.5; split_by: row"):
+        held_out_split(texts, 0.5, 1, "t", groups)
+
+
 def test_rows_are_counted_and_not_texts() -> None:
     shared = known_rows(["a", "a", "b"], ["a", "c"])
     assert shared.tolist() == [True, True, False]

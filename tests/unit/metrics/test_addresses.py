@@ -1,5 +1,6 @@
 """Figures by address, from reports written by hand."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -112,7 +113,8 @@ def test_means_over_seeds_have_students_interval(address: str, value: float, sd:
     assert found.value == pytest.approx(value)
     assert found.sd == pytest.approx(sd)
     reach = 12.706204736 * sd / 2**0.5  # of two seeds
-    assert found.interval == pytest.approx({"low": value - reach, "high": value + reach})
+    low, high = (0.0, 1.0) if found.scale == "fraction" else (-math.inf, math.inf)
+    assert found.interval == pytest.approx({"low": max(low, value - reach), "high": min(high, value + reach)})
 
 
 def test_a_seed_alone_has_no_interval() -> None:

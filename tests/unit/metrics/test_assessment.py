@@ -195,3 +195,22 @@ def test_any_score_of_answers_alone_is_a_headline(score: str) -> None:
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring([score], "", Answered), [Trial("full", 1, epochs)], SETTINGS)
     assert found.details["headlines"][0] in found.figures["full"]["interval"]
+
+
+def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
+    task = ClassificationTask(("bad", "good"), TRAIN, [example for example in DEV if example.label])
+    rows = [{"logit_0": 0.0, "logit_1": float(place)} for place in range(30)]
+    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+    found = assess(task, Scoring(("roc_auc",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
+    assert found.details["headlines"] == []
+    assert found.figures["full"]["mean"].keys() == {"loss"}
+
+
+def test_what_gives_a_row_away_is_said_as_it_is() -> None:
+    pairs = [Example("the old ale house", term, 1) for term in ("ale", "house")]
+    found = ClassificationTask(("bad", "good"), pairs[:1], pairs[1:])
+    assert found.given.all()
+    assert found.given_how.startswith("have a first text")
+    asked = Question("2", "", "the old ale house", "who drank it ?", ())
+    known = Question("1", "", "the old ale house", "who built it ?", ())
+    assert ReadingTask([known], [asked]).given_how == "are on a passage of train"

@@ -109,3 +109,22 @@ def test_seeds_that_differ_make_the_difference_less_sure() -> None:
     other = _candidate(*(generator.random(N) < 0.8 for _ in range(2)))
     (steady, _), (shaky, _) = (compare({"a": _candidate(*seeds), "b": other}, BETTER) for seeds in (even, uneven))
     assert shaky["high"] - shaky["low"] > 1.5 * (steady["high"] - steady["low"])
+
+
+def test_two_examples_that_say_the_same_make_no_method_better() -> None:
+    asked = np.arange(N) < 2
+    right, wrong = (Share(np.array(hits) & asked, asked) for hits in (asked, np.zeros(N, bool)))
+    first, second = (
+        Candidate([{"recall": share.value}] * 2, [{"recall": np.full(100, share.value)}] * 2, [{"recall": share}] * 2)
+        for share in (right, wrong)
+    )
+    (found,) = compare({"first": first, "second": second}, {"recall": "higher"})
+    assert (found["difference"], found["verdict"]) == (1.0, "tie")
+    assert found["low"] < 0 < found["detectable"]
+
+
+def test_what_floating_point_leaves_is_no_difference() -> None:
+    figures = [[{"f1": value} for value in values] for values in ((0.7, 0.8, 0.9), (0.9, 0.7, 0.8))]
+    drawn = [{"f1": np.linspace(0.7, 0.9, 100)}] * 3
+    (found,) = compare({name: Candidate(of, drawn) for name, of in zip("ab", figures, strict=True)}, {"f1": "higher"})
+    assert (found["difference"], found["p"]) == (0.0, 1.0)

@@ -83,6 +83,16 @@ def test_a_figure_at_the_end_of_its_scale_is_not_said_to_be_certain(value: float
     assert 0.05 < (found["high"] - found["low"]) / (ends[1] - ends[0]) < 0.07
 
 
+def test_a_resample_that_lacks_a_class_makes_a_figure_no_surer() -> None:
+    drawn = np.ones(1000)
+    drawn[0] = 0.0
+    assert interval_of_examples(1.0, [], drawn, 6, (0.0, 1.0)) == pytest.approx(wilson_interval(1.0, 6))
+
+
+def test_of_one_example_nothing_is_known() -> None:
+    assert interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
+
+
 def test_seeds_add_to_the_interval_as_student_has_them_alone() -> None:
     by_seed = [0.8, 0.6, 0.7]
     alone = with_seeds({"low": 0.7, "high": 0.7}, by_seed, (0.0, 1.0))

@@ -85,7 +85,8 @@ def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
     figures = bleu.score(outcome)
     del figures["bleu_sentence"]
     assert figures == {
-        "bleu": expected.score, "bleu_precision_1": expected.precisions[0], "bleu_precision_2": expected.precisions[1],
+        "bleu": min(100.0, expected.score),
+        "bleu_precision_1": expected.precisions[0], "bleu_precision_2": expected.precisions[1],
         "bleu_precision_3": expected.precisions[2], "bleu_precision_4": expected.precisions[3],
         "bleu_brevity_penalty": expected.bp, "bleu_length_ratio": expected.ratio,
         "bleu_length": expected.sys_len, "bleu_reference_length": expected.ref_len,
