@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.corpus.examples import Example
-from stages.corpus.labels import label_text
+from stages.corpus.labels import class_order, label_text
 from stages.corpus.overlap import words_of
 from stages.corpus.source import ON_TEST
 from stages.corpus.split import SplitBy, groups_of, held_out_split
@@ -26,7 +26,6 @@ TAKEN = (
     "interval", "mean", "sd",
 )  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_NUMBER = re.compile(r"-?[0-9]+")
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
 
 
@@ -167,7 +166,7 @@ def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> 
         if not kept[part]:
             raise InputError(f"{table.name}: no example in it")
     train = tables["train"].name
-    classes = settings.classes or _sorted_labels(kept["train"])
+    classes = settings.classes or tuple(class_order(row.label for row in kept["train"]))
     if len(classes) < 2:
         raise InputError(f"{train}: every label is {', '.join(classes)}; expected two classes or more")
     if settings.split is not None:
@@ -209,12 +208,6 @@ def _text(where: str, record: Mapping[str, Any], column: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{where}: {column} {value!r} is not allowed; expected text")
     return value.strip()
-
-
-def _sorted_labels(rows: Sequence[Labelled]) -> tuple[str, ...]:
-    """Every label once, in the order of numbers where all are numbers."""
-    labels = {row.label for row in rows}
-    return tuple(sorted(labels, key=int if all(_NUMBER.fullmatch(label) for label in labels) else None))
 
 
 def _first_number(labels: Collection[str], classes: Sequence[str], key: str) -> int:

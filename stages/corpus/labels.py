@@ -15,6 +15,7 @@ FORMATS = "stages.corpus.formats"
 SHOWN = 5  # names in a message
 HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # by which each of a row's numbers may be rounded, and all together
 FLOAT_ERROR = 1e-9  # of the sum itself
+_NUMBER = re.compile(r"-?[0-9]+")
 _WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
 
 Rows = Sequence[tuple[str, Mapping[str, Any]]]  # their places and cells
@@ -68,7 +69,7 @@ def class_name(text: str) -> str:
 def class_order(names: Iterable[str]) -> list[str]:
     """Every class once: in the order of numbers where all are whole numbers, else of the alphabet."""
     every = sorted(set(names))
-    return sorted(every, key=int) if all(_WHOLE.fullmatch(name) for name in every) else every
+    return sorted(every, key=int) if all(_NUMBER.fullmatch(name) for name in every) else every
 
 
 def classes_with_columns(rows: Rows, classes: Iterable[str]) -> set[str]:

@@ -15,7 +15,7 @@ meteor_exact_stem.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
@@ -85,7 +85,7 @@ def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
     scale, interval = _scale(reports, task, name), reports.scores[task]["methods"][method]["intervals"].get(name)
     if interval is None:
         by_seed = [found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]]
-        return replace(_over_seeds(by_seed, scale), better=_better(reports, task, name))
+        return _over_seeds(by_seed, scale, _better(reports, task, name))
     sd = found.get("sd", {}).get(name)
     return Reproduced(found["mean"][name], scale, sd, _ends(interval), better=_better(reports, task, name))
 
@@ -95,8 +95,8 @@ def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
     found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
     before = [seed["before"] for seed in found["seeds"].values()]
     name = _figure(name, before[0])
-    over_seeds = _over_seeds([figures[name] for figures in before], _scale(reports, task, name))
-    return replace(over_seeds, better=_better(reports, task, name))
+    by_seed = [figures[name] for figures in before]
+    return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
 
 
 def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -104,8 +104,8 @@ def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
     curve = _run(reports.curves, task, reports)
     _run({row["method"]: row for row in curve}, method, reports)
     rows = _at(number, [row for row in curve if row["method"] == method])
-    found = _over_seeds([_number(row, name) for row in rows], _scale(reports, task, name))
-    return replace(found, better=_better(reports, task, name))
+    by_seed = [_number(row, name) for row in rows]
+    return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
 
 
 def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
@@ -215,12 +215,12 @@ def _ends(interval: Mapping[str, float]) -> Interval:
     return {end: interval[end] for end in ("low", "high")}
 
 
-def _over_seeds(values: Sequence[float], scale: str) -> Reproduced:
+def _over_seeds(values: Sequence[float], scale: str, better: Better | None) -> Reproduced:
     """The mean over seeds with Student's interval of it; one seed has no interval."""
     middle = mean(values)
     if len(values) == 1:
-        return Reproduced(middle, scale)
+        return Reproduced(middle, scale, better=better)
     sd = stdev(values)
     reach = student(len(values) - 1) * sd / math.sqrt(len(values))
     interval = held(middle, {"low": middle - reach, "high": middle + reach}, SCALES[scale].ends)
-    return Reproduced(middle, scale, sd, interval)
+    return Reproduced(middle, scale, sd, interval, better=better)
