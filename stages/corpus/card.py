@@ -11,7 +11,7 @@ from typing import Any
 
 from stages.corpus.glue import read_sentences
 from stages.corpus.overlap import given_away, given_away_finding, keys_of, known_rows, shared_finding, words_of
-from stages.corpus.source import has_test, questions_path, running_text, sentences_path
+from stages.corpus.source import questions_path, running_text, sentences_path, splits_of
 from stages.corpus.squad import Question, read_questions
 from stages.corpus.text import PARTS, UNKNOWN, count_words, read_documents, text_path
 from stages.harness.collection import without_collection
@@ -46,7 +46,7 @@ def _text(path: Path) -> dict[str, int]:
 
 
 def _sentences(folder: Path) -> Counted:
-    rows = {part: read_sentences(sentences_path(folder, part)) for part in _parts(folder, "sst2")}
+    rows = {part: read_sentences(sentences_path(folder, part)) for part in splits_of(folder, "sst2")}
     counts = {
         part: {"sentences": len(found), "favourable": sum(row.label for row in found)} for part, found in rows.items()
     }
@@ -65,7 +65,7 @@ def _sentences(folder: Path) -> Counted:
 
 
 def _questions(folder: Path) -> Counted:
-    asked = {part: read_questions(questions_path(folder, part)) for part in _parts(folder, "squad")}
+    asked = {part: read_questions(questions_path(folder, part)) for part in splits_of(folder, "squad")}
     counts = {
         part: {"questions": len(found), "unanswerable": sum(not question.answers for question in found)}
         for part, found in asked.items()
@@ -78,10 +78,6 @@ def _questions(folder: Path) -> Counted:
         findings.append("dev has unanswerable questions and train none: the model will always answer")
     findings += [finding for part, found in asked.items() for finding in _oddities(part, found)]
     return counts | shared | {"shared_passages": int(passages.sum())}, findings
-
-
-def _parts(folder: Path, task: str) -> tuple[str, ...]:
-    return ("train", "dev", "test") if has_test(folder, task) else ("train", "dev")
 
 
 def _overlaps(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:

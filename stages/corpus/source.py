@@ -45,6 +45,11 @@ def has_test(folder: Path, task: str) -> bool:
     return own.get(task, task_folder(task, folder.parent) / "test.jsonl").is_file()
 
 
+def splits_of(folder: Path, task: str) -> tuple[str, ...]:
+    """train, dev and, where the task has one, test."""
+    return ("train", "dev", "test") if has_test(folder, task) else ("train", "dev")
+
+
 def running_text(folder: Path) -> Path:
     """The folder of the running text."""
     return folder / "text"

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from stages.corpus.source import has_test, questions_path
+from stages.corpus.source import questions_path, splits_of
 from stages.corpus.squad import Question, read_questions
 from stages.corpus.tokenizer import SubwordTokenizer
 from stages.harness.errors import InputError
@@ -76,9 +76,8 @@ class Answering:
                 f"params.yaml: squad.max_answer: {settings.max_answer} is not allowed; of squad.max_length "
                 f"({max_length}) it leaves {max(0, self._room)} tokens to read, fewer than {SHORTEST}"
             )
-        self.has_test = has_test(source, self.name)
-        parts = ("train", "dev", "test") if self.has_test else ("train", "dev")
-        self._questions = {part: read_questions(questions_path(source, part)) for part in parts}
+        self._questions = {part: read_questions(questions_path(source, part)) for part in splits_of(source, self.name)}
+        self.has_test = "test" in self._questions
         # Training without unanswerable questions teaches nothing about when not to answer.
         self._may_abstain = any(not question.answers for question in self._questions["train"])
 

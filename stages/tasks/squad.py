@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from stages.corpus.source import has_test, questions_path
+from stages.corpus.source import questions_path, splits_of
 from stages.corpus.squad import read_questions
 from stages.corpus.tokenizer import SubwordTokenizer
 from stages.nets.heads import Head
@@ -44,9 +44,8 @@ class Reading:
     def __init__(self, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings) -> None:
         self._tokenizer, self._max_length, self._settings = tokenizer, max_length, settings
         self._pad = Vocabulary.of(tokenizer).pad
-        self.has_test = has_test(source, self.name)
-        parts = ("train", "dev", "test") if self.has_test else ("train", "dev")
-        self._questions = {part: read_questions(questions_path(source, part)) for part in parts}
+        self._questions = {part: read_questions(questions_path(source, part)) for part in splits_of(source, self.name)}
+        self.has_test = "test" in self._questions
         # Training without unanswerable questions teaches nothing about when not to answer.
         self._may_abstain = any(not question.answers for question in self._questions["train"])
         contexts = {question.context for question in self._questions["train"]} if settings.question_match else ()
