@@ -20,18 +20,21 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from stages.corpus.examples import Example  # noqa: E402
-from stages.corpus.squad import Answer, Question  # noqa: E402
-from stages.metrics.assessment import assess  # noqa: E402
-from stages.metrics.classification import ClassificationTask  # noqa: E402
-from stages.metrics.comparisons import Candidate, compare  # noqa: E402
-from stages.metrics.intervals import Share, interval_of_examples, with_seeds  # noqa: E402
-from stages.metrics.outcomes import Answered, Classified  # noqa: E402
-from stages.metrics.reading import ReadingTask  # noqa: E402
-from stages.metrics.resampling import resamples  # noqa: E402
-from stages.metrics.scoring import Scoring  # noqa: E402
-from stages.metrics.settings import ScoreSettings  # noqa: E402
-from stages.metrics.trials import Epoch, Trial  # noqa: E402
+from retrace.datasets.examples import Example  # noqa: E402
+from retrace.datasets.squad import Answer, Question  # noqa: E402
+from retrace.evaluation.assessment import assess  # noqa: E402
+from retrace.evaluation.classification import ClassificationTask  # noqa: E402
+from retrace.evaluation.outcomes import Answered, Classified, Epoch, Trial  # noqa: E402  # noqa: E402
+from retrace.evaluation.question_answering import ReadingTask  # noqa: E402
+from retrace.evaluation.scoring import Scoring  # noqa: E402
+from retrace.evaluation.settings import ScoreSettings  # noqa: E402
+from retrace.statistics.comparisons import Candidate, compare  # noqa: E402
+from retrace.statistics.intervals import (  # noqa: E402
+    Share,
+    interval_of_examples,
+    resamples,
+    with_seeds,
+)
 
 ACCURACY, SPREADS, SEEDS = 0.82, (0.0, 0.01, 0.02, 0.03), (2, 3, 5)
 EXAMPLES, MANY = 872, 100_000

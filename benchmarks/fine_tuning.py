@@ -48,9 +48,9 @@ def ratio(found: dict[str, Any]) -> dict[str, float]:
 
 def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on sentences of similar length."""
-    from stages.training.methods import PRETRAINED
-    from stages.training.sharding import placed
-    from stages.tuning import full
+    from retrace.compute.sharding import placed
+    from retrace.finetuning.method import PRETRAINED
+    from retrace.methods import full
 
     task, settings, device = sentiment(arguments)
     model = placed(full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings()), device)
@@ -63,8 +63,8 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     import torch
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    from stages.training.methods import PRETRAINED
-    from stages.training.randomness import seeded
+    from retrace.compute.random import seeded
+    from retrace.finetuning.method import PRETRAINED
 
     task, settings, device = sentiment(arguments)
     examples = task.examples("train")
@@ -81,9 +81,9 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
-    from stages.training.methods import PRETRAINED
-    from stages.training.sharding import placed
-    from stages.tuning import full
+    from retrace.compute.sharding import placed
+    from retrace.finetuning.method import PRETRAINED
+    from retrace.methods import full
 
     task, settings, device = reading(arguments)
     started = full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings())
@@ -95,7 +95,7 @@ def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
     """The same windows padded to the most tokens."""
     from transformers import AutoModelForQuestionAnswering, default_data_collator
 
-    from stages.training.methods import PRETRAINED
+    from retrace.finetuning.method import PRETRAINED
 
     task, settings, _ = reading(arguments)
     examples = [example.window for example in task.examples("train")[: settings.examples]]
@@ -116,10 +116,10 @@ def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
 
 def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Task, settings and device of the sentences."""
-    from stages.corpus.tokenizer import load_tokenizer
-    from stages.harness.device import open_device
-    from stages.tasks.classification import Classification
-    from stages.training.methods import PRETRAINED
+    from retrace.compute.device import open_device
+    from retrace.finetuning.method import PRETRAINED
+    from retrace.tasks.classification import Classification
+    from retrace.tokens.tokenizer import load_tokenizer
 
     settings = limited("sst2", arguments.sentences)
     task = Classification("sst2", source(), load_tokenizer(PRETRAINED), settings.max_length)
@@ -128,12 +128,12 @@ def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Task, settings and device of the questions."""
-    from stages.corpus.tokenizer import load_tokenizer
-    from stages.harness.device import open_device
-    from stages.harness.settings import build, read_params
-    from stages.tasks.settings import ReadingSettings
-    from stages.tasks.squad import Reading
-    from stages.training.methods import PRETRAINED
+    from retrace.compute.device import open_device
+    from retrace.core.settings import build, read_params
+    from retrace.finetuning.method import PRETRAINED
+    from retrace.tasks.question_answering.extractive import Reading
+    from retrace.tasks.question_answering.settings import ReadingSettings
+    from retrace.tokens.tokenizer import load_tokenizer
 
     settings, asked = limited("squad", arguments.windows), build(ReadingSettings, read_params(), "squad")
     task = Reading(source(), load_tokenizer(PRETRAINED), settings.max_length, asked)
@@ -142,8 +142,8 @@ def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def limited(task: str, examples: int) -> Any:
     """The project's settings of fine-tuning, for one epoch of so many examples."""
-    from stages.harness.settings import build, profile_key, read_params
-    from stages.training.settings import FineTuneSettings
+    from retrace.core.settings import build, profile_key, read_params
+    from retrace.finetuning.settings import FineTuneSettings
 
     params = read_params()
     return replace(build(FineTuneSettings, params, profile_key(params, task)), examples=examples, epochs=1)
@@ -151,16 +151,16 @@ def limited(task: str, examples: int) -> Any:
 
 def source() -> Any:
     """The folder of the project's data."""
-    from stages.corpus.source import source_folder
-    from stages.harness.settings import check_value, read_params
+    from retrace.core.paths import source_folder
+    from retrace.core.settings import check_value, read_params
 
     return source_folder(check_value(read_params(), "data", str))
 
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:
     """One epoch of Retrace's fine-tuning."""
-    from stages.training.fine_tuning import TaskObjective
-    from stages.training.loop import Budget, Run, train
+    from retrace.finetuning.finetune import TaskObjective
+    from retrace.training.loop import Budget, Run, train
 
     objective = TaskObjective(task, settings, seed, device.place)
     run = Run("retrace", model, objective, device, settings.optimiser, settings.lr, Budget(1))
@@ -174,7 +174,7 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
 
 def accuracy(task: Any, model: Any, device: Any) -> float:
     """The share of held-out sentences that are classified rightly."""
-    from stages.training.fine_tuning import answer
+    from retrace.finetuning.finetune import answer
 
     examples: Sequence[Any] = task.examples("dev")
     scores, _ = answer(task, model.eval(), examples, 64, device)

@@ -25,15 +25,15 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
-from stages.harness.device import Device, open_device, peak_memory  # noqa: E402
-from stages.nets.heads import Head, make_model  # noqa: E402
-from stages.nets.language_model import LanguageModel  # noqa: E402
-from stages.nets.presets import find_model  # noqa: E402
-from stages.training.language import Labelled, token_loss  # noqa: E402
-from stages.training.loop import Budget, Run, Speed, train  # noqa: E402
-from stages.training.methods import read_method  # noqa: E402
-from stages.training.planning import Load, tuning_needs  # noqa: E402
-from stages.training.settings import OptimiserSettings  # noqa: E402
+from retrace.compute.device import Device, open_device, peak_memory  # noqa: E402
+from retrace.estimates.architectures import find_model  # noqa: E402
+from retrace.estimates.memory import Load, tuning_needs  # noqa: E402
+from retrace.finetuning.method import read_method  # noqa: E402
+from retrace.models.heads import Head, make_model  # noqa: E402
+from retrace.models.language_model import LanguageModel  # noqa: E402
+from retrace.objectives.language_modelling import Labelled, token_loss  # noqa: E402
+from retrace.training.loop import Budget, Run, Speed, train  # noqa: E402
+from retrace.training.settings import OptimiserSettings  # noqa: E402
 
 UPDATES = 3  # that are timed, after one that is not
 MASKED = 0.15  # share of a block

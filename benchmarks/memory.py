@@ -30,15 +30,15 @@ import torch  # noqa: E402
 from own import TWO_PROCESSES  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
-from stages.harness.device import Device, open_device  # noqa: E402
-from stages.harness.plugins import load_plugin  # noqa: E402
-from stages.nets.heads import make_config, make_model  # noqa: E402
-from stages.nets.settings import ModelSettings  # noqa: E402
-from stages.nets.vocabulary import Vocabulary  # noqa: E402
-from stages.training.loop import Budget, Run, train  # noqa: E402
-from stages.training.planning import Load, Needs, tuning_needs  # noqa: E402
-from stages.training.settings import OptimiserSettings  # noqa: E402
-from stages.training.sharding import placed  # noqa: E402
+from retrace.compute.device import Device, open_device  # noqa: E402
+from retrace.compute.sharding import placed  # noqa: E402
+from retrace.core.registry import load_plugin  # noqa: E402
+from retrace.estimates.memory import Load, Needs, tuning_needs  # noqa: E402
+from retrace.models.heads import make_config, make_model  # noqa: E402
+from retrace.models.settings import ModelSettings  # noqa: E402
+from retrace.tokens.vocabulary import Vocabulary  # noqa: E402
+from retrace.training.loop import Budget, Run, train  # noqa: E402
+from retrace.training.settings import OptimiserSettings  # noqa: E402
 
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
 MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_length=256, dropout=0.1)
@@ -118,7 +118,7 @@ def beside(planned: float, held: float) -> dict[str, float]:
 
 def tune_of(method: str) -> Any:
     """What a method with its default settings does to a model."""
-    module = load_plugin("stages.tuning", method, "finetune.methods")
+    module = load_plugin("retrace.methods", method, "finetune.methods")
     return lambda model, head: module.tune(model, head, 0, module.Settings())
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 from tokenizers import Tokenizer
 
+from retrace.compute.device import Device, open_device
+from retrace.core.settings import read_params
+from retrace.tokens.blocks import open_stream
+from retrace.tokens.tokenizer import load_tokenizer
 from stages import pretrain
-from stages.corpus.blocks import open_stream
-from stages.corpus.tokenizer import load_tokenizer
-from stages.harness.device import Device, open_device
-from stages.harness.settings import read_params
 
 TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
 

@@ -18,10 +18,10 @@ sys.path.insert(0, str(ROOT))
 
 from own import open_pretraining  # noqa: E402
 
+from retrace.compute.device import peak_memory  # noqa: E402
+from retrace.estimates.memory import pretraining_needs  # noqa: E402
+from retrace.training.loop import Budget, Run, train  # noqa: E402
 from stages import pretrain  # noqa: E402
-from stages.harness.device import peak_memory  # noqa: E402
-from stages.training.loop import Budget, Run, train  # noqa: E402
-from stages.training.planning import pretraining_needs  # noqa: E402
 
 UPDATES = 8
 

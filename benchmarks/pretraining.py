@@ -44,8 +44,8 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace's recipe on packed blocks."""
     from own import open_pretraining
 
+    from retrace.training.loop import Budget, Run, train
     from stages import pretrain
-    from stages.training.loop import Budget, Run, train
 
     settings, tokenizer, stream, device = open_pretraining(arguments.seed)
     model, objective = pretrain.start(settings, tokenizer, stream, device)
@@ -63,12 +63,12 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
     """BERT of the same size on padded lines."""
     from transformers import BertForMaskedLM, DataCollatorForLanguageModeling
 
+    from retrace.core.settings import read_params
+    from retrace.models.heads import make_config
+    from retrace.tokens.special_tokens import OWN
+    from retrace.tokens.tokenizer import SubwordTokenizer
+    from retrace.tokens.vocabulary import Vocabulary
     from stages import pretrain
-    from stages.corpus.roles import OWN
-    from stages.corpus.tokenizer import SubwordTokenizer
-    from stages.harness.settings import read_params
-    from stages.nets.heads import make_config
-    from stages.nets.vocabulary import Vocabulary
 
     settings, tokenizer = pretrain.read_settings(read_params()), fast_tokenizer(pretrain.TOKENIZER)
     examples = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in encoded_lines("train", LONGEST)]
@@ -84,10 +84,10 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
 
 def encoded_lines(part: str, longest: int) -> list[list[int]]:
     """The text's lines as token ids with [CLS] and [SEP]."""
+    from retrace.core.paths import running_text, source_folder
+    from retrace.core.settings import check_value, read_params
+    from retrace.datasets.text import read_documents, text_path
     from stages import pretrain
-    from stages.corpus.source import running_text, source_folder
-    from stages.corpus.text import read_documents, text_path
-    from stages.harness.settings import check_value, read_params
 
     source = source_folder(check_value(read_params(), "data", str))
     documents = read_documents(text_path(running_text(source), part))
@@ -97,8 +97,8 @@ def encoded_lines(part: str, longest: int) -> list[list[int]]:
 
 def validation_losses(model: Any) -> dict[str, float]:
     """The mean loss in nats at 15% of the tokens, in float32: of lines as `Trainer` was trained on, and of blocks."""
+    from retrace.tokens.blocks import cut_blocks, open_stream
     from stages import pretrain
-    from stages.corpus.blocks import cut_blocks, open_stream
 
     blocks = cut_blocks(open_stream(pretrain.TOKENS / "valid.npy"), ASKED)
     return {
@@ -112,12 +112,12 @@ def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
     import torch
     from torch.nn import functional
 
+    from retrace.compute.padding import mask_of, padded
+    from retrace.objectives.language_modelling import IGNORED
+    from retrace.objectives.masked import Masking, mask_blocks
+    from retrace.tokens.tokenizer import load_tokenizer
+    from retrace.tokens.vocabulary import Vocabulary
     from stages import pretrain
-    from stages.corpus.tokenizer import load_tokenizer
-    from stages.nets.vocabulary import Vocabulary
-    from stages.tasks.padding import mask_of, padded
-    from stages.training.language import IGNORED
-    from stages.training.masking import Masking, mask_blocks
 
     vocabulary = Vocabulary.of(load_tokenizer(pretrain.TOKENIZER))
     generator, total, count = torch.Generator().manual_seed(0), 0.0, 0

@@ -19,10 +19,10 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from stages.corpus.squad import Question, read_questions  # noqa: E402
-from stages.metrics.outcomes import Answered, answered  # noqa: E402
-from stages.metrics.resampling import resamples  # noqa: E402
-from stages.metrics.scores import bleu, meteor, rouge, squad_v2  # noqa: E402
+from retrace.datasets.squad import Question, read_questions  # noqa: E402
+from retrace.evaluation.metrics import bleu, meteor, rouge, squad_v2  # noqa: E402
+from retrace.evaluation.outcomes import Answered, answered  # noqa: E402
+from retrace.statistics.intervals import resamples  # noqa: E402
 
 SCORES = {"squad_v2": squad_v2, "meteor": meteor, "bleu": bleu, "rouge": rouge}
 

@@ -17,9 +17,9 @@ sys.path.insert(0, str(ROOT))
 
 from own import open_pretraining  # noqa: E402
 
+from retrace.training.checkpoint import SECONDS, Position, States  # noqa: E402
+from retrace.training.optimizer import make_optimisers  # noqa: E402
 from stages import pretrain  # noqa: E402
-from stages.training.optimisers import make_optimisers  # noqa: E402
-from stages.training.states import SECONDS, Position, States  # noqa: E402
 
 ROUNDS = 7
 

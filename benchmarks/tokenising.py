@@ -19,11 +19,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from stages.corpus.blocks import write_stream  # noqa: E402
-from stages.corpus.source import running_text, source_folder  # noqa: E402
-from stages.corpus.text import read_documents, text_path  # noqa: E402
-from stages.corpus.tokenizer import load_tokenizer  # noqa: E402
-from stages.harness.settings import check_value, read_params  # noqa: E402
+from retrace.core.paths import running_text, source_folder  # noqa: E402
+from retrace.core.settings import check_value, read_params  # noqa: E402
+from retrace.datasets.text import read_documents, text_path  # noqa: E402
+from retrace.tokens.blocks import write_stream  # noqa: E402
+from retrace.tokens.tokenizer import load_tokenizer  # noqa: E402
 
 ROUNDS = 5
 

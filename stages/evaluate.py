@@ -12,25 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.corpus.examples import read_classes, read_examples
-from stages.corpus.source import TASKS, has_test, on_test, questions_path, source_folder
-from stages.corpus.squad import read_questions
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.pipeline import check_questions
-from stages.harness.records import STEADY_DIGITS, rounded, write_json, write_text
-from stages.harness.settings import build, check_value, read_params, values_of
-from stages.metrics.assessment import Assessment, assess
-from stages.metrics.classification import ClassificationTask
-from stages.metrics.curves import as_csv
-from stages.metrics.outcomes import Answered, Classified
-from stages.metrics.reading import ReadingTask
-from stages.metrics.scoring import Scoring
-from stages.metrics.settings import ScoreSettings
-from stages.metrics.trials import Epoch, Trial
-from stages.tasks.matrix import SQUAD, Matrix
-from stages.tasks.predictions import Epoch as Answers
-from stages.tasks.predictions import read_drawn, read_epochs, read_tested
+from retrace.core.errors import exit_cleanly
+from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
+from retrace.core.guard import guarded
+from retrace.core.paths import TASKS, has_test, on_test, questions_path, source_folder
+from retrace.core.pipeline import check_questions
+from retrace.core.settings import build, check_value, read_params, values_of
+from retrace.datasets.examples import read_classes, read_examples
+from retrace.datasets.squad import read_questions
+from retrace.evaluation.assessment import Assessment, as_csv, assess
+from retrace.evaluation.classification import ClassificationTask
+from retrace.evaluation.outcomes import Answered, Classified, Epoch, Trial
+from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.scoring import Scoring
+from retrace.evaluation.settings import ScoreSettings
+from retrace.results.grid import SQUAD, Matrix
+from retrace.results.predictions import Epoch as Answers
+from retrace.results.predictions import read_drawn, read_epochs, read_tested
 
 PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")

@@ -8,20 +8,19 @@ every validation question before the first and after each epoch; `stages.evaluat
 
 from typing import Any
 
-from stages.corpus.source import source_folder
-from stages.corpus.tokenizer import load_tokenizer
-from stages.harness.errors import exit_cleanly
-from stages.harness.pipeline import QUESTIONS, check_method
-from stages.harness.precision import Precision
-from stages.harness.settings import build, check_value, profile_key, read_params, values_of
-from stages.nets.heads import read_config
-from stages.tasks.answering import Answering, check_family
-from stages.tasks.settings import ReadingSettings
-from stages.tasks.squad import Reading
-from stages.tasks.task import Task
-from stages.training.cell import read_cell, run_cell
-from stages.training.methods import read_method
-from stages.training.settings import FineTuneSettings
+from retrace.core.errors import exit_cleanly
+from retrace.core.paths import source_folder
+from retrace.core.pipeline import QUESTIONS, check_method
+from retrace.core.settings import Precision, build, check_value, profile_key, read_params, values_of
+from retrace.finetuning.method import read_method
+from retrace.finetuning.run import read_cell, run_cell
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import Task
+from retrace.models.heads import read_config
+from retrace.tasks.question_answering.extractive import Reading
+from retrace.tasks.question_answering.generative import Answering, check_family
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tokens.tokenizer import load_tokenizer
 
 TASKS = {"spans": Reading, "generated": Answering}
 

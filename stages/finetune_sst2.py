@@ -7,17 +7,16 @@ scores it.
     accelerate launch --config_file launch/one.yaml -m stages.finetune_sst2 --task sst2 --method full --seed 1
 """
 
-from stages.corpus.source import source_folder, task_folder
-from stages.corpus.tokenizer import load_tokenizer
-from stages.harness.errors import exit_cleanly
-from stages.harness.pipeline import CLASSES, check_method
-from stages.harness.precision import Precision
-from stages.harness.settings import build, check_value, profile_key, read_params, values_of
-from stages.nets.heads import read_config, takes_segments
-from stages.tasks.classification import Classification
-from stages.training.cell import read_cell, run_cell
-from stages.training.methods import read_method
-from stages.training.settings import FineTuneSettings
+from retrace.core.errors import exit_cleanly
+from retrace.core.paths import source_folder, task_folder
+from retrace.core.pipeline import CLASSES, check_method
+from retrace.core.settings import Precision, build, check_value, profile_key, read_params, values_of
+from retrace.finetuning.method import read_method
+from retrace.finetuning.run import read_cell, run_cell
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.models.heads import read_config, takes_segments
+from retrace.tasks.classification import Classification
+from retrace.tokens.tokenizer import load_tokenizer
 
 
 def main() -> None:

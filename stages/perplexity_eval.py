@@ -12,26 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from stages.corpus.blocks import open_stream
-from stages.corpus.source import running_text, source_folder
-from stages.corpus.text import read_documents, text_path
-from stages.corpus.tokenizer import SubwordTokenizer, load_tokenizer
-from stages.harness.device import open_device
-from stages.harness.errors import InputError, exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.precision import Precision
-from stages.harness.records import rounded, write_json
-from stages.harness.settings import build, check_value, profile_key, read_params, values_of
-from stages.metrics.perplexity import PerplexitySettings, Sizes, unigram_losses, with_intervals
-from stages.metrics.settings import read_resampling
-from stages.nets.heads import objective_of
-from stages.nets.language_model import read_language_model
-from stages.nets.vocabulary import Vocabulary
-from stages.training.causal import sliding_batches
-from stages.training.held_out import document_losses
-from stages.training.masking import masked_batches
-from stages.training.pseudo import pseudo_losses, sample_passages
-from stages.training.sharding import placed
+from retrace.compute.device import open_device
+from retrace.compute.sharding import placed
+from retrace.core.errors import InputError, exit_cleanly
+from retrace.core.files import rounded, write_json
+from retrace.core.guard import guarded
+from retrace.core.paths import running_text, source_folder
+from retrace.core.settings import Precision, build, check_value, profile_key, read_params, values_of
+from retrace.datasets.text import read_documents, text_path
+from retrace.models.heads import objective_of
+from retrace.models.language_model import read_language_model
+from retrace.objectives.causal import sliding_batches
+from retrace.objectives.masked import masked_batches
+from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages
+from retrace.perplexity.measures import PerplexitySettings, Sizes, unigram_losses, with_intervals
+from retrace.statistics.settings import read_resampling
+from retrace.tokens.blocks import open_stream
+from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
+from retrace.tokens.vocabulary import Vocabulary
 
 TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
 PARTS = ("valid", "test")

@@ -20,41 +20,40 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from stages.corpus.blocks import open_stream
-from stages.corpus.checkpoint import CHECKPOINT, given_checkpoint
-from stages.corpus.tokenizer import (
-    SubwordTokenizer,
-    closing_tokens,
-    continuing_tokens,
-    copy_tokenizer,
-    load_tokenizer,
-)
-from stages.harness.device import Device, open_device
-from stages.harness.errors import InputError, exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.precision import Precision
-from stages.harness.progress import Meter
-from stages.harness.records import write_text, written_folder
-from stages.harness.settings import build, check_value, profile_key, read_params, values_of
-from stages.nets.heads import longest_input, make_config, objective_of, read_config
-from stages.nets.language_model import (
+from retrace.compute.device import Device, open_device
+from retrace.compute.sharding import placed, whole_weights
+from retrace.core.errors import InputError, exit_cleanly
+from retrace.core.files import write_text, written_folder
+from retrace.core.guard import guarded
+from retrace.core.paths import CHECKPOINT, given_checkpoint
+from retrace.core.settings import Precision, build, check_value, profile_key, read_params, values_of
+from retrace.models.heads import longest_input, make_config, objective_of, read_config
+from retrace.models.language_model import (
     LanguageModel,
     PairModel,
     continue_model,
     make_language_model,
     make_pair_model,
 )
-from stages.nets.settings import ModelSettings
-from stages.nets.vocabulary import Vocabulary
-from stages.training.causal import next_tokens, sliding_batches
-from stages.training.language import BlockModelling, Label, mean_loss
-from stages.training.loop import Budget, Epoch, Objective, Run, train
-from stages.training.masking import Masking, mask_blocks, masked_batches
-from stages.training.pairs import PairModelling, relation_accuracy
-from stages.training.settings import PretrainSettings, check_block, check_pretraining
-from stages.training.sharding import placed, whole_weights
-from stages.training.speed import write_speed
-from stages.training.states import States
+from retrace.models.settings import ModelSettings
+from retrace.objectives.causal import next_tokens, sliding_batches
+from retrace.objectives.language_modelling import BlockModelling, Label, mean_loss
+from retrace.objectives.masked import Masking, mask_blocks, masked_batches
+from retrace.objectives.next_sentence import PairModelling, relation_accuracy
+from retrace.tokens.blocks import open_stream
+from retrace.tokens.tokenizer import (
+    SubwordTokenizer,
+    closing_tokens,
+    continuing_tokens,
+    copy_tokenizer,
+    load_tokenizer,
+)
+from retrace.tokens.vocabulary import Vocabulary
+from retrace.training.checkpoint import States
+from retrace.training.loop import Budget, Epoch, Objective, Run, train
+from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
+from retrace.training.progress import Meter
+from retrace.training.throughput import write_speed
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 MODEL, CURVE, SPEED = Path("models/pretrained"), Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")

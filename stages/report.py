@@ -7,18 +7,13 @@ The HTML stands alone: it can be mailed or put on a server as one file.
 
 from pathlib import Path
 
-from stages.corpus.checkpoint import CHECKPOINT, checkpoint_facts
-from stages.corpus.source import TASKS, source_folder
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.records import read_json
-from stages.harness.settings import build, check_value, profile_key, read_params, section, values_of
-from stages.nets.parameters import parameters_by_module
-from stages.pages.data_page import data_section
-from stages.pages.perplexity_page import perplexity_section
-from stages.pages.settings import ReportSettings
-from stages.pages.settings_page import model_section, settings_section
-from stages.training.reports import (
+from retrace.core.errors import exit_cleanly
+from retrace.core.files import read_json
+from retrace.core.guard import guarded
+from retrace.core.paths import CHECKPOINT, TASKS, checkpoint_facts, source_folder
+from retrace.core.settings import build, check_value, profile_key, read_params, section, values_of
+from retrace.core.weights import parameters_by_module
+from retrace.report.assemble import (
     PREDICTIONS,
     REPORTS,
     WRITTEN,
@@ -30,6 +25,9 @@ from stages.training.reports import (
     score_sections,
     write_report,
 )  # fmt: skip
+from retrace.report.data import data_section
+from retrace.report.perplexity import perplexity_section
+from retrace.report.settings import ReportSettings, model_section, settings_section
 
 MODEL = Path("models/pretrained")
 TITLE = "Retrace report"

@@ -9,18 +9,17 @@ doubtful in the published report, and has all that the run gave. The HTML stands
 
 from collections import Counter
 
-from stages.corpus.source import TASKS
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.records import write_json
-from stages.harness.settings import check_value, read_params
-from stages.metrics.notices import notices
-from stages.metrics.published import PUBLISHED, read_published
-from stages.metrics.verdicts import compare_tables, study_json
-from stages.pages.study_page import about_section, compared_sections, doubts_section, set_up_sections
-from stages.training.reports import PREDICTIONS, REPORTS, WRITTEN, health_line, write_report
-from stages.training.study_reports import compared_tables, doubt_facts, read_reports, run_sections, study_inputs
-from stages.training.study_sections import study_sections
+from retrace.core.errors import exit_cleanly
+from retrace.core.files import write_json
+from retrace.core.guard import guarded
+from retrace.core.paths import TASKS
+from retrace.core.settings import check_value, read_params
+from retrace.report.assemble import PREDICTIONS, REPORTS, WRITTEN, health_line, write_report
+from retrace.study.page import about_section, compared_sections, doubts_section, set_up_sections
+from retrace.study.published import PUBLISHED, read_published
+from retrace.study.reports import compared_tables, doubt_facts, read_reports, run_sections, study_inputs
+from retrace.study.sections import study_sections
+from retrace.study.verdicts import compare_tables, notices, study_json
 
 STUDY = REPORTS / "study.json"
 SCORES = ("metrics", "scores", "perplexity")

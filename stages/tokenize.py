@@ -6,29 +6,28 @@ encodes all running text into memory-mapped arrays that pretraining cuts into bl
     accelerate launch --config_file launch/one.yaml -m stages.tokenize
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from stages.corpus.blocks import write_stream
-from stages.corpus.checkpoint import CHECKPOINT, given_checkpoint
-from stages.corpus.glue import read_sentences
-from stages.corpus.source import questions_path, running_text, sentences_path, source_folder
-from stages.corpus.squad import read_questions
-from stages.corpus.text import PARTS, read_documents, text_path
-from stages.corpus.tokenizer import (
+from retrace.core.errors import exit_cleanly
+from retrace.core.files import write_json, written_folder
+from retrace.core.guard import guarded
+from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
+from retrace.core.settings import build, check_value, profile_key, read_params, values_of
+from retrace.datasets.squad import read_questions
+from retrace.datasets.sst2 import read_sentences
+from retrace.datasets.text import PARTS, read_documents, text_path, without_marks
+from retrace.tokens.blocks import write_stream
+from retrace.tokens.special_tokens import OWN
+from retrace.tokens.tokenizer import (
     SubwordTokenizer,
     TokenizerSettings,
     copy_tokenizer,
     load_tokenizer,
     save_tokenizer,
     train_tokenizer,
-    without_marks,
 )
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.records import write_json, written_folder
-from stages.harness.settings import build, check_value, profile_key, read_params, values_of
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
@@ -60,7 +59,12 @@ def made_tokenizer(settings: TokenizerSettings, model: Path | None, source: Path
     given = model or (Path(settings.given) if settings.given else None)
     if given:
         return load_tokenizer(given)
-    return train_tokenizer(settings, lambda: map(without_marks, training_text(source, settings)), key)
+    return train_tokenizer(settings, lambda: _without_marks(training_text(source, settings)), key)
+
+
+def _without_marks(documents: Iterable[str]) -> Iterator[str]:
+    assert OWN.unknown, "own tokenizers have an unknown token"
+    return (without_marks(document, OWN.unknown) for document in documents)
 
 
 def running(source: Path, part: str) -> Iterator[str]:

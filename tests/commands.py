@@ -27,7 +27,7 @@ def run(module: str, *arguments: str) -> Done:
     out, err, code = io.StringIO(), io.StringIO(), 0
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            runpy.run_module(f"stages.{module}", run_name="__main__")
+            runpy.run_module(module if module.startswith("retrace.") else f"stages.{module}", run_name="__main__")
         except SystemExit as stop:
             code = int(stop.code or 0)
     return Done(code, out.getvalue(), err.getvalue())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stages import cli
+from retrace.cli import main as cli
 
 
 def retrace(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:

@@ -12,23 +12,22 @@ from typing import Any
 
 from huggingface_hub import hf_hub_download
 
-from stages.corpus.source import source_folder
-from stages.corpus.tokenizer import load_tokenizer
-from stages.harness.device import open_device
-from stages.harness.settings import build, profile_key, read_params
-from stages.metrics.trials import kept_epoch
-from stages.nets.heads import read_config, takes_segments
-from stages.nets.reader import Reader
-from stages.tasks.answering import Answering
-from stages.tasks.classification import Classification
-from stages.tasks.predictions import read_epochs
-from stages.tasks.settings import ReadingSettings
-from stages.tasks.squad import Reading
-from stages.tasks.task import Row, Task
-from stages.training.cell import PREDICTIONS
-from stages.training.fine_tuning import answer
-from stages.training.methods import PRETRAINED
-from stages.training.settings import FineTuneSettings
+from retrace.compute.device import open_device
+from retrace.core.paths import source_folder
+from retrace.core.settings import build, profile_key, read_params
+from retrace.evaluation.outcomes import kept_epoch
+from retrace.finetuning.finetune import answer
+from retrace.finetuning.method import PRETRAINED
+from retrace.finetuning.run import PREDICTIONS
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import Row, Task
+from retrace.models.heads import read_config, takes_segments
+from retrace.results.predictions import read_epochs
+from retrace.tasks.classification import Classification
+from retrace.tasks.question_answering.extractive import Reader, Reading
+from retrace.tasks.question_answering.generative import Answering
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tokens.tokenizer import load_tokenizer
 
 
 def lines_of(card: str) -> str:

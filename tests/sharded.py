@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from stages.harness.device import Device
-from stages.harness.progress import Meter
-from stages.nets.language_model import make_language_model, make_pair_model
-from stages.nets.vocabulary import Vocabulary
-from stages.training.causal import next_tokens
-from stages.training.language import BlockModelling, mean_loss
-from stages.training.loop import Budget, Epoch, Objective, Run, train
-from stages.training.masking import Masking, mask_blocks, masked_batches
-from stages.training.optimisers import make_optimisers
-from stages.training.pairs import PairModelling, relation_accuracy
-from stages.training.pseudo import Passage, pseudo_losses
-from stages.training.settings import OptimiserSettings
-from stages.training.sharding import load_weights, part, placed, whole, whole_weights
+from retrace.compute.device import Device
+from retrace.compute.sharding import load_weights, part, placed, whole, whole_weights
+from retrace.models.language_model import make_language_model, make_pair_model
+from retrace.objectives.causal import next_tokens
+from retrace.objectives.language_modelling import BlockModelling, mean_loss
+from retrace.objectives.masked import Masking, mask_blocks, masked_batches
+from retrace.objectives.next_sentence import PairModelling, relation_accuracy
+from retrace.perplexity.losses import Passage, pseudo_losses
+from retrace.tokens.vocabulary import Vocabulary
+from retrace.training.loop import Budget, Epoch, Objective, Run, train
+from retrace.training.optimizer import make_optimisers
+from retrace.training.progress import Meter
+from retrace.training.settings import OptimiserSettings
 from tests.tiny import TEXT, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from ruamel.yaml import YAML
 from safetensors.numpy import save_file
 
-from stages.corpus.examples import Example, write_task
-from stages.harness.records import write_json, write_text
+from retrace.core.files import write_json, write_text
+from retrace.datasets.examples import Example, write_task
 
 EVIL = "<script>good</script>"
 PARAMS: dict[str, Any] = {

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedConfig
 
-from stages.corpus.examples import write_task
-from stages.corpus.source import sentences_path
-from stages.corpus.tokenizer import SubwordTokenizer, TokenizerSettings, save_tokenizer, train_tokenizer
-from stages.harness.device import Device, open_device
-from stages.nets.heads import make_config, make_model
-from stages.nets.settings import ModelSettings
-from stages.nets.vocabulary import Vocabulary
+from retrace.compute.device import Device, open_device
+from retrace.core.paths import sentences_path
+from retrace.datasets.examples import write_task
+from retrace.models.heads import make_config, make_model
+from retrace.models.settings import ModelSettings
+from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, save_tokenizer, train_tokenizer
+from retrace.tokens.vocabulary import Vocabulary
 
 TEXT = [
     "the guild of weavers was founded by Ada Lund in the year 1601 .",

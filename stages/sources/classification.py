@@ -9,11 +9,10 @@ classes.json, and what was found in card.json.
 import argparse
 from pathlib import Path
 
-from stages.corpus.classification import SECTION, check_files, read_files, task_settings
-from stages.corpus.task_source import write_task_source
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.settings import read_params, values_of
+from retrace.core.errors import exit_cleanly
+from retrace.core.guard import guarded
+from retrace.core.settings import read_params, values_of
+from retrace.sources.tasks import SECTION, check_files, read_files, task_settings, write_task_source
 
 
 def main() -> None:

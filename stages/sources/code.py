@@ -10,19 +10,19 @@ from pathlib import Path
 
 import grimp
 
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import PROJECT, file_digest, guarded
-from stages.harness.plugins import plugin_names
-from stages.harness.records import write_text, written_folder
+from retrace.core.errors import exit_cleanly
+from retrace.core.files import write_text, written_folder
+from retrace.core.guard import PROJECT, file_digest, guarded
+from retrace.core.registry import plugin_names
 
 CODE = Path("studies/code")
-NOT_STAGES = ("cli", "code")
+NOT_STAGES = ("code",)
 ROOMS = ("stages", "stages.sources")
 
 
 def main() -> None:
     with guarded("code", [], {}), written_folder(CODE) as folder:
-        graph = grimp.build_graph("stages", cache_dir=None)
+        graph = grimp.build_graph("stages", "retrace", cache_dir=None)
         for room in ROOMS:
             for name in plugin_names(room):
                 if name not in NOT_STAGES:

@@ -11,13 +11,13 @@ in data/files/card.json.
 import shutil
 from pathlib import Path
 
-from stages.corpus.card import make_card
-from stages.corpus.files import FilesSettings, chosen_files, split_questions, split_sentences
-from stages.corpus.source import questions_path, sentences_path, source_folder
-from stages.harness.errors import InputError, exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.records import write_json, written_folder
-from stages.harness.settings import build, read_params, values_of
+from retrace.core.errors import InputError, exit_cleanly
+from retrace.core.files import write_json, written_folder
+from retrace.core.guard import guarded
+from retrace.core.paths import questions_path, sentences_path, source_folder
+from retrace.core.settings import build, read_params, values_of
+from retrace.datasets.card import make_card
+from retrace.sources.files import FilesSettings, chosen_files, split_questions, split_sentences
 
 
 def main() -> None:

@@ -6,14 +6,14 @@ what was found, and the licences, are in data/hub/card.json. What was fetched be
     python -m stages.sources.hub
 """
 
-from stages.corpus.card import make_card
-from stages.corpus.hub_settings import HubSettings
-from stages.corpus.hub_source import write_source
-from stages.corpus.source import source_folder
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.records import write_json, written_folder
-from stages.harness.settings import build, read_params, values_of
+from retrace.core.errors import exit_cleanly
+from retrace.core.files import write_json, written_folder
+from retrace.core.guard import guarded
+from retrace.core.paths import source_folder
+from retrace.core.settings import build, read_params, values_of
+from retrace.datasets.card import make_card
+from retrace.hub.settings import HubSettings
+from retrace.hub.source import write_source
 
 
 def main() -> None:

@@ -8,12 +8,12 @@ found in card.json.
 
 import argparse
 
-from stages.corpus.hub_settings import SECTION, hub_task_settings
-from stages.corpus.hub_task import read_hub_task
-from stages.corpus.task_source import write_task_source
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.settings import read_params, values_of
+from retrace.core.errors import exit_cleanly
+from retrace.core.guard import guarded
+from retrace.core.settings import read_params, values_of
+from retrace.hub.settings import SECTION, hub_task_settings
+from retrace.hub.source import read_hub_task
+from retrace.sources.tasks import write_task_source
 
 
 def main() -> None:

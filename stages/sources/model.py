@@ -18,25 +18,24 @@ from typing import Any
 from huggingface_hub.repocard import metadata_load
 from yaml import YAMLError
 
-from stages.corpus.bare_vocabulary import VOCABULARIES, make_tokenizer
-from stages.corpus.checkpoint import CHECKPOINT, FACTS, named_checkpoint
-from stages.corpus.origin import NAMED, PinnedFolder, Start, read_start
-from stages.corpus.tokenizer import TOKENIZER_FILES, load_tokenizer
-from stages.harness.errors import InputError, exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.hub import fetch, listing
-from stages.harness.pin import Pin
-from stages.harness.plugins import plugin_names
-from stages.harness.records import read_object, write_json, written_folder
-from stages.harness.settings import read_params, values_of
-from stages.nets.parameters import FILE as WEIGHTS
-from stages.nets.parameters import INDEX, weight_files
-from stages.nets.vocabulary import Vocabulary
+from retrace.core.errors import InputError, exit_cleanly
+from retrace.core.files import read_object, write_json, written_folder
+from retrace.core.guard import guarded
+from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
+from retrace.core.registry import plugin_names
+from retrace.core.settings import read_params, values_of
+from retrace.core.weights import FILE as WEIGHTS
+from retrace.core.weights import INDEX, weight_files
+from retrace.hub.checkpoint import NAMED, PinnedFolder, Start, read_start
+from retrace.hub.repository import Pin, fetch, listing
+from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
+from retrace.tokens.tokenizer import TOKENIZER_FILES, load_tokenizer
+from retrace.tokens.vocabulary import Vocabulary
 
 CONFIG = "config.json"
 PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES, "README.md", "LICENSE*")
 FACTS_OF_CARD = ("license", "license_name", "license_link", "language", "datasets", "base_model")
-FAMILIES = "stages.nets.families"
+FAMILIES = "retrace.families"
 PICKLED = "pytorch_model*.bin"  # weights in a format that can run any program as it is read
 # Puts them, one file or several, into one of tensors alone; tied ones twice, as names count here.
 CONVERT = (
@@ -97,7 +96,7 @@ def fill(folder: Path, start: Start, origin: Pin | PinnedFolder) -> None:
 
 def draw_weights(folder: Path, seed: int) -> None:
     """Put random weights in place of those of the model saved in `folder`."""
-    from stages.nets.heads import make_model, pretraining_head, read_config  # here, for it takes seconds to import
+    from retrace.models.heads import make_model, pretraining_head, read_config  # here, for it takes seconds to import
 
     config = read_config(folder)
     for path in [*folder.glob("*.safetensors"), *folder.glob(INDEX)]:

@@ -3,13 +3,13 @@
 python -m stages.sources.sample
 """
 
-from stages.corpus.card import make_card
-from stages.corpus.sample.corpus import SampleSettings, write_sample
-from stages.corpus.source import source_folder
-from stages.harness.errors import exit_cleanly
-from stages.harness.guard import guarded
-from stages.harness.records import write_json, written_folder
-from stages.harness.settings import build, read_params, values_of
+from retrace.core.errors import exit_cleanly
+from retrace.core.files import write_json, written_folder
+from retrace.core.guard import guarded
+from retrace.core.paths import source_folder
+from retrace.core.settings import build, read_params, values_of
+from retrace.datasets.card import make_card
+from retrace.sample.generate import SampleSettings, write_sample
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ def _type(user: Project, *command: str) -> None:
     """Print a command as one types it, run it and show the end of what it says."""
     program, *arguments = command
     _say(" ".join([program, *map(shlex.quote, arguments)]))
-    python = {"retrace": (sys.executable, "-m", "stages.cli"), "python": (sys.executable,)}
+    python = {"retrace": (sys.executable, "-m", "retrace.cli.main"), "python": (sys.executable,)}
     done = user.run(*python.get(program, (program,)), *arguments)
     print(*(done.stdout or done.stderr).splitlines()[-SHOWN:], sep=os.linesep, flush=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stages.corpus.squad import read_questions
+from retrace.datasets.squad import read_questions
 from tests.toy import Project
 
 SQUAD = {"data": [{"title": "T", "paragraphs": [{"context": "Ada did.", "qas": [

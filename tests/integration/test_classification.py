@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from stages.metrics.trials import kept_epoch
-from stages.nets.heads import read_config
-from stages.tasks.predictions import read_epochs
+from retrace.evaluation.outcomes import kept_epoch
+from retrace.models.heads import read_config
+from retrace.results.predictions import read_epochs
 from tests.tiny import tiny_pretrained
 from tests.toy import Project
 

@@ -8,12 +8,12 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from stages.corpus.glue import read_sentences
-from stages.corpus.origin import folder_digest
-from stages.corpus.source import sentences_path
-from stages.corpus.tokenizer import TOKENIZER_FILES
-from stages.tasks.predictions import read_epochs
-from stages.training.methods import read_method
+from retrace.core.paths import sentences_path
+from retrace.datasets.sst2 import read_sentences
+from retrace.finetuning.method import read_method
+from retrace.hub.checkpoint import folder_digest
+from retrace.results.predictions import read_epochs
+from retrace.tokens.tokenizer import TOKENIZER_FILES
 from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models
 from tests.toy import TOY, Project
 

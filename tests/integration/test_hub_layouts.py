@@ -108,8 +108,8 @@ MIXED = {
 
 def _read(asked: dict[str, str], stream: int | None) -> dict[str, Any]:
     """The rows and class names of the training split of each pin and config."""
-    from stages.corpus.hub_dataset import open_split
-    from stages.corpus.hub_settings import HubDataset
+    from retrace.hub.datasets import open_split
+    from retrace.hub.settings import HubDataset
 
     found = {}
     for pin, config in asked.items():

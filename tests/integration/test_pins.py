@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stages.harness.pin import Pin, is_pin
+from retrace.hub.repository import Pin, is_pin
 from tests.hub import LocalHub
 from tests.hub.client import run_client
 from tests.hub.content import models, tokenizers
@@ -39,8 +39,8 @@ PARAMS = [ROOT / "params.yaml", *sorted((ROOT / "studies").glob("*/params.yaml")
 
 def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
     """Write the parts of each `hub` of a params.yaml, and read its further tasks; what there is of each."""
-    from stages.corpus.hub_settings import hub_task_settings
-    from stages.corpus.hub_task import read_hub_task
+    from retrace.hub.settings import hub_task_settings
+    from retrace.hub.source import read_hub_task
 
     found = []
     for number, hub in enumerate(hubs):
@@ -55,13 +55,13 @@ def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, An
 
 def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
     """How many documents of each part, which labels and which kinds of question `data: hub` gives."""
-    from stages.corpus.glue import read_sentences
-    from stages.corpus.hub_settings import HubSettings
-    from stages.corpus.hub_source import write_source
-    from stages.corpus.source import questions_path, running_text, sentences_path
-    from stages.corpus.squad import read_questions
-    from stages.corpus.text import read_documents, text_path
-    from stages.harness.settings import build
+    from retrace.core.paths import questions_path, running_text, sentences_path
+    from retrace.core.settings import build
+    from retrace.datasets.squad import read_questions
+    from retrace.datasets.sst2 import read_sentences
+    from retrace.datasets.text import read_documents, text_path
+    from retrace.hub.settings import HubSettings
+    from retrace.hub.source import write_source
 
     write_source(folder, build(HubSettings, {"hub": {"classification": {}, **hub}}, "hub"))
     text = [text_path(running_text(folder), part) for part in ("train", "valid", "test")]
@@ -76,9 +76,9 @@ def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
 
 def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[str]]:
     """Fetch models by pin and family; how each cuts a sentence."""
-    from stages.corpus.origin import Start
-    from stages.corpus.tokenizer import load_tokenizer
-    from stages.nets.heads import read_config, read_model
+    from retrace.hub.checkpoint import Start
+    from retrace.models.heads import read_config, read_model
+    from retrace.tokens.tokenizer import load_tokenizer
     from stages.sources.model import fill
 
     found = {}

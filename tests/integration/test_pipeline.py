@@ -12,10 +12,10 @@ from unittest.mock import ANY
 import pytest
 from ruamel.yaml import YAML
 
-from stages.harness.records import rounded
-from stages.metrics.decisions import answers_of
-from stages.nets.part import FILE
-from stages.tasks.predictions import PREDICTIONS, read_epochs
+from retrace.core.files import rounded
+from retrace.evaluation.outcomes import answers_of
+from retrace.finetuning.trained_part import FILE
+from retrace.results.predictions import PREDICTIONS, read_epochs
 from tests.toy import Project, copy_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -26,7 +26,7 @@ ALL = {*SOURCES, "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", 
 
 METHOD = '''"""Full fine-tuning under another name."""
 
-from stages.tuning.full import Settings, start
+from retrace.methods.full import Settings, start
 
 __all__ = ["Settings", "start"]
 '''
@@ -123,23 +123,23 @@ def test_another_rate_reruns_pretraining_and_what_follows(clone: Project) -> Non
 
 
 def test_editing_a_metric_reruns_evaluation_and_report_alone(clone: Project) -> None:
-    path = clone.folder / "stages/metrics/scores/accuracy.py"
+    path = clone.folder / "retrace/evaluation/metrics/accuracy.py"
     path.write_text(path.read_text().replace('{"accuracy": float', '{"errors": 0.25, "accuracy": float'))
     assert _ran(clone.run("dvc", "repro")) == {"evaluate", "report"}
     assert "sst2.full.1.errors" in clone.run("dvc", "metrics", "diff").stdout
 
 
 def test_editing_a_page_reruns_the_report_alone(clone: Project) -> None:
-    path = clone.folder / "stages/pages/report.html.j2"
+    path = clone.folder / "retrace/report/page.html.j2"
     path.write_text(path.read_text().replace("<body>", '<body class="new">'))
     assert _ran(clone.run("dvc", "repro")) == {"report"}
-    path = clone.folder / "stages/pages/data_page.py"
+    path = clone.folder / "retrace/report/data.py"
     path.write_text(path.read_text() + "\n# a comment\n")
     assert _ran(clone.run("dvc", "repro")) == {"report"}
 
 
 def test_adding_and_removing_a_method(clone: Project) -> None:
-    (clone.folder / "stages/tuning/again.py").write_text(METHOD)
+    (clone.folder / "retrace/methods/again.py").write_text(METHOD)
     clone.set("methods.again", {"lr_times": 1})
     clone.set("finetune.methods", ["full", "scratch", "again", "lora"])
     cells = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("again", "lora")}
@@ -215,7 +215,7 @@ def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> Non
     assert (folders["full"] / PREDICTIONS).read_bytes() == written
     project.set("family", "modernbert")
     message = "params.yaml: squad.answers: generated is not allowed with family: modernbert; expected one of llama"
-    assert project.run("python", "-m", "stages.cli", "check", code=2).stderr == f"error: {message}\n"
+    assert project.run("python", "-m", "retrace.cli.main", "check", code=2).stderr == f"error: {message}\n"
     project.stage("pretrain")
     done = project.stage("finetune_squad", "--method", "full", "--seed", "1", code=2)
     assert done.stderr == f"error: {message}\n"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from stages.corpus.card import make_card
-from stages.corpus.glue import read_sentences
-from stages.corpus.squad import read_questions
-from stages.corpus.text import read_documents
+from retrace.datasets.card import make_card
+from retrace.datasets.squad import read_questions
+from retrace.datasets.sst2 import read_sentences
+from retrace.datasets.text import read_documents
 from tests.toy import ROOT
 
 DATA = ROOT.parent / "shared" / "data"

@@ -103,12 +103,12 @@ def test_a_study_without_published_figures_is_one_line(study: Project) -> None:
 
 def test_the_command_compares_what_was_run(study: Project) -> None:
     root = Project(study.folder.parents[1], study.variables)
-    assert root.stage("cli", "study", "compare", "mood", code=2).stderr == (
+    assert root.stage("retrace.cli.main", "study", "compare", "mood", code=2).stderr == (
         "error: studies/mood was not run: dvc repro studies/mood/dvc.yaml, in the project's root\n"
     )
     study.stage("study")
-    shown = [line.split() for line in root.stage("cli", "study", "compare", "mood").stdout.splitlines()]
+    shown = [line.split() for line in root.stage("retrace.cli.main", "study", "compare", "mood").stdout.splitlines()]
     assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ beyond".split() in shown
     assert "cost time of it 60 – of this machine".split() in shown
     assert " ".join(shown[-1]) == ("8 figures: 2 exact, 3 within, 1 beyond, 1 not run, 1 of this machine")
-    assert json.loads(root.stage("cli", "study", "compare", "mood", "--json").stdout) == _report(study)
+    assert json.loads(root.stage("retrace.cli.main", "study", "compare", "mood", "--json").stdout) == _report(study)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from stages.corpus.classification import read_files, task_settings
-from stages.corpus.examples import read_classes, read_examples
-from stages.corpus.glue import read_sentences
-from stages.corpus.source import questions_path, sentences_path
-from stages.corpus.squad import read_questions
-from stages.corpus.tokenizer import load_tokenizer
+from retrace.core.paths import questions_path, sentences_path
+from retrace.datasets.examples import read_classes, read_examples
+from retrace.datasets.squad import read_questions
+from retrace.datasets.sst2 import read_sentences
+from retrace.sources.tasks import read_files, task_settings
+from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub import LocalHub
 from tests.hub.content.small import PASSAGE, SHARED, Small, cut_down, small_data, spread
 from tests.hub.content.stand_in import write_stand_in

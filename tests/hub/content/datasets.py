@@ -14,11 +14,11 @@ from datasets import ClassLabel, Dataset, DatasetInfo, Features, List, SplitDict
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from stages.corpus.glue import Sentence, read_sentences
-from stages.corpus.sample.corpus import SampleSettings, write_sample
-from stages.corpus.source import questions_path, running_text, sentences_path
-from stages.corpus.squad import Question, read_questions
-from stages.corpus.text import UNKNOWN, text_path
+from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.datasets.squad import Question, read_questions
+from retrace.datasets.sst2 import Sentence, read_sentences
+from retrace.datasets.text import UNKNOWN, text_path
+from retrace.sample.generate import SampleSettings, write_sample
 from tests.toy import SAMPLE
 
 WIKITEXT, GLUE = "Salesforce/wikitext", "nyu-mll/glue"

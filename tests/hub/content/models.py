@@ -16,7 +16,7 @@ from transformers import (
     PreTrainedModel,
 )
 
-from stages.nets.settings import ModelSettings
+from retrace.models.settings import ModelSettings
 from tests.hub.content import tokenizers
 from tests.hub.content.tokenizers import Published
 from tests.tiny import MODEL

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from stages.corpus.glue import read_sentences
-from stages.corpus.sample.corpus import HELD_OUT, READ, SampleSettings, write_sample
-from stages.corpus.sample.encyclopedia import Article, Style, write_articles
-from stages.corpus.sample.names import NameMaker
-from stages.corpus.sample.opinions import ASPECTS
-from stages.corpus.sample.world import build_world
+from retrace.datasets.sst2 import read_sentences
+from retrace.sample.encyclopedia import Article, Style, write_articles
+from retrace.sample.generate import HELD_OUT, READ, SampleSettings, write_sample
+from retrace.sample.opinions import ASPECTS
+from retrace.sample.world import NameMaker, build_world
 
 SIZE = SampleSettings(articles=600, reviews=1800, questioned=300, held_out_articles=100, held_out_reviews=400)
 TOPICS = {"town": 0, "event": 1, "guild": 2, "work": 3}  # of AG News: world, sports, business, science

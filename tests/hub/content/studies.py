@@ -12,10 +12,10 @@ from typing import Any, cast
 import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
-from stages.corpus.classification import task_settings
-from stages.corpus.hub_settings import HubTaskSettings, hub_task_settings
-from stages.harness.pin import Pin, is_pin
-from stages.nets.settings import ModelSettings
+from retrace.hub.repository import Pin, is_pin
+from retrace.hub.settings import HubTaskSettings, hub_task_settings
+from retrace.models.settings import ModelSettings
+from retrace.sources.tasks import task_settings
 from tests.hub.content import models, tokenizers
 from tests.hub.content.datasets import (
     AG_NEWS,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from stages.corpus.tokenizer import SubwordTokenizer, TokenizerSettings, token_id, train_tokenizer
+from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, token_id, train_tokenizer
 from tests.tiny import TEXT
 
 LENGTH = 64  # tokens that the tiny models read

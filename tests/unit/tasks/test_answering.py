@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from stages.harness.errors import InputError
-from stages.harness.settings import build
-from stages.metrics.decisions import answers_of
-from stages.nets.heads import make_model
-from stages.tasks.answering import UNASKED, Answering, check_family
-from stages.tasks.settings import ReadingSettings
-from stages.training.fine_tuning import TaskObjective, answer, fine_tune
-from stages.training.settings import FineTuneSettings, OptimiserSettings
+from retrace.core.errors import InputError
+from retrace.core.settings import build
+from retrace.evaluation.outcomes import answers_of
+from retrace.finetuning.finetune import TaskObjective, answer, fine_tune
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.models.heads import make_model
+from retrace.tasks.question_answering.generative import UNASKED, Answering, check_family
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.training.settings import OptimiserSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from stages.corpus.examples import Example, write_task
-from stages.harness.errors import InputError
-from stages.nets.heads import make_model, read_config, read_model
-from stages.tasks.classification import Classification
+from retrace.core.errors import InputError
+from retrace.datasets.examples import Example, write_task
+from retrace.models.heads import make_model, read_config, read_model
+from retrace.tasks.classification import Classification
 from tests.tiny import FAMILIES, tiny_config, tiny_pretrained, tiny_sentences, tiny_tokenizer
 
 NAMES = ("negative", "neutral", "positive")

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from stages.corpus.squad import Answer, Question
-from stages.corpus.tokenizer import SubwordTokenizer, load_tokenizer
-from stages.tasks.answering import UNASKED, Answering
-from stages.tasks.classification import Classification
-from stages.tasks.matching import COMMON, NONE, RARE
-from stages.tasks.settings import ReadingSettings
-from stages.tasks.spans import best_span
-from stages.tasks.squad import Reading
-from stages.tasks.windows import window_questions
+from retrace.datasets.squad import Answer, Question
+from retrace.tasks.classification import Classification
+from retrace.tasks.question_answering.extractive import Reading, best_span
+from retrace.tasks.question_answering.generative import UNASKED, Answering
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tasks.question_answering.windows import COMMON, NONE, RARE, window_questions
+from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
 from tests.hub.content.models import LLAMA, published_models
 from tests.tiny import tiny_sentences
 

@@ -7,14 +7,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.corpus.squad import Answer, Question
-from stages.corpus.tokenizer import PairFormat
-from stages.harness.errors import InputError
-from stages.tasks.matching import COMMON, MIDDLING, NONE, RARE, SAME_BEGINNING, WordFrequencies, match_kinds
-from stages.tasks.settings import ReadingSettings
-from stages.tasks.spans import Span, best_over_windows, best_span
-from stages.tasks.squad import Reading
-from stages.tasks.windows import Window, _Passage, _windows, _without_spaces, shortest_window, window_questions
+from retrace.core.errors import InputError
+from retrace.datasets.squad import Answer, Question
+from retrace.tasks.question_answering.extractive import Reading, Span, best_over_windows, best_span
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tasks.question_answering.windows import (
+    COMMON,
+    MIDDLING,
+    NONE,
+    RARE,
+    SAME_BEGINNING,
+    Window,
+    WordFrequencies,
+    _Passage,
+    _windows,
+    _without_spaces,
+    match_kinds,
+    shortest_window,
+    window_questions,
+)
+from retrace.tokens.tokenizer import PairFormat
 from tests.tiny import tiny_tokenizer
 
 CONTEXT = (

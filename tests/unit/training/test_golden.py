@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from stages.nets.language_model import make_language_model, make_pair_model
-from stages.nets.vocabulary import Vocabulary
-from stages.training.causal import next_tokens
-from stages.training.language import BlockModelling
-from stages.training.masking import Masking, mask_blocks
-from stages.training.optimisers import make_optimisers
-from stages.training.pairs import PairModelling
-from stages.training.settings import OptimiserSettings
+from retrace.models.language_model import make_language_model, make_pair_model
+from retrace.objectives.causal import next_tokens
+from retrace.objectives.language_modelling import BlockModelling
+from retrace.objectives.masked import Masking, mask_blocks
+from retrace.objectives.next_sentence import PairModelling
+from retrace.tokens.vocabulary import Vocabulary
+from retrace.training.optimizer import make_optimisers
+from retrace.training.settings import OptimiserSettings
 from tests.tiny import FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "pretraining_losses.json"

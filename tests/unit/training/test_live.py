@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stages.training import live
-from stages.training.live import LiveCurves
+from retrace.training import progress as live
+from retrace.training.progress import LiveCurves
 
 
 @pytest.fixture(autouse=True)

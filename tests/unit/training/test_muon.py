@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from stages.training.muon import MOMENTUM, Muon, orthogonalised
+from retrace.training.optimizer import MOMENTUM, Muon, orthogonalised
 
 
 @pytest.mark.parametrize("shape", [(20, 48), (48, 20), (32, 32)])
@@ -51,7 +51,7 @@ def test_matrices_of_one_shape_move_as_if_each_were_alone(monkeypatch: pytest.Mo
     shapes = [(6, 4), (4, 6), (6, 4), (6, 4), (4, 6)]
 
     def moved(together: int) -> list[torch.Tensor]:
-        monkeypatch.setattr("stages.training.muon.TOGETHER", together)
+        monkeypatch.setattr("retrace.training.optimizer.TOGETHER", together)
         draws = torch.Generator().manual_seed(1)
         weights = [nn.Parameter(torch.randn(shape, generator=draws)) for shape in shapes]
         optimiser = Muon(weights, 0.02, 0.1, torch.float32, 5)

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import torch
 
-from stages.harness.errors import InputError, ResumableError
-from stages.harness.progress import Meter
-from stages.nets.heads import make_config
-from stages.nets.language_model import make_language_model
-from stages.nets.vocabulary import Vocabulary
-from stages.training.language import BlockModelling, Labelled, mean_loss
-from stages.training.loop import Budget, Epoch, Run, train
-from stages.training.masking import Masking, mask_blocks, masked_batches
-from stages.training.settings import OptimiserSettings
-from stages.training.states import States
+from retrace.core.errors import InputError, ResumableError
+from retrace.models.heads import make_config
+from retrace.models.language_model import make_language_model
+from retrace.objectives.language_modelling import BlockModelling, Labelled, mean_loss
+from retrace.objectives.masked import Masking, mask_blocks, masked_batches
+from retrace.tokens.vocabulary import Vocabulary
+from retrace.training.checkpoint import States
+from retrace.training.loop import Budget, Epoch, Run, train
+from retrace.training.progress import Meter
+from retrace.training.settings import OptimiserSettings
 from tests.tiny import MODEL, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()

@@ -9,24 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from stages.corpus.tokenizer import TokenizerSettings, closing_tokens, continuing_tokens, token_id, train_tokenizer
-from stages.harness.errors import InputError
-from stages.metrics.perplexity import perplexities
-from stages.nets.language_model import LanguageModel, make_language_model
-from stages.nets.vocabulary import Vocabulary
-from stages.training.buckets import bucketed
-from stages.training.causal import next_tokens, sliding_batches
-from stages.training.flops import count_flops, peak_flops
-from stages.training.held_out import document_losses
-from stages.training.language import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
-from stages.training.loop import Budget, Epoch, Run, train
-from stages.training.masking import Masking, mask_blocks, mask_id, masked_batches
-from stages.training.muon import Muon
-from stages.training.optimisers import make_optimisers, set_rate
-from stages.training.pseudo import Passage, pseudo_losses, sample_passages
-from stages.training.randomness import seeded
-from stages.training.schedule import rate_factor
-from stages.training.settings import OptimiserSettings, PretrainSettings, check_block, check_pretraining
+from retrace.compute.flops import count_flops, peak_flops
+from retrace.compute.random import seeded
+from retrace.core.errors import InputError
+from retrace.finetuning.finetune import bucketed
+from retrace.models.language_model import LanguageModel, make_language_model
+from retrace.objectives.causal import next_tokens, sliding_batches
+from retrace.objectives.language_modelling import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
+from retrace.objectives.masked import Masking, mask_blocks, mask_id, masked_batches
+from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
+from retrace.perplexity.measures import perplexities
+from retrace.tokens.tokenizer import TokenizerSettings, closing_tokens, continuing_tokens, token_id, train_tokenizer
+from retrace.tokens.vocabulary import Vocabulary
+from retrace.training.loop import Budget, Epoch, Run, train
+from retrace.training.optimizer import Muon, make_optimisers, rate_factor, set_rate
+from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
+from retrace.training.settings import OptimiserSettings
 from tests.tiny import MASKED_FAMILIES, MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()

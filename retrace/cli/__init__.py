@@ -1,0 +1,1 @@
+"""The command `retrace`, one file a subcommand."""

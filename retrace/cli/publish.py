@@ -1,0 +1,164 @@
+"""`retrace publish`: send a model of this project to the Hugging Face Hub, with its card and its figures.
+
+Without --push nothing is sent: it lists what would go, what health says of the model, and what stands against it. The
+token is HF_TOKEN of the environment; HF_ENDPOINT names another hub. One commit holds all files; where the repository
+has them already there is none.
+"""
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub.utils import yaml_dump
+
+from retrace.core.errors import InputError
+from retrace.core.files import write_json, write_text, written_folder
+from retrace.core.guard import guarded
+from retrace.core.settings import check_value, read_params
+from retrace.core.table import print_table
+from retrace.finetuning.method import PRETRAINED, read_method
+from retrace.finetuning.run import WEIGHTS, Cell
+from retrace.hub.repository import Pin
+from retrace.hub.upload import require_token, stored_digest, upload
+from retrace.publishing.bundle import WEIGHTS as BASE_WEIGHTS
+from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
+from retrace.publishing.card import ModelFacts, eval_results, model_card
+from retrace.publishing.facts import flag_lines, learned_nothing, name_of, read_facts, read_flags, read_tuning
+from retrace.publishing.provenance import head_commit, stale_stages, uncommitted_files
+from retrace.results.grid import SQUAD
+
+HELP = "send a model to the Hugging Face Hub"
+PREPARED = Path(".retrace/publish")
+REASONS = ("dirty", "stale", "unlearned")
+# What an earlier publication may have left in the repository; other files there are not ours to delete.
+OURS = (
+    "config.json", "generation_config.json", "model.safetensors", "adapter_config.json", "adapter_model.safetensors",
+    "retrace.json", "trained.safetensors", "question_match.safetensors", "base/*",
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which model, where to, and whether to do it."""
+    parser.add_argument("repository", metavar="ORG/NAME", help="the repository on the hub; made where it is missing")
+    parser.add_argument("--task", default="pretrained", help="sst2, squad, a further task, or %(default)s")
+    parser.add_argument("--method", help="of fine-tuning; the first of params.yaml if absent")
+    parser.add_argument("--seed", type=int, help="of fine-tuning; the first of params.yaml if absent")
+    parser.add_argument("--base", metavar="ORG/NAME@COMMIT",
+                        help="the published pretrained model, for an adapter alone to go onto")  # fmt: skip
+    parser.add_argument("--revision", metavar="BRANCH", help="the branch; made where it is missing")
+    parser.add_argument("--private", action="store_true", help="a repository that others do not see")
+    parser.add_argument("--push", "--yes", action="store_true", help="do it; nothing is sent without")
+    parser.add_argument("--even-if", nargs="+", choices=REASONS, default=[], metavar="REASON",
+                        help="publish although files are not committed (dirty), outputs are out of date (stale), or "
+                             "the model has learned nothing (unlearned)")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Prepare the files and list them; send them where that is asked for.
+
+    Raises InputError where the model is not there, should not be published, or the hub does not take it.
+    """
+    params, address = read_params(), _address(arguments)
+    cell = _cell(arguments, params)
+    tuning = read_tuning(cell, params) if cell else None
+    base = read_method(params, cell.method).base if cell else PRETRAINED
+    commit, doubts = head_commit(), _doubts(cell, base)
+    if arguments.push:
+        _require_no_doubts(doubts, arguments.even_if)
+        require_token()
+    folder = PREPARED / (cell.path if cell else PRETRAINED.name)
+    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), written_folder(folder) as aside:
+        if cell and tuning:
+            published = write_tuned(tuning, WEIGHTS / cell.path, base, address, aside)
+        else:
+            published = write_pretrained(PRETRAINED, address, aside)
+        _write_words(aside, cell, read_facts(cell, params, address, published, commit), commit)
+    _list(folder, cell)
+    if arguments.push:
+        if address.base:
+            _require_base(address.base, base)
+        message = f"{name_of(cell)} of Retrace at {commit}"
+        sent = upload(folder, address.repository, address.branch, arguments.private, message, OURS)
+        print(f"published as {sent.pin}" if sent.is_new else f"nothing new: {sent.pin} has all of this already")
+        return
+    for reason, why in doubts.items():
+        print(f"would be refused: {why}; --even-if {reason} publishes it all the same")
+    print(f"nothing was sent; --push sends this to {address.repository}, and {folder / 'README.md'} is the card")
+
+
+def _cell(arguments: argparse.Namespace, params: Mapping[str, Any]) -> Cell | None:
+    """The cell of the matrix that is asked for; None stands for the pretrained model."""
+    if arguments.task == PRETRAINED.name:
+        for option in ("method", "seed"):
+            if getattr(arguments, option) is not None:
+                raise InputError(f"--{option}: not allowed without --task: the pretrained model has none")
+        return None
+    method = arguments.method or check_value(params, "finetune.methods", list[str])[0]
+    seed = check_value(params, "finetune.seeds", list[int])[0] if arguments.seed is None else arguments.seed
+    return Cell(arguments.task, method, seed)
+
+
+def _address(arguments: argparse.Namespace) -> Address:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", arguments.repository):
+        raise InputError(f"{arguments.repository!r} is no repository; expected ORG/NAME")
+    base = Pin.parse(arguments.base, "--base") if arguments.base else None
+    return Address(arguments.repository, arguments.revision, base)
+
+
+def _doubts(cell: Cell | None, base: Path) -> dict[str, str]:
+    """What stands against publishing, by reason."""
+    found = {}
+    files = uncommitted_files()
+    if files:
+        what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
+        found["dirty"] = f"the model would belong to no commit: {what} not committed"
+    stale = stale_stages(_stages(cell, base))
+    if stale:
+        found["stale"] = f"{', '.join(stale)}: out of date by dvc.lock; run dvc repro and commit it"
+    signs = learned_nothing(cell)
+    if signs:
+        name, evidence = next(iter(signs.items()))
+        found["unlearned"] = f"{name_of(cell)} has learned nothing: {name.replace('_', ' ')}: {evidence}"
+    return found
+
+
+def _stages(cell: Cell | None, base: Path) -> list[str]:
+    if cell is None:
+        return ["pretrain", "perplexity-eval"]
+    tuned = f"squad@{cell.method}" if cell.task == SQUAD else f"sst2@{cell.task}-{cell.method}"
+    first = ["pretrain"] if base == PRETRAINED else []
+    return [*first, f"finetune-{tuned}-{cell.seed}", "evaluate"]
+
+
+def _require_no_doubts(doubts: Mapping[str, str], told: Sequence[str]) -> None:
+    for reason, why in doubts.items():
+        if reason not in told:
+            raise InputError(f"{why}; --even-if {reason} publishes it all the same")
+
+
+def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str) -> None:
+    """Write the card and the figures."""
+    write_text(folder / "README.md", str(model_card(facts)))
+    figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity}
+    write_json(
+        folder / "metrics.json", {"model": name_of(cell), "commit": commit, **figures, "health": read_flags(cell)}
+    )
+    if entries := eval_results(facts):
+        write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
+
+
+def _list(folder: Path, cell: Cell | None) -> None:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    sizes = [path.stat().st_size for path in files]
+    rows = [(path.relative_to(folder).as_posix(), f"{count:,}") for path, count in zip(files, sizes, strict=True)]
+    print_table([("file", "bytes"), *rows, (f"{len(files)} files", f"{sum(sizes):,}")])
+    print("health: " + ("; ".join(flag_lines(cell)) or "no flags"))
+
+
+def _require_base(named: Pin, base: Path) -> None:
+    """Raise InputError unless what is named is the model that the tuning started from."""
+    if stored_digest(named, BASE_WEIGHTS) != base_digest(base):
+        raise InputError(f"--base: {named} is not {base} as retrace publish sends it; publish that first")

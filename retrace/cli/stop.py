@@ -1,0 +1,44 @@
+"""`retrace stop`: ask what runs in this folder to save its state and end; the next `dvc repro` goes on from there."""
+
+import argparse
+import signal
+from pathlib import Path
+
+import psutil
+
+from retrace.core.guard import Holder, running
+
+HELP = "ask running stages to save and stop"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """No arguments."""
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Signal every process that holds a stage's lock."""
+    found = running()
+    for each in found:
+        print(f"{each.path.stem}: {ask(each)}")
+    if not found:
+        print("nothing is running here")
+
+
+def ask(holder: Holder) -> str:
+    """Ask a run to stop, and say how that went.
+
+    A number alone proves nothing: the folder may be shared with other machines and containers, whose processes have the
+    numbers of strangers here. A process that has the lock's file open is the run.
+    """
+    try:
+        process = psutil.Process(holder.process)
+        if any(Path(file.path) == holder.path.resolve() for file in process.open_files()):
+            process.send_signal(signal.SIGTERM)
+            return f"process {holder.process} was asked to stop"
+    except psutil.AccessDenied:
+        return f"process {holder.process} is another user's and was not asked to stop"
+    except psutil.NoSuchProcess:
+        pass
+    return (
+        f"runs as process {holder.process} of {holder.host or 'another machine'}, not here, and was not asked to stop"
+    )

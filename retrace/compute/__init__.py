@@ -1,0 +1,1 @@
+"""Devices, sharding, seeded generators, FLOPs, padding."""

@@ -1,0 +1,142 @@
+"""The processor a stage runs on: threads, seeds, precision and the process group.
+
+Accelerate finds the processes and their devices; everything else is set here, in one place, so that
+the same params on the same machine give the same numbers.
+"""
+
+import ctypes
+import os
+import resource
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+from retrace.core.errors import InputError
+from retrace.core.settings import Precision, check_seed
+
+Batch = TypeVar("Batch")
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's names for them, of malloc.h
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where tensors live and in which precision products are computed."""
+
+    accelerator: Accelerator
+    bf16: bool
+    sharded: bool  # whether processes that train a model share its weights rather than each hold all of them
+
+    @property
+    def place(self) -> torch.device:
+        """The device of this process."""
+        return self.accelerator.device
+
+    @property
+    def rank(self) -> int:
+        """This process's number, from 0."""
+        return self.accelerator.process_index
+
+    @property
+    def processes(self) -> int:
+        """How many processes share the work."""
+        return self.accelerator.num_processes
+
+    @property
+    def share(self) -> slice:
+        """This process's part of what all of them divide among themselves: every so-manieth from its number on."""
+        return slice(self.rank, None, self.processes)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes the files."""
+        return self.accelerator.is_main_process
+
+    @property
+    def attention(self) -> str:
+        """The attention that is fastest here: on processors eager beats sdpa at short lengths."""
+        return "sdpa" if self.place.type == "cuda" else "eager"
+
+    def dealt(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, bool]]:
+        """This process's share of batches, each with whether it counts.
+
+        Every process gets as many, since a sharded model's forward pass takes all of them: where the last round
+        has none left for a process, the round's first stands in and does not count.
+        """
+        rest = iter(batches)
+        while one_round := list(islice(rest, self.processes)):
+            counts = self.rank < len(one_round)
+            yield one_round[self.rank if counts else 0], counts
+
+    def summed(self, values: Sequence[float]) -> list[float]:
+        """The sums of `values` over all processes."""
+        totals = torch.tensor(values, dtype=torch.float64, device=self.place)
+        if self.processes > 1:
+            torch.distributed.all_reduce(totals)
+        return totals.tolist()
+
+    def autocast(self) -> torch.autocast:
+        """Mixed precision where the hardware does bf16 well, else nothing."""
+        return torch.autocast(self.place.type, torch.bfloat16, enabled=self.bf16)
+
+
+def open_device(seed: int, precision: Precision = "auto") -> Device:
+    """Join the process group, set threads, seeds and deterministic kernels.
+
+    Raises InputError for a seed that not all generators take.
+    """
+    check_seed(seed)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
+    _keep_freed_memory()
+    sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
+    if sharded:  # by retrace.compute.sharding; without these, Accelerate and transformers expect to do it themselves
+        os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
+    accelerator = Accelerator()
+    torch.set_num_threads(_threads(accelerator))
+    set_seed(seed, deterministic=True)
+    # Deterministic mode also fills memory before it is written, in case something reads it unwritten.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
+    bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))
+    return Device(accelerator, bf16, sharded and torch.distributed.is_initialized())
+
+
+def peak_memory() -> int:
+    """The most memory this process has held so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _keep_freed_memory() -> None:
+    """Have glibc keep what is freed for the next tensor of that size.
+
+    It would hand every large tensor back to the system, which then clears each page anew at every update:
+    a quarter of the time of training a small model on a processor. Other C libraries have no such knob.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, 2**30)
+        mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def _threads(accelerator: Accelerator) -> int:
+    """Processor threads for this process: `RETRACE_THREADS`, else its share of the cores.
+
+    Accelerate sets OMP_NUM_THREADS to 1 for its children, which would leave cores idle.
+    """
+    wanted = os.environ.get("RETRACE_THREADS", "")
+    if wanted:
+        if not wanted.isdigit() or int(wanted) < 1:
+            raise InputError(f"RETRACE_THREADS: {wanted!r} is not allowed; expected a whole number above 0")
+        return int(wanted)
+    here = int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)
+    return max(1, len(os.sched_getaffinity(0)) // here)
+
+
+def _has_fast_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

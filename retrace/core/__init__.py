@@ -1,0 +1,1 @@
+"""What every stage needs: errors, settings, atomic files, the guard, plug-ins, paths."""

@@ -1,0 +1,174 @@
+"""Locks that say who holds them, on files: the system lets go of one when its process ends, however it ends.
+
+A stage's guard: one run at a time, and nothing may change under it.
+
+DVC records code and params when a stage ends, so an edit made while it runs would be recorded as if
+it had run (DVC issue 11058). The guard remembers what the stage started from, before the stage reads any of it, and
+fails at the end if its content is another. And since a killed `dvc` leaves its stage running, the guard holds a lock
+that tells a second run who is first.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from retrace.core.errors import InputError
+from retrace.core.settings import PARAMS, read_params, values_of
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that a lock names."""
+
+    path: Path  # of the lock
+    process: int  # 0 for the moment between locking and writing
+    host: str
+
+
+def take(path: Path) -> TextIO | None:
+    """Lock a file and write there who holds it, until it is closed; None where another process holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        lock = path.open("a+")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        if _is_at(path, lock):
+            lock.truncate(0)
+            lock.write(f"{os.getpid()} {socket.gethostname()}")
+            lock.flush()
+            return lock
+        lock.close()  # whoever held it removed it after it was opened here
+
+
+def holder(path: Path) -> Holder | None:
+    """Who holds a lock, by what it says itself; None where nobody does."""
+    with path.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            process, _, host = lock.read().strip().partition(" ")
+            return Holder(path, int(process) if process.isdigit() else 0, host)
+    return None
+
+
+def _is_at(path: Path, lock: TextIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(lock.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+LOCKS = Path(".retrace/locks")
+PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
+CODE = ("stages", "retrace")
+STARTING = 0.01  # seconds that Python takes at least before it reads a file of ours; how finely processes are timed
+Digests = dict[str, str]  # path → SHA-256 of the file
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What a stage started from."""
+
+    inputs: Digests
+    code: Digests  # of all modules of the project
+    settings: Mapping[str, Any]  # by dotted key, as the stage read them
+
+    def digest(self) -> str:
+        """A digest of what the outcome depends on: settings, input files and the code that is loaded by now."""
+        settings = json.dumps(self.settings, sort_keys=True)
+        files = [f"{path} {digest}" for path, digest in self.inputs.items()]
+        files += [f"{path} {self.code.get(path)}" for path in _loaded()]
+        return hashlib.sha256("\n".join([settings, *files]).encode()).hexdigest()
+
+
+@contextmanager
+def guarded(name: str, inputs: Iterable[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
+    """Hold the lock called `name`; raise an InputError if an input, a setting or code is another at the end.
+
+    `settings` are those sections of params.yaml that the stage depends on, by dotted key, as it read them. Inputs are
+    to be read within, not before.
+    """
+    inputs = list(inputs)
+    with _locked(name):
+        late = [*_changed_while_starting(), *_changed_settings(settings)]
+        if late:
+            raise InputError(f"{late[0]} changed while {name} started; run it again")
+        guard = Guard(_digests(inputs), _code(), settings)
+        yield guard
+        inputs_now, code_now = _digests(inputs), _code()
+        changed = [path for path in _loaded() if code_now.get(path) != guard.code.get(path)]
+        changed += [path for path in guard.inputs.keys() | inputs_now if guard.inputs.get(path) != inputs_now.get(path)]
+        changed += _changed_settings(settings)
+        if changed:
+            raise InputError(f"{min(changed)} changed while {name} ran; run it again")
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file's bytes; of a gigabyte in a second."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def running() -> list[Holder]:
+    """Who holds the lock of each guarded run that goes on in this folder."""
+    found = (holder(path) for path in sorted(LOCKS.glob("*.lock")))
+    return [each for each in found if each is not None]
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    path = LOCKS / f"{name}.lock"
+    while (lock := take(path)) is None:
+        other = holder(path)
+        if other is not None:  # else somebody only looked who holds it
+            who = f" as process {other.process}" if other.process else ""
+            raise InputError(f"{name} is already running here{who}")
+    with lock:
+        yield
+
+
+def _changed_while_starting() -> list[str]:
+    """Loaded modules whose files changed since this process began, which may have read what was there before."""
+    if not sys.platform.startswith("linux"):
+        return []
+    began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    oldest = time.time() - age + STARTING
+    return [path for path in _loaded() if (PROJECT / path).stat().st_ctime > oldest]
+
+
+def _changed_settings(settings: Mapping[str, Any]) -> list[str]:
+    """Which of the settings that were read are others in params.yaml by now."""
+    now = values_of(read_params(), settings) if settings else {}
+    return [f"{PARAMS}: {key}" for key, value in settings.items() if now[key] != value]
+
+
+def _code() -> Digests:
+    """All of the project's modules, relative to the project."""
+    files = sorted(path for folder in CODE for path in (PROJECT / folder).rglob("*.py"))
+    return {str(path.relative_to(PROJECT)): file_digest(path) for path in files if path.is_file()}
+
+
+def _loaded() -> list[str]:
+    """The project's modules that this process has imported, relative to the project."""
+    names = [name for name in sys.modules if name == "__main__" or name.partition(".")[0] in CODE]
+    paths = {Path(file) for name in names if (file := getattr(sys.modules[name], "__file__", None))}
+    return sorted(str(path.relative_to(PROJECT)) for path in paths if path.is_relative_to(PROJECT))
+
+
+def _digests(paths: Iterable[Path]) -> Digests:
+    """Of the files among `paths` and under them."""
+    every = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
+    return {str(file): file_digest(file) for file in every if file.is_file()}

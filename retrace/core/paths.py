@@ -1,0 +1,85 @@
+"""A data source's folder: the same names whatever the source, so every reader is the same.
+
+text/wiki.{train,valid,test}.tokens   sst2/{train,dev}.tsv   squad/{train,dev}.json   card.json
+
+A task may have a test split too, in sst2/test.tsv, squad/test.json or a further task's test.jsonl.
+
+Further classification tasks lie beside the sources and go with any of them.
+
+Models to start from, weights, config and tokenizer of each, where params.yaml names them.
+
+That of pretraining lies in data/model, those of tuning methods that start from another in data/models.
+
+`stages.sources.model` brings them there and writes down where they are from.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from retrace.core.files import read_json
+
+UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
+DATA = Path("data")
+TASKS = DATA / "classification"
+ON_TEST = "-test"  # ends the name of a task's figures on its test set
+
+
+def source_folder(data: str) -> Path:
+    """The folder of the source called `data` in params.yaml."""
+    return DATA / data
+
+
+def sentences_path(folder: Path, part: str) -> Path:
+    """Labelled sentences of `train`, `dev` or `test`."""
+    return folder / "sst2" / f"{part}.tsv"
+
+
+def questions_path(folder: Path, part: str) -> Path:
+    """Questions of `train`, `dev` or `test`."""
+    return folder / "squad" / f"{part}.json"
+
+
+def task_folder(task: str, data: Path = DATA) -> Path:
+    """What is known of a classification task: its classes and, of all but SST-2, its examples."""
+    return data / TASKS.name / task
+
+
+def on_test(task: str) -> str:
+    """What the figures of a task on its test set are called, beside those on its validation set."""
+    return f"{task}{ON_TEST}"
+
+
+def has_test(folder: Path, task: str) -> bool:
+    """Whether a task has a test split beside the one that chooses the epoch; `folder` is the source's."""
+    own = {"sst2": sentences_path(folder, "test"), "squad": questions_path(folder, "test")}
+    return own.get(task, task_folder(task, folder.parent) / "test.jsonl").is_file()
+
+
+def splits_of(folder: Path, task: str) -> tuple[str, ...]:
+    """train, dev and, where the task has one, test."""
+    return ("train", "dev", "test") if has_test(folder, task) else ("train", "dev")
+
+
+def running_text(folder: Path) -> Path:
+    """The folder of the running text."""
+    return folder / "text"
+
+
+CHECKPOINT = DATA / "model"
+NAMED = DATA / "models"
+FACTS = "source.json"
+
+
+def named_checkpoint(name: str) -> Path:
+    """The folder of an entry under `models` in params.yaml."""
+    return NAMED / name
+
+
+def checkpoint_facts(folder: Path = CHECKPOINT) -> dict[str, Any]:
+    """Where the model is from, as `model.from` names it, and what its card says; `from` is null where there is none."""
+    return read_json(folder / FACTS)
+
+
+def given_checkpoint(folder: Path = CHECKPOINT) -> Path | None:
+    """The folder of the model; None where training starts from random weights."""
+    return None if checkpoint_facts(folder)["from"] is None else folder

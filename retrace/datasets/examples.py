@@ -1,0 +1,73 @@
+"""Examples of a classification task, the same whatever they were read from.
+
+SST-2's are those of the data source, in GLUE's format; another task's were brought into
+data/classification/<task> by `stages.sources.classification`, with the names of its classes.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from retrace.core.errors import InputError
+from retrace.core.files import read_json, write_json, write_text
+from retrace.core.paths import sentences_path, task_folder
+from retrace.datasets.sst2 import read_sentences
+from retrace.datasets.text import numbered_lines
+
+SST2, SENTIMENTS = "sst2", ("negative", "positive")
+CLASSES = "classes.json"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, or two that belong together, and the number of its class."""
+
+    text: str
+    pair: str | None
+    label: int
+
+
+def read_classes(source: Path, task: str) -> tuple[str, ...]:
+    """The names of the task's classes, by number.
+
+    Raises InputError where the task was not read.
+    """
+    if task == SST2:
+        return SENTIMENTS
+    path = task_folder(task, source.parent) / CLASSES
+    if not path.is_file():
+        raise InputError(
+            f"{path}: no such file; is {task} under 'classification' or 'hub.classification' in params.yaml, "
+            "and was it read?"
+        )
+    return tuple(read_json(path))
+
+
+def read_examples(source: Path, task: str, part: str) -> list[Example]:
+    """The examples of `train`, `dev` or, where the task has one, `test`, in the order of the data.
+
+    Raises InputError where the file is missing, and for SST-2, which is the user's own, where a row is wrong.
+    """
+    if task == SST2:
+        return [Example(row.text, None, row.label) for row in read_sentences(sentences_path(source, part))]
+    path = task_folder(task, source.parent) / f"{part}.jsonl"
+    return [Example(**json.loads(line)) for _, line in numbered_lines(path)]
+
+
+def write_task(folder: Path, classes: Sequence[str], parts: Mapping[str, Sequence[Example]]) -> None:
+    """Write what `read_classes` and `read_examples` read."""
+    write_json(folder / CLASSES, list(classes))
+    for part, examples in parts.items():
+        lines = (json.dumps(asdict(example), ensure_ascii=False) for example in examples)
+        write_text(folder / f"{part}.jsonl", "".join(f"{line}\n" for line in lines))
+
+
+_NUMBER = re.compile(r"-?[0-9]+")
+
+
+def class_order(names: Iterable[str]) -> list[str]:
+    """Every class once: in the order of numbers where all are whole numbers, else of the alphabet."""
+    every = sorted(set(names))
+    return sorted(every, key=int) if all(_NUMBER.fullmatch(name) for name in every) else every

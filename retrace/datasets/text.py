@@ -1,0 +1,98 @@
+"""Text files read line by line, and json, with the place named where one cannot be read.
+
+Running text in WikiText's format, or plain: documents one after the other, never all in memory.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from retrace.core.errors import InputError
+from retrace.core.paths import UNKNOWN
+
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character beyond 16 bits, if the other half stands beside it
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Line numbers from 1 and lines without their end, decoded as UTF-8 one at a time.
+
+    Raises InputError where the file is missing or empty, or a line is not UTF-8.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty")
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                byte = raw[error.start]
+                raise InputError(f"{path}:{number}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
+            yield number, line.rstrip("\r\n")
+
+
+def parse_json(text: str, path: Path, line: int = 1) -> Any:
+    """What the json in a file says that starts on this line.
+
+    Raises InputError naming file and line where it is not json or has a character that no text can hold.
+    """
+    try:
+        found = json.loads(text)
+        if _ESCAPED_HALF.search(text):
+            json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{line + error.lineno - 1}: not json: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise InputError(f"{path}:{line}: not json: nested too deeply") from None
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        line += text.count("\n", 0, text.lower().find(half.strip("'")))
+        raise InputError(f"{path}:{line}: {half} is half of a character; save the file as UTF-8") from None
+    return found
+
+
+PARTS = ("train", "valid", "test")
+
+_TITLE = re.compile(r"^ = (?!= ).+ = ?$")  # a section's heading has two signs or more
+
+
+def text_path(folder: Path, part: str) -> Path:
+    """The file of one part in WikiText's naming."""
+    return folder / f"wiki.{part}.tokens"
+
+
+def read_documents(path: Path) -> Iterator[str]:
+    """Yield documents: articles where the file has WikiText's ` = Title = ` lines, else paragraphs.
+
+    A paragraph ends at an empty line. Raises InputError where the file has no text at all.
+    """
+    lines: list[str] = []
+    articles = found = False
+    for _, line in numbered_lines(path):
+        title = bool(_TITLE.match(line))
+        articles = articles or title
+        ends = title if articles else not line.strip()
+        if ends and any(lines):
+            found = True
+            yield "\n".join(lines)
+            lines = []
+        if line.strip():
+            lines.append(line.strip())
+    if lines:
+        found = True
+        yield "\n".join(lines)
+    if not found:
+        raise InputError(f"{path}: there is no text in it")
+
+
+def count_words(text: str) -> int:
+    """Words as the file has them, separated by white space."""
+    return len(text.split())
+
+
+def without_marks(text: str, unknown: str) -> str:
+    """Text that a tokenizer is trained on: WikiText's mark for a left-out word is spelt as the token `unknown`."""
+    return text.replace(UNKNOWN, unknown)

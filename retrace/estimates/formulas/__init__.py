@@ -1,0 +1,1 @@
+"""Parameter counts in closed form, one file for each family."""

@@ -1,0 +1,218 @@
+"""How many bytes of tensors are alive at once, the most that there were included.
+
+What training takes, known before it: operations, and the memory of a device.
+
+Nothing is estimated by formula: an update of the real model runs on fake tensors, which have shapes but no values,
+while operations are counted and storages followed from their making to their end. So what the backward pass and
+the optimiser hold for a moment counts too. The optimiser has made its moments before, as in all updates but the first.
+"""
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from retrace.compute.flops import ProductOperations
+from retrace.core.errors import InputError
+from retrace.estimates.parameters import empty_model
+from retrace.models.heads import Head
+from retrace.models.language_model import LanguageModel
+from retrace.tasks.question_answering.extractive import Reader
+from retrace.training.optimizer import make_optimisers
+from retrace.training.pretraining import PretrainSettings
+from retrace.training.settings import OptimiserSettings
+
+
+class LiveMemory(TorchDispatchMode):
+    """Counts the storages that are made while it is entered, until each is freed; real tensors or fake ones.
+
+    What an operation holds only within itself is not seen, and neither is what an allocator keeps for later.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0  # bytes
+        self.peak = 0
+        self._alive: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the operation, and count what it made."""
+        result = func(*args, **(kwargs or {}))
+        for value in tree_leaves(result):
+            if isinstance(value, Tensor):
+                self._count(value.untyped_storage())
+        return result
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        if key not in self._alive:
+            self._alive.add(key)
+            self.now += size
+            self.peak = max(self.peak, self.now)
+            weakref.finalize(storage, self._forget, key, size)
+
+    def _forget(self, key: int, size: int) -> None:
+        self._alive.discard(key)
+        self.now -= size
+
+
+FLOAT = 4  # bytes; weights, gradients and moments are float32 whatever the precision of products
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What training a model takes; memory in bytes, of tensors."""
+
+    parameters: int
+    trained: int  # of these
+    flops: float  # of matrix products, for one token, forward and backward
+    moments: int  # the optimiser's
+    peak: int  # the most that is held at once
+    layer: int  # of the parameters, those of the largest layer
+    outside: int  # those of no layer
+
+    @property
+    def weights(self) -> int:
+        """Bytes of all parameters."""
+        return FLOAT * self.parameters
+
+    @property
+    def gradients(self) -> int:
+        """Bytes of the gradients."""
+        return FLOAT * self.trained
+
+    @property
+    def passing(self) -> int:
+        """What comes on top at the peak: activations, copies in bf16, what is held for a moment."""
+        return self.peak - self.weights - self.gradients - self.moments
+
+    def memory(self, processes: int, sharded: bool = False) -> int:
+        """Bytes that one of the processes needs; many keep a copy of the gradients, or share everything (`sharded`).
+
+        Sharded, two layers are whole at once, one with its gradient, and what is in no layer is from the forward pass
+        to the end of the backward pass (see `sharding.placed`).
+        """
+        if not sharded or processes == 1:
+            return self.peak + (self.gradients if processes > 1 else 0)
+        kept = -(-(self.weights + self.gradients + self.moments) // processes)
+        return kept + FLOAT * (3 * self.layer + 2 * self.outside) + self.passing
+
+    def seconds(self, tokens: float, devices: int, speed: float) -> float:
+        """Time to train on so many tokens with devices that each do `speed` operations a second."""
+        return tokens * self.flops / (devices * speed)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a device trains on at once, and how."""
+
+    batch: int  # examples
+    length: int  # tokens of each
+    asked: int  # tokens whose score is asked of a language model
+    bf16: bool
+    attention: str  # transformers' name; the kernel that it stands for on a processor
+
+
+def pretraining_needs(
+    config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
+) -> Needs:
+    """The needs of a language model of this config under a recipe, of a device that gets so many blocks a step."""
+    head = LanguageModel(empty_model("language_model", config, attention))
+    share = recipe.mask_rate if head.objective == "masked" else 1.0
+    load = Load(blocks, recipe.block, blocks * int(recipe.block * share), bf16, attention)
+    return measure_needs(head.body, "language_model", load, recipe.optimiser)
+
+
+def tuning_needs(
+    head: Head, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object], load: Load,
+    optimiser: OptimiserSettings,
+) -> Needs:  # fmt: skip
+    """The needs of a model with this head that was made ready by the `tune` of a method."""
+    model = empty_model(head, config, load.attention)
+    with torch.device("meta"):
+        tune(model, head)
+    return measure_needs(model, head, load, optimiser)
+
+
+def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: OptimiserSettings) -> Needs:
+    """The needs of a model on the meta device; neither memory nor time of the run is spent.
+
+    Raises InputError where the optimiser gets no weights.
+    """
+    with FakeTensorMode(), LiveMemory() as live:
+        _give_fake_weights(model.train())
+        try:
+            optimisers = make_optimisers(model, optimiser, 1.0)
+        except ValueError as error:  # such as a frozen body whose head is a tied one
+            raise InputError(f"nothing here for {optimiser.kind} to train: {error}") from None
+        held = live.now
+        _make_moments(model, optimisers)
+        live.peak = live.now
+        with ProductOperations() as operations:
+            _loss(model, head, load).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), optimiser.clip)
+        _step(optimisers)
+    layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    return Needs(
+        _size(model),
+        sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+        operations.total / (load.batch * load.length),
+        live.now - held,
+        live.peak,
+        max(layers, default=0),
+        _size(model) - sum(layers),
+    )
+
+
+def _size(module: nn.Module) -> int:
+    return sum(weight.numel() for weight in module.parameters())
+
+
+def _make_moments(model: nn.Module, optimisers: Sequence[torch.optim.Optimizer]) -> None:
+    for weight in model.parameters():
+        if weight.requires_grad:
+            weight.grad = torch.zeros_like(weight)
+    _step(optimisers)
+
+
+def _step(optimisers: Sequence[torch.optim.Optimizer]) -> None:
+    for each in optimisers:
+        each.step()
+        each.zero_grad(set_to_none=True)
+
+
+def _give_fake_weights(model: nn.Module) -> None:
+    """Put fake tensors of a processor in the place of those of the meta device; what was tied stays tied."""
+    given: dict[int, Any] = {}
+    for module in model.modules():
+        for name, weight in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
+            if id(weight) not in given:
+                fake = torch.empty(weight.shape, dtype=weight.dtype, device="cpu")
+                is_weight = isinstance(weight, nn.Parameter)
+                given[id(weight)] = nn.Parameter(fake, weight.requires_grad) if is_weight else fake
+            setattr(module, name, given[id(weight)])
+
+
+def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
+    """The loss of one batch, as the stages have it."""
+    ids = torch.zeros(load.batch, load.length, dtype=torch.long)
+    with torch.autocast("cpu", torch.bfloat16, enabled=load.bf16):
+        if head == "language_model":
+            scores = LanguageModel(model).first(ids, load.asked)
+        elif head == "spans":
+            scores = Reader(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
+            scores = scores.transpose(1, 2).flatten(0, 1)
+        else:
+            scores = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+    return functional.cross_entropy(scores.float(), torch.zeros(len(scores), dtype=torch.long))

@@ -1,0 +1,102 @@
+"""Signs that a model has learned nothing or that a figure is wrong, each with its evidence in words.
+
+A flag is an entry name → evidence; where there is nothing to say there is no entry.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from retrace.datasets.overlap import INSIDE, given_away_finding, shared_finding
+from retrace.evaluation.outcomes import Answered, Classified
+from retrace.statistics.comparisons import Flags
+from retrace.statistics.scales import SCALES
+
+ROUNDING = 1e-6
+HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the one with exact matches below so much of it is suspicious
+BY_CHANCE = 0.1  # a share of texts that lie in a training text which says nothing
+# Where a model gives one class for all, recall is 1 and precision is the accuracy, but for the digits printed.
+ALL, NEAR, GOOD = 0.999, 0.002, 0.9  # a recall above the first, the others as near as the second and below the third
+
+
+def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
+    """Figures off their scale, or inconsistent with one another.
+
+    `f1_without_exact` is a high F1 with hardly an exact match: answers that contain everything, or a wrong F1.
+    `recall_without_accuracy` is what a model gets that gives everything the favourable class.
+    """
+    flags: Flags = {}
+    off = [name for name, value in figures.items() if not _within(value, SCALES[scales.get(name, "score")].ends)]
+    if off:
+        flags["off_scale"] = ", ".join(f"{name} {figures[name]:.6g} is no {scales[name]}" for name in off)
+    if {"exact", "f1"} <= figures.keys():
+        flags |= _answer_figures(figures["exact"], figures["f1"])
+    if {"recall", "precision", "accuracy"} <= figures.keys():
+        recall, precision, accuracy = (figures[name] for name in ("recall", "precision", "accuracy"))
+        if recall > ALL and abs(precision - accuracy) < NEAR and accuracy < GOOD:
+            evidence = f"recall {recall:.4g} with accuracy {accuracy:.4g}, as of one class for all"
+            flags["recall_without_accuracy"] = evidence
+    return flags
+
+
+def class_flags(outcome: Classified) -> Flags:
+    """One class for every example."""
+    given = np.unique(outcome.predicted)
+    if len(given) > 1:
+        return {}
+    return {"one_class_only": f"all {len(outcome.predicted):,} examples are called {outcome.classes[given[0]]}"}
+
+
+def answer_flags(outcome: Answered) -> Flags:
+    """Answers that are all empty, or all the same."""
+    given = set(outcome.answers)
+    if len(given) > 1:
+        return {}
+    if given == {""}:
+        return {"always_empty": f"no answer to any of {len(outcome.answers):,} questions"}
+    return {"always_the_same": f"{given.pop()!r} is the answer to all {len(outcome.answers):,} questions"}
+
+
+def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
+    """From training and validation loss by epoch, the first before training: losses that rise or are no numbers."""
+    training = [loss for loss, _ in losses if loss is not None]
+    validation = [loss for _, loss in losses]
+    if not all(map(math.isfinite, [*training, *validation])):
+        return {"loss_diverges": "a loss is no finite number"}
+    if len(training) > 1 and training[-1] > training[0]:
+        return {"loss_diverges": f"the training loss rises from {training[0]:.4g} to {training[-1]:.4g}"}
+    if min(validation[1:]) > validation[0]:
+        best = f"{min(validation[1:]):.4g}"
+        return {"loss_diverges": f"the validation loss is {validation[0]:.4g} before training and never below {best}"}
+    return {}
+
+
+def overlap_flags(shared: np.ndarray, given: np.ndarray, part: str, how: str = INSIDE) -> Flags:
+    """Examples (N,), bool, of a part, dev or test, that are in the training data too, and that these give away.
+
+    Some are given away by chance: 0.6% of SST-2's own validation set, and 98% of a random part of its training rows.
+    """
+    found = {f"{part}_in_training": shared_finding(shared, "examples", part)}
+    if given.mean() > BY_CHANCE:
+        found[f"{part}_given_away"] = given_away_finding(given, shared, "examples", part, how)
+    return {name: lines[0] for name, lines in found.items() if lines}
+
+
+def validation_flags(shared: np.ndarray) -> Flags:
+    """Test examples (N,), bool, that are in the validation data too, by which the epoch is chosen."""
+    found = shared_finding(shared, "examples", "test", "dev")
+    return {"test_in_validation": found[0]} if found else {}
+
+
+def _answer_figures(exact: float, f1: float) -> Flags:
+    """An exact match has an F1 of 100 too, so F1 is the higher figure, but not by any amount."""
+    if f1 < exact - ROUNDING:
+        return {"f1_below_exact": f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"}
+    if f1 > HIGH_F1 and exact < f1 * LOW_SHARE:
+        return {"f1_without_exact": f"F1 {f1:.4g} with exact match {exact:.4g}"}
+    return {}
+
+
+def _within(value: float, ends: Sequence[float]) -> bool:
+    return math.isfinite(value) and ends[0] - ROUNDING <= value <= ends[1] + ROUNDING

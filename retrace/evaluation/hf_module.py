@@ -1,0 +1,105 @@
+"""The scores as metrics of Hugging Face's `evaluate`: they load, describe themselves and combine as its own do.
+
+    squad = evaluate.load("retrace/evaluation/hf_module.py", "squad_v2")
+    squad.compute(predictions=["Ada Lund"], references=[["Ada Lund", "Lund"]])
+    evaluate.combine([squad, evaluate.load("retrace/evaluation/hf_module.py", "rouge")])
+
+The name is that of a file of `retrace/evaluation/metrics`. Nothing is fetched. Importing `evaluate` takes
+seconds, so nothing else imports this file.
+"""
+
+import inspect
+from typing import Any
+
+import evaluate
+import numpy as np
+from datasets import Features, List, Value
+
+from retrace.core.errors import InputError
+from retrace.core.registry import load_plugin, plugin_names
+from retrace.evaluation.outcomes import Answered, Classified
+from retrace.evaluation.probabilities import sum_to_one
+from retrace.evaluation.scoring import SCORES, outcome_of
+
+_TEXTS = Features({"predictions": Value("string"), "references": List(Value("string"))})
+_SQUAD = Features(
+    {
+        "predictions": {
+            "id": Value("string"),
+            "prediction_text": Value("string"),
+            "no_answer_probability": Value("float64"),
+        },
+        "references": {
+            "id": Value("string"),
+            "answers": {"text": List(Value("string")), "answer_start": List(Value("int64"))},
+        },
+    }
+)
+_CLASSES = Features({"predictions": Value("int64"), "references": Value("int64")})
+_PROBABILITIES = Features({"predictions": List(Value("float64")), "references": Value("int64")})
+INPUTS = {
+    Answered: """
+Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
+Or both are as `evaluate`'s squad_v2 has them, with no_answer_probability, and belong together by their id;
+answers whose probability is above `no_answer_threshold` (default 1.0) are taken back.
+""",
+    Classified: """
+Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes.
+""",
+}
+FEATURES = {Answered: [_TEXTS, _SQUAD], Classified: [_CLASSES, _PROBABILITIES]}
+
+
+class RetraceMetric(evaluate.Metric):
+    """One score, called by `config_name`."""
+
+    def __init__(self, config_name: str | None = None, **options: Any) -> None:
+        names = plugin_names(SCORES)
+        if config_name not in names:
+            raise InputError(f"config_name: {config_name!r} is not allowed; expected one of {', '.join(names)}")
+        self._score = load_plugin(SCORES, config_name, "config_name")
+        super().__init__(config_name=config_name, **options)
+        self.info.module_name = config_name
+
+    def _info(self) -> evaluate.MetricInfo:
+        kind = outcome_of(self._score)
+        return evaluate.MetricInfo(
+            description=inspect.getdoc(self._score) or "",
+            citation=getattr(self._score, "CITATION", ""),
+            inputs_description=INPUTS[kind],
+            features=FEATURES[kind],
+        )
+
+    def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
+        outcome = _answered if outcome_of(self._score) is Answered else _classified
+        return self._score.score(outcome(predictions, references, **options))
+
+
+def _answered(predictions: list[Any], references: list[Any], no_answer_threshold: float = 1.0) -> Answered:
+    if isinstance(predictions[0], str):
+        return Answered(tuple(tuple(golds) for golds in references), tuple(predictions))
+    right = {reference["id"]: tuple(reference["answers"]["text"]) for reference in references}
+    unknown = next((prediction["id"] for prediction in predictions if prediction["id"] not in right), None)
+    if unknown is not None or len({prediction["id"] for prediction in predictions}) < len(references):
+        said = "predictions and references are of different questions"
+        raise InputError(said if unknown is None else f"{said}: {unknown} is only predicted")
+    golds = tuple(right[prediction["id"]] for prediction in predictions)
+    spans = tuple(prediction["prediction_text"] for prediction in predictions)
+    no_answer = np.array([prediction["no_answer_probability"] for prediction in predictions])
+    abstains = no_answer > no_answer_threshold
+    answers = tuple("" if absent else span for span, absent in zip(spans, abstains, strict=True))
+    return Answered(golds, answers, spans, no_answer)
+
+
+def _classified(predictions: list[Any], references: list[Any]) -> Classified:
+    labels, predicted = np.array(references), np.array(predictions)
+    probabilities = predicted if predicted.ndim == 2 else None
+    if probabilities is not None:
+        wrong = ~(sum_to_one(probabilities) & (probabilities >= 0).all(axis=1))
+        if wrong.any():
+            raise InputError(f"predictions: {predictions[wrong.argmax()]} is not allowed; expected probabilities")
+        predicted = probabilities.argmax(axis=1)
+    count = 1 + max(labels.max(), predicted.max()) if probabilities is None else probabilities.shape[1]
+    if labels.min() < 0 or labels.max() >= count:
+        raise InputError(f"references: {labels.min()} to {labels.max()}; expected numbers of {count} classes from 0")
+    return Classified(tuple(map(str, range(count))), labels, predicted, probabilities)

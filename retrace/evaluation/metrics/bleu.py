@@ -1,0 +1,130 @@
+"""BLEU (Papineni et al. 2002) of all answers together against several right ones, by sacrebleu.
+
+Of questions that have an answer. sacrebleu's defaults: words of mteval's 13a tokenizer, case kept,
+n-grams of one to four words, where none matches a count of 1/2, 1/4 and so on. BLEU and its precisions
+are percentages, as sacrebleu has them; lengths are in words, that of the right answers of the closest.
+
+`bleu_sentence` is another figure: the mean of each answer's own BLEU, as the default of nltk's sentence_bleu
+has it, on the same words. That is not smoothed: an answer without a word in common scores 0, and where n-grams
+of some length do not match or the answer is too short to have one, their precision is the smallest number
+there is, 2.2e-308. So an answer of three words or less scores nothing even where it is exactly right, 1.8e-229
+percent if one word matches, and a mean of that order says no more than 0.
+"""
+
+import sys
+from functools import lru_cache
+from itertools import zip_longest
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU, MAX_NGRAM_ORDER
+
+from retrace.evaluation.outcomes import Answered
+from retrace.statistics.intervals import Figures, Resampled, mean_of
+from retrace.statistics.scales import Figure
+
+CITATION = (
+    "Papineni et al. 2002: BLEU: a Method for Automatic Evaluation of Machine Translation. ACL; "
+    "Post 2018: A Call for Clarity in Reporting BLEU Scores. WMT."
+)
+PRECISIONS = tuple(f"bleu_precision_{n}" for n in range(1, MAX_NGRAM_ORDER + 1))
+FIGURES = {
+    "bleu": Figure("percentage", "higher"),
+    **dict.fromkeys(PRECISIONS, Figure("percentage", "higher")),
+    "bleu_brevity_penalty": Figure("fraction", "neither"),  # 1 of all answers that are long enough, however long
+    "bleu_length_ratio": Figure("score", "neither"),
+    "bleu_length": Figure("count", "neither"),
+    "bleu_reference_length": Figure("count", "neither"),
+    "bleu_sentence": Figure("percentage", "higher"),
+}
+SMALLEST = sys.float_info.min  # in place of a precision of 0
+
+_BLEU = BLEU(effective_order=True)  # for counts of single answers, which the effective order does not change
+
+
+def score(outcome: Answered) -> dict[str, float]:
+    """Of all answerable questions; no figure where there is none."""
+    if not outcome.answerable.any():
+        return {}
+    every_count = _counts(outcome)
+    length, reference, *counts = every_count.sum(axis=0).tolist()
+    matching, every = counts[:MAX_NGRAM_ORDER], counts[MAX_NGRAM_ORDER:]
+    found = BLEU.compute_bleu(matching, every, length, reference, smooth_method=_BLEU.smooth_method)
+    return {
+        "bleu": min(100.0, found.score),  # which floating point may exceed
+        **dict(zip(PRECISIONS, found.precisions, strict=True)),
+        "bleu_brevity_penalty": found.bp,
+        "bleu_length_ratio": found.ratio,
+        "bleu_length": length,
+        "bleu_reference_length": reference,
+        "bleu_sentence": float(_sentences(every_count)[outcome.answerable].mean()),
+    }
+
+
+def notes(outcome: Answered) -> dict[str, str]:
+    """sacrebleu's signature, which says what was computed and by which version."""
+    golds = [golds for golds in outcome.golds if golds]
+    if not golds:
+        return {}
+    bleu = BLEU(references=list(zip_longest(*golds)))  # the signature tells how many right answers there are
+    return {"bleu_signature": str(bleu.get_signature())}
+
+
+def resampled(outcome: Answered) -> Resampled:
+    """The figures but for the lengths, from counts summed by weight.
+
+    Not a number in a resample that holds no answerable question.
+    """
+    if not outcome.answerable.any():
+        return lambda weights: {}
+    counts = _counts(outcome).astype(np.float64)
+    answerable = outcome.answerable.astype(np.float64)
+    sentences = mean_of({"bleu_sentence": _sentences(counts)}, outcome.answerable)
+
+    def figures(weights: np.ndarray) -> Figures:
+        is_known = weights @ answerable > 0
+        together = {name: np.where(is_known, of, np.nan) for name, of in _figures(weights @ counts).items()}
+        return together | sentences(weights)
+
+    return figures
+
+
+def _counts(outcome: Answered) -> np.ndarray:
+    """(N, 2 + 2 orders), 0 for a question without an answer."""
+    none = (0,) * (2 + 2 * MAX_NGRAM_ORDER)
+    rows = zip(outcome.answers, outcome.golds, strict=True)
+    return np.array([_one_answer(answer, golds) if golds else none for answer, golds in rows])
+
+
+@lru_cache(1 << 18)
+def _one_answer(answer: str, golds: tuple[str, ...]) -> tuple[int, ...]:
+    """Words, words of the closest right answer, matching and all n-grams by order."""
+    found = _BLEU.sentence_score(answer, golds)
+    return found.sys_len, found.ref_len, *found.counts, *found.totals
+
+
+def _sentences(counts: np.ndarray) -> np.ndarray:
+    """Counts of answers, (N, 2 + 2 orders) → what nltk's sentence_bleu makes of each, (N,), percentages."""
+    length, reference = counts[:, 0], counts[:, 1]
+    matching, every = np.split(counts[:, 2:], 2, axis=1)  # (N, orders)
+    precisions = np.where(matching > 0, matching / np.maximum(every, 1), SMALLEST)
+    penalty = np.exp(np.minimum(0, 1 - reference / np.maximum(length, 1)))
+    return np.where(matching[:, 0] > 0, 100.0 * penalty * np.exp(np.log(precisions).mean(axis=1)), 0.0)
+
+
+def _figures(sums: np.ndarray) -> Figures:
+    """From sums of counts, (R, 2 + 2 orders), what sacrebleu makes of each row."""
+    length, reference = sums[:, 0], sums[:, 1]
+    matching, every = np.split(sums[:, 2:], 2, axis=1)  # (R, orders)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        penalty = np.where(length < reference, np.exp(1 - reference / length), 1.0)
+        smoothed = 0.5 ** np.cumsum(matching == 0, axis=1)
+        precisions = 100.0 * np.where(matching == 0, smoothed, matching) / every
+        precisions = np.where((every > 0) & matching.any(axis=1, keepdims=True), precisions, 0.0)
+        bleu = penalty * np.exp(np.log(precisions).mean(axis=1))
+        ratio = np.where(reference > 0, length / reference, 0.0)
+    return {
+        "bleu": bleu,
+        **dict(zip(PRECISIONS, precisions.T, strict=True)),
+        "bleu_brevity_penalty": penalty,
+        "bleu_length_ratio": ratio,
+    }

@@ -1,0 +1,85 @@
+"""METEOR (Banerjee and Lavie 2005) with the parameters of Lavie and Agarwal 2007, by nltk.
+
+Of questions that have an answer; of several right answers the best counts. Words match where they
+are equal, have the same stem or, by WordNet, a meaning in common. WordNet is used where nltk finds it
+(`retrace wordnet` lays it out); without it the figure is called `meteor_exact_stem`. nltk looks up
+the stems of words, so it finds that auto and car have a meaning in common but not that automobile and
+car have. Words are those of nltk's NLTKWordTokenizer, which needs no data; `word_tokenize` differs from
+it only in texts of several sentences. Fractions.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from nltk.corpus import wordnet
+from nltk.stem import PorterStemmer, StemmerI
+from nltk.tokenize import NLTKWordTokenizer
+from nltk.translate.meteor_score import meteor_score
+
+from retrace.evaluation.outcomes import Answered
+from retrace.evaluation.question_answering import means, resampled_means, shares_of
+from retrace.statistics.intervals import Resampled, Share
+from retrace.statistics.scales import Figure
+
+CITATION = "Banerjee and Lavie 2005: METEOR: An Automatic Metric for MT Evaluation. ACL workshop."
+FIGURES = dict.fromkeys(("meteor", "meteor_exact_stem"), Figure("fraction", "higher"))
+
+_TOKENIZER = NLTKWordTokenizer()
+_STEM = lru_cache(1 << 18)(PorterStemmer().stem)
+
+
+class _Stemmer(StemmerI):
+    """Porter's; each word is stemmed once."""
+
+    def stem(self, token: str) -> Any:
+        return _STEM(token)
+
+
+class _NoSynonyms:
+    """In place of WordNet."""
+
+    def synsets(self, word: str) -> list[Any]:
+        return []
+
+
+def score(outcome: Answered) -> dict[str, float]:
+    """The mean over answerable questions; none where there is none."""
+    return means(outcome, _with_synonyms if _finds_wordnet() else _without_synonyms)
+
+
+def resampled(outcome: Answered) -> Resampled:
+    """The same for weights of questions."""
+    return resampled_means(outcome, _with_synonyms if _finds_wordnet() else _without_synonyms)
+
+
+def shares(outcome: Answered) -> dict[str, Share]:
+    """Where every answer is wholly right or wrong."""
+    return shares_of(outcome, _with_synonyms if _finds_wordnet() else _without_synonyms)
+
+
+def _finds_wordnet() -> bool:
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:
+        return False
+    return True
+
+
+@lru_cache(1 << 18)
+def _with_synonyms(answer: str, golds: tuple[str, ...]) -> dict[str, float]:
+    return {"meteor": _best(answer, golds, wordnet)}
+
+
+@lru_cache(1 << 18)
+def _without_synonyms(answer: str, golds: tuple[str, ...]) -> dict[str, float]:
+    return {"meteor_exact_stem": _best(answer, golds, _NoSynonyms())}
+
+
+def _best(answer: str, golds: tuple[str, ...], synonyms: Any) -> float:
+    right = [_words(text) for text in dict.fromkeys(golds)]
+    return meteor_score(right, _words(answer), stemmer=_Stemmer(), wordnet=synonyms)
+
+
+@lru_cache(1 << 18)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_TOKENIZER.tokenize(text))

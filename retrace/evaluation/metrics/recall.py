@@ -1,0 +1,22 @@
+"""Recall: the share of a class's examples that are found."""
+
+from retrace.evaluation.confusion import averages, figures_of, resampled_averages, shares_of
+from retrace.evaluation.outcomes import Classified
+from retrace.statistics.intervals import Resampled, Share
+
+FIGURES = figures_of("recall")
+
+
+def score(outcome: Classified) -> dict[str, float]:
+    """Of the second of two classes, and as macro, micro and weighted mean."""
+    return averages("recall", outcome)
+
+
+def resampled(outcome: Classified) -> Resampled:
+    """The same for weights of examples."""
+    return resampled_averages("recall", outcome)
+
+
+def shares(outcome: Classified) -> dict[str, Share]:
+    """The examples of the second class that are found, and the micro and weighted means."""
+    return shares_of("recall", outcome)

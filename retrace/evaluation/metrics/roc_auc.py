@@ -1,0 +1,76 @@
+"""Area under the receiver operating characteristic (Hanley and McNeil 1982; Hand and Till 2001 for several classes).
+
+The chance that an example of a class is given a higher probability of it than one of another class.
+With two classes it is that of the second, with more the plain mean of each against the rest. It is
+absent where a model gives no probabilities or the data lacks a class.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.metrics import roc_auc_score
+
+from retrace.evaluation.outcomes import Classified
+from retrace.statistics.intervals import Resampled
+from retrace.statistics.scales import Figure
+
+FIGURES = {"roc_auc": Figure("fraction", "higher")}
+
+
+def score(outcome: Classified) -> dict[str, float]:
+    """A fraction; 0.5 is chance."""
+    chosen = _classes(outcome)
+    if outcome.probabilities is None or not chosen:
+        return {}
+    areas = [roc_auc_score(outcome.labels == c, outcome.probabilities[:, c]) for c in chosen]
+    return {"roc_auc": float(np.mean(areas))}
+
+
+def resampled(outcome: Classified) -> Resampled:
+    """The same for weights of examples, the mean over the classes that were drawn."""
+    probabilities = outcome.probabilities
+    if probabilities is None:
+        return lambda _: {}
+    areas = [_area(outcome.labels == c, probabilities[:, c]) for c in _classes(outcome)]
+
+    def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
+        found = np.stack([area(weights) for area in areas])
+        known = np.isfinite(found)
+        with np.errstate(invalid="ignore"):
+            return {"roc_auc": np.where(known, found, 0).sum(axis=0) / known.sum(axis=0)}
+
+    return figures if areas else lambda _: {}
+
+
+def _classes(outcome: Classified) -> list[int]:
+    """The classes whose areas are averaged; none where some class does not occur or there is only one."""
+    count = len(outcome.classes)
+    if len(np.unique(outcome.labels)) < max(count, 2):
+        return []
+    return [1] if count == 2 else list(range(count))
+
+
+def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Weights (R, N) → (R,): of all pairs, those in the right order, and half of those that are equal."""
+    order = np.argsort(probability, kind="stable")
+    above, below = order[positive[order]], order[~positive[order]]
+    # How many of the others, in order, are less probable than each positive, and how many no more probable.
+    ranks = [np.searchsorted(probability[below], probability[above], side) for side in ("left", "right")]
+    # The others between two such places always count together. With many classes these stretches are few.
+    places, ranks = np.unique(ranks, return_inverse=True)
+    less, no_more = ranks.reshape(2, -1)
+    below_some = below[: places[-1]]
+    stretch = np.searchsorted(places, np.arange(len(below_some)), side="right")
+    negative = (~positive).astype(np.float64)
+    sums = csr_array((np.ones(len(stretch)), (stretch, below_some)), shape=(len(places), len(positive)))
+
+    def area(weights: np.ndarray) -> np.ndarray:
+        columns = np.ascontiguousarray(weights.T)
+        others = np.cumsum(sums @ columns, axis=0)
+        positives = columns[above]
+        right = np.einsum("pr,pr->r", positives, others[less] + others[no_more]) / 2
+        pairs = positives.sum(axis=0) * (weights @ negative)
+        return np.divide(right, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
+
+    return area

@@ -1,0 +1,41 @@
+"""ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum (Lin 2004), F-measures, by Google's rouge-score.
+
+Of questions that have an answer; of several right answers the best counts, for each of the four
+apart. Words are not stemmed, as in Hugging Face's `evaluate`. Fractions.
+"""
+
+from functools import lru_cache
+
+from rouge_score.rouge_scorer import RougeScorer
+
+from retrace.evaluation.outcomes import Answered
+from retrace.evaluation.question_answering import means, resampled_means, shares_of
+from retrace.statistics.intervals import Resampled, Share
+from retrace.statistics.scales import Figure
+
+CITATION = "Lin 2004: ROUGE: A Package for Automatic Evaluation of Summaries. Text Summarization Branches Out."
+NAMES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+FIGURES = dict.fromkeys(NAMES, Figure("fraction", "higher"))
+
+_SCORER = RougeScorer(NAMES)
+
+
+def score(outcome: Answered) -> dict[str, float]:
+    """Means over answerable questions; none where there is none."""
+    return means(outcome, _one_answer)
+
+
+def resampled(outcome: Answered) -> Resampled:
+    """The same for weights of questions."""
+    return resampled_means(outcome, _one_answer)
+
+
+def shares(outcome: Answered) -> dict[str, Share]:
+    """Where every answer is wholly right or wrong."""
+    return shares_of(outcome, _one_answer)
+
+
+@lru_cache(1 << 18)
+def _one_answer(answer: str, golds: tuple[str, ...]) -> dict[str, float]:
+    best = _SCORER.score_multi(list(dict.fromkeys(golds)), answer)
+    return {name: float(best[name].fmeasure) for name in NAMES}

@@ -1,0 +1,97 @@
+"""Means over the questions that have an answer.
+
+METEOR, BLEU and ROUGE give 0 to two empty texts, so that refusing a question that has no answer would
+count as wrong; they are of answerable questions alone.
+
+Questions on passages: what was answered, beside no answer ever and words in common.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from retrace.datasets.overlap import keys_of, known_rows
+from retrace.datasets.squad import Question
+from retrace.evaluation.baselines import no_answer, word_overlap
+from retrace.evaluation.flags import answer_flags
+from retrace.evaluation.outcomes import Answered, answered, length_groups
+from retrace.statistics.comparisons import Flags
+from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
+
+# An answer and the right ones → its figures. Answers recur over epochs, methods and seeds: cache it.
+OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
+
+
+def means(outcome: Answered, of: OneAnswer) -> dict[str, float]:
+    """The mean of each figure; none where no question has an answer."""
+    return {name: float(values[outcome.answerable].mean()) for name, values in _values(outcome, of).items()}
+
+
+def resampled_means(outcome: Answered, of: OneAnswer) -> Resampled:
+    """The same for weights of questions."""
+    values = _values(outcome, of)
+    return mean_of(values, outcome.answerable) if values else lambda weights: {}
+
+
+def shares_of(outcome: Answered, of: OneAnswer) -> dict[str, Share]:
+    """Those that are shares of questions, as nothing but 0 and 1 is in the mean."""
+    return whole_shares(_values(outcome, of), outcome.answerable)
+
+
+def _values(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
+    """Name → (N,), 0 where a question has no answer."""
+    rows = [of(answer, golds) if golds else None for answer, golds in zip(outcome.answers, outcome.golds, strict=True)]
+    names = next((row for row in rows if row is not None), {})
+    return {name: np.array([row[name] if row else 0.0 for row in rows]) for name in names}
+
+
+Row = Mapping[str, Any]
+
+
+class ReadingTask:
+    """The questions of a reading task, for scoring."""
+
+    headlines: tuple[str, ...] = ("f1", "exact")
+
+    notes: Mapping[str, str] = MappingProxyType({})
+    given_how = "are on a passage of train"
+
+    def __init__(
+        self, train: Sequence[Question], dev: Sequence[Question], test: Sequence[Question] | None = None
+    ) -> None:
+        self._questions = dev if test is None else test
+        self.split = "dev" if test is None else "test"
+        keys, of_train, of_dev = (
+            keys_of((question.context, question.text) for question in of)
+            for of in (self._questions, train, [] if test is None else dev)
+        )
+        self.shared, self.shared_with_dev = known_rows(keys, of_train), known_rows(keys, of_dev)
+        self.given = known_rows(*([passage for passage, _ in of] for of in (keys, of_train)))
+        self.groups: Mapping[str, np.ndarray] = length_groups(
+            [question.context for question in self._questions], "words of passage"
+        )
+
+    def outcome(self, rows: Sequence[Row]) -> Answered:
+        """Rows of predictions, one a question: the answer, or none where that scores higher."""
+        answers = {row["id"]: row["text"] for row in rows}
+        rather_not = {row["id"]: row["null_score"] - row["score"] for row in rows if row["null_score"] is not None}
+        return answered(self._questions, answers, rather_not or None)
+
+    def baselines(self) -> dict[str, Answered]:
+        """No answer ever, and word overlap."""
+        decided = {"no_answer": no_answer(self._questions), "word_overlap": word_overlap(self._questions)}
+        return {name: answered(self._questions, given) for name, given in decided.items()}
+
+    def flags(self, outcome: Answered) -> Flags:
+        """Empty answers, or the same to every question."""
+        return answer_flags(outcome)
+
+    def breakdown(self, outcome: Answered) -> dict[str, Any]:
+        """How often there is an answer, in the data and by the model."""
+        return {
+            "answered": sum(map(bool, outcome.answers)),
+            "answerable": sum(map(bool, outcome.golds)),
+            "questions": len(outcome.answers),
+        }

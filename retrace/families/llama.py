@@ -1,0 +1,46 @@
+"""Llama (Touvron et al. 2023): pre-norm, rotary positions, SwiGLU; each token sees only those before it."""
+
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedConfig
+
+from retrace.models.settings import ModelSettings
+from retrace.tokens.vocabulary import Vocabulary
+
+OBJECTIVE = "causal"
+# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
+ATTENTION = (
+    "self_attn.q_proj",
+    "self_attn.k_proj",
+    "self_attn.v_proj",
+    "self_attn.o_proj",
+)
+OUTPUTS = ("self_attn.o_proj", "mlp.down_proj")
+ROPE_THETA = 500_000.0  # of Llama 3
+# LlamaForQuestionAnswering calls its body otherwise than the other heads; unmapped, all of it would stay random.
+KEY_MAPPING = {"spans": {r"^model\.": "transformer."}}
+
+
+def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
+    """The transformers config of this size."""
+    return LlamaConfig(
+        **settings.shape,
+        vocab_size=vocabulary.size,
+        num_key_value_heads=settings.kv_heads or settings.heads,
+        rope_parameters={"rope_type": "default", "rope_theta": settings.rope_theta or ROPE_THETA},
+        max_position_embeddings=settings.max_length,
+        attention_dropout=settings.dropout,
+        tie_word_embeddings=True,
+        pad_token_id=vocabulary.pad,
+        bos_token_id=vocabulary.begin,
+        eos_token_id=vocabulary.end,
+    )
+
+
+def longest_input(config: PreTrainedConfig) -> int:
+    """The most tokens the model reads."""
+    return config.max_position_embeddings
+
+
+def language_head(model: LlamaForCausalLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
+    return model.lm_head(hidden)

@@ -1,0 +1,47 @@
+"""ModernBERT (Warner et al. 2024), with global attention in every layer: pre-norm, rotary positions, GeGLU."""
+
+from typing import Any, Literal
+
+from torch import Tensor
+from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedConfig
+
+from retrace.models.settings import ModelSettings
+from retrace.tokens.vocabulary import Vocabulary
+
+OBJECTIVE = "masked"
+# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
+ATTENTION = ("attn.Wqkv", "attn.Wo")
+OUTPUTS = ("attn.Wo", "mlp.Wo")
+
+
+def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertConfig:
+    """The transformers config of this size."""
+    rope: dict[Literal["full_attention", "sliding_attention"], dict[str, Any]] | None = None
+    if settings.rope_theta is not None:
+        rope = {"full_attention": {"rope_type": "default", "rope_theta": settings.rope_theta}}
+    return ModernBertConfig(
+        **settings.shape,
+        vocab_size=vocabulary.size,
+        max_position_embeddings=settings.max_length,
+        layer_types=["full_attention"] * settings.layers,
+        rope_parameters=rope,
+        attention_dropout=settings.dropout,
+        embedding_dropout=settings.dropout,
+        mlp_dropout=settings.dropout,
+        classifier_pooling="mean",
+        pad_token_id=vocabulary.pad,
+        bos_token_id=vocabulary.begin,
+        eos_token_id=vocabulary.end,
+        cls_token_id=vocabulary.begin,
+        sep_token_id=vocabulary.end,
+    )
+
+
+def longest_input(config: PreTrainedConfig) -> int:
+    """The most tokens the model reads."""
+    return config.max_position_embeddings
+
+
+def language_head(model: ModernBertForMaskedLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
+    return model.decoder(model.head(hidden))

@@ -1,0 +1,42 @@
+"""RoBERTa (Liu et al. 2019): BERT's architecture without segments; positions are numbered from after the padding id."""
+
+from torch import Tensor
+from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
+
+from retrace.models.settings import ModelSettings
+from retrace.tokens.vocabulary import Vocabulary
+
+OBJECTIVE = "masked"
+# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
+ATTENTION = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+)
+OUTPUTS = ("attention.output.dense", "output.dense")
+
+
+def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfig:
+    """The transformers config of this size."""
+    return RobertaConfig(
+        **settings.shape,
+        vocab_size=vocabulary.size,
+        max_position_embeddings=settings.max_length + vocabulary.pad + 1,
+        type_vocab_size=1,
+        hidden_dropout_prob=settings.dropout,
+        attention_probs_dropout_prob=settings.dropout,
+        pad_token_id=vocabulary.pad,
+        bos_token_id=vocabulary.begin,
+        eos_token_id=vocabulary.end,
+    )
+
+
+def longest_input(config: PreTrainedConfig) -> int:
+    """The most tokens the model reads."""
+    return config.max_position_embeddings - config.pad_token_id - 1
+
+
+def language_head(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
+    return model.lm_head(hidden)

@@ -1,0 +1,1 @@
+"""One run of the grid: a task, a method, a seed."""

@@ -1,0 +1,107 @@
+"""One cell of the fine-tuning matrix: a task by a method from a seed."""
+
+import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from retrace.compute.device import open_device
+from retrace.compute.sharding import placed, whole_weights
+from retrace.core.errors import InputError
+from retrace.core.files import written_folder
+from retrace.core.guard import guarded
+from retrace.core.settings import Precision
+from retrace.finetuning.finetune import fine_tune, write_predictions
+from retrace.finetuning.method import Method
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import Task
+from retrace.finetuning.trained_part import MethodSettings, is_part, save_trained
+from retrace.models.heads import longest_input, read_config, set_dropout
+from retrace.tokens.tokenizer import copy_tokenizer
+from retrace.training.checkpoint import States
+from retrace.training.throughput import write_speed
+
+WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
+
+Example = TypeVar("Example")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task, a tuning method and a seed."""
+
+    task: str
+    method: str
+    seed: int
+
+    @property
+    def path(self) -> Path:
+        """Where the cell's files lie, under each of the output folders."""
+        return Path(self.task) / self.method / str(self.seed)
+
+    @property
+    def title(self) -> str:
+        """What it is called where people read it."""
+        return " ".join(self.path.parts)
+
+
+def read_cell(task: str, others: bool = False) -> Cell:
+    """The cell that the command line names; where it may name `others`, `task` is only the default."""
+    parser = argparse.ArgumentParser(description="Fine-tune the pretrained model.")
+    if others:
+        parser.add_argument("--task", default=task, help=f"{task} or an entry under classification in params.yaml")
+    parser.add_argument("--method", required=True, help="a file of retrace/methods: how the model is tuned")
+    parser.add_argument("--seed", required=True, type=int, help="draws the head, the order and the dropout")
+    return Cell(**{"task": task, **vars(parser.parse_args())})
+
+
+def run_cell(
+    cell: Cell, method: Method, read_task: Callable[[], Task[Example]], settings: FineTuneSettings,
+    precision: Precision, inputs: Sequence[Path], read: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Fine-tune and write weights, predictions, losses and speed.
+
+    `inputs` is what the task is read from, `read` the sections of params.yaml that all this is from, by dotted key.
+    Raises InputError where examples are longer than the model reads.
+    """
+    base, settings = method.base, adjusted(settings, method.settings)
+    device = open_device(cell.seed, precision)
+    name = "-".join(cell.path.parts)
+    with guarded(f"{name}-{device.rank}", [base, *inputs], read) as guard:
+        _check_length(cell, settings, base)
+        task = read_task()
+        started = method.tuning.start(task.head, base, cell.seed, device.attention, method.settings, task.classes)
+        if settings.dropout is not None:
+            set_dropout(started, settings.dropout)
+        model = placed(task.wrap(started), device)
+        states = States(name, guard.digest(), device)
+        tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, states)
+        weights = whole_weights(model)
+        if device.is_main:
+            with written_folder(WEIGHTS / cell.path) as folder:
+                if is_part(model):
+                    save_trained(model, weights, folder)
+                else:
+                    model.save_pretrained(folder, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
+                copy_tokenizer(base, folder)
+            write_predictions(PREDICTIONS / cell.path, tuned)
+            write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
+    states.remove()  # not before the guard has found everything as it was
+
+
+def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
+    """The task's settings with the method's own learning rate, epochs and optimiser."""
+    optimiser = replace(settings.optimiser, kind=method.optimiser or settings.optimiser.kind)
+    epochs = math.ceil(round(settings.epochs * method.epochs_times, 6))  # 10 × 1.1 is a little above 11
+    return replace(settings, lr=settings.lr * method.lr_times, epochs=epochs, optimiser=optimiser)
+
+
+def _check_length(cell: Cell, settings: FineTuneSettings, base: Path) -> None:
+    longest = longest_input(read_config(base))
+    if settings.max_length > longest:
+        raise InputError(
+            f"params.yaml: {cell.task}.max_length: {settings.max_length} is not allowed; "
+            f"expected at most the {longest} that {base} reads"
+        )

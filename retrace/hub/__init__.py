@@ -1,0 +1,1 @@
+"""The Hugging Face Hub: session, pinned repositories, data sets, upload."""

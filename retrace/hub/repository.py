@@ -1,0 +1,96 @@
+"""A repository of the Hugging Face Hub at a commit, as params.yaml names it.
+
+Apart from what fetches it, so that a pin is read without the hub's client, which takes long to import.
+
+Repositories of the Hugging Face Hub, pinned to a commit: fetched once, compared with the hub's checksums, kept.
+"""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from huggingface_hub import HfApi, get_cached_repo_tree, snapshot_download
+from huggingface_hub.errors import CachedRepoTreeNotFoundError, LocalEntryNotFoundError
+
+from retrace.core.errors import InputError
+from retrace.hub.session import hub_session, hub_token
+
+PINNED = "expected org/name@commit, the commit as 40 hex digits"
+_PIN = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([0-9a-f]{40})")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A repository at a commit; a branch or tag may move and is none."""
+
+    repository: str
+    commit: str
+
+    @classmethod
+    def parse(cls, text: str, key: str) -> "Pin":
+        """The pin that `key` in params.yaml holds.
+
+        Raises InputError where it is none.
+        """
+        found = _PIN.fullmatch(text)
+        if not found:
+            raise InputError(f"params.yaml: {key}: {text!r} is not allowed; {PINNED}")
+        return cls(found[1], found[2])
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.commit}"
+
+
+def is_pin(text: str) -> bool:
+    """Whether a text names a repository at a commit."""
+    return _PIN.fullmatch(text) is not None
+
+
+def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) -> Path:
+    """The folder that holds the repository's files of these names, by glob; there is none where it has no such file.
+
+    Nothing is requested where they are all there already.
+
+    Raises InputError where they cannot be had, or are not what the hub says they are.
+    """
+    with hub_session(str(pin)):
+        with suppress(CachedRepoTreeNotFoundError, LocalEntryNotFoundError):
+            _require_listing(pin, kind)
+            return _snapshot(pin, kind, patterns, local=True)
+        folder = _snapshot(pin, kind, patterns, local=False)
+        _require_listing(pin, kind)
+        if not folder.is_dir():  # the repository has no such files, nor had it others that were asked for before
+            return folder
+        checked = HfApi(token=hub_token()).verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit)
+    for wrong in checked.mismatches:
+        (folder / wrong["path"]).resolve().unlink()
+        (folder / wrong["path"]).unlink(missing_ok=True)
+    if checked.mismatches:
+        wrong = checked.mismatches[0]
+        raise InputError(
+            f"{pin}: {wrong['path']} came with the {wrong['algorithm']} {wrong['actual']}, "
+            f"expected {wrong['expected']}; it was removed, run again to fetch it anew"
+        )
+    return folder
+
+
+def listing(pin: Pin, kind: Literal["model", "dataset"]) -> list[str]:
+    """The names of all files of a repository of which something was fetched before; nothing is requested."""
+    return [file.path for file in get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)]
+
+
+def _require_listing(pin: Pin, kind: str) -> None:
+    """Raise CachedRepoTreeNotFoundError unless it is known what there is: another client may have kept a part."""
+    get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)
+
+
+def _snapshot(pin: Pin, kind: str, patterns: Sequence[str], local: bool) -> Path:
+    return Path(
+        snapshot_download(
+            pin.repository, repo_type=kind, revision=pin.commit, allow_patterns=list(patterns),
+            token=hub_token(), local_files_only=local,
+        )
+    )  # fmt: skip

@@ -1,0 +1,58 @@
+"""Sending a folder to a model's repository of the hub: one commit with what is new, none where nothing is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub import HfApi, constants
+
+from retrace.core.errors import InputError
+from retrace.hub.repository import Pin
+from retrace.hub.session import hub_session, hub_token
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What a folder became."""
+
+    pin: Pin
+    is_new: bool  # false: the repository had all of it already
+
+
+def require_token() -> None:
+    """Raise InputError where the environment has no token."""
+    if not hub_token():
+        raise InputError(f"HF_TOKEN is not set; a token that may write is made at {constants.ENDPOINT}/settings/tokens")
+
+
+def upload(
+    folder: Path, repository: str, branch: str | None, private: bool, message: str, ours: Sequence[str]
+) -> Upload:
+    """Send the files; the repository and the branch are made where they are missing.
+
+    Of the files that are there and not in `folder` those that `ours` name, by glob, are deleted. Raises InputError
+    where the hub does not take it, or a public repository is to be private.
+    """
+    hub = HfApi(token=hub_token())
+    with hub_session(repository):
+        hub.create_repo(repository, private=private or None, exist_ok=True)
+        if private and not hub.model_info(repository).private:
+            raise InputError(f"{repository}: the repository is there and is public; make it private at the hub first")
+        if branch:
+            hub.create_branch(repository, branch=branch, exist_ok=True)
+        before = hub.model_info(repository, revision=branch).sha
+        commit = hub.upload_folder(
+            repo_id=repository, folder_path=folder, revision=branch, commit_message=message, delete_patterns=list(ours)
+        )
+    return Upload(Pin(repository, commit.oid), commit.oid != before)
+
+
+def stored_digest(pin: Pin, path: str) -> str | None:
+    """The SHA-256 of a large file as the hub has it; None where there is none.
+
+    Raises InputError where the repository cannot be read.
+    """
+    with hub_session(str(pin)):
+        found = HfApi(token=hub_token()).get_paths_info(pin.repository, [path], revision=pin.commit)
+    large = getattr(found[0], "lfs", None) if found else None
+    return large.sha256 if large else None

@@ -1,0 +1,103 @@
+"""LoRA (Hu et al. 2021): beside each chosen matrix of the frozen body a product of two thin ones is trained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from peft import LoraConfig, TaskType, inject_adapter_in_model
+from peft.tuners.tuners_utils import BaseTunerLayer
+from safetensors.torch import save_file
+from torch import nn
+from transformers import PreTrainedModel
+
+from retrace.core.errors import InputError
+from retrace.core.files import write_json
+from retrace.core.settings import require
+from retrace.finetuning.trained_part import MethodSettings, is_new
+from retrace.models.heads import Head, attention_matrices, read_model, token_embeddings
+
+TASK_TYPES = {
+    "classifier": TaskType.SEQ_CLS, "spans": TaskType.QUESTION_ANS, "language_model": TaskType.CAUSAL_LM,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings(MethodSettings):
+    """How thin, and where."""
+
+    rank: int = 16
+    alpha: float = 32.0  # the product counts alpha / rank times
+    dropout: float = 0.0  # of what goes into the product
+    targets: tuple[str, ...] | None = None  # names of matrices; those of attention where absent
+    embeddings: bool = False  # also beside the token embeddings
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.rank > 0, "rank", self.rank, "expected a whole number above 0")
+        require(self.alpha > 0, "alpha", self.alpha, "expected a number above 0")
+        require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
+        require(self.targets != (), "targets", [], "expected at least one name, or null")
+
+
+def start(
+    head: Head, pretrained: Path, seed: int, attention: str, settings: Settings, classes: Sequence[str] = ()
+) -> PreTrainedModel:
+    """The pretrained body, frozen but for the products, under a new head drawn from `seed`.
+
+    A language model's head is not new and is frozen too, as peft's task type CAUSAL_LM has it.
+    """
+    model = read_model(head, pretrained, seed, attention, classes)
+    tune(model, head, seed, settings)
+    return model
+
+
+def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
+    """Freeze what is not new and put products into the body, drawn from where torch's generator stands.
+
+    Raises InputError where a language model's embeddings are asked for: its head may share their weights.
+    """
+    if settings.embeddings and head == "language_model":
+        raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generated")
+    inject_adapter_in_model(_config(model, settings), model)
+    for name, weight in model.named_parameters():
+        weight.requires_grad_("lora_" in name or is_new(model, head, name))
+
+
+def merge(model: nn.Module) -> None:
+    """Add each product to its matrix, after which the model needs no LoRA to compute the same."""
+    for module in model.modules():
+        if isinstance(module, BaseTunerLayer):
+            module.merge()
+
+
+def save_adapter(
+    model: PreTrainedModel, head: Head, settings: Settings, base: str, commit: str | None, folder: Path
+) -> None:
+    """Write what was trained as peft does, so that it and transformers load it onto `base`, at a commit of the hub.
+
+    A new head is among peft's `modules_to_save`.
+    """
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    config = _config(model, settings)
+    config.task_type, config.inference_mode = TASK_TYPES[head], True
+    config.base_model_name_or_path, config.revision = base, commit
+    config.modules_to_save = sorted({_module(model, name) for name in trained if "lora_" not in name}) or None
+    values = {name: sorted(value) if isinstance(value, set) else value for name, value in config.to_dict().items()}
+    write_json(folder / "adapter_config.json", values)
+    weights = {
+        f"base_model.model.{name.replace('.default', '')}": weight.contiguous() for name, weight in trained.items()
+    }
+    save_file(weights, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+
+
+def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
+    embeddings = [token_embeddings(model)] if settings.embeddings else []
+    return LoraConfig(
+        r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
+        target_modules=[*(settings.targets or attention_matrices(model)), *embeddings],
+    )  # fmt: skip
+
+
+def _module(model: PreTrainedModel, weight: str) -> str:
+    """The part of the head that a weight belongs to: the outermost module, or BERT's pooler."""
+    return weight.removeprefix(f"{model.base_model_prefix}.").partition(".")[0]

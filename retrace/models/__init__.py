@@ -1,0 +1,1 @@
+"""Models from transformers: sizes, language models, heads."""

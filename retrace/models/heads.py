@@ -1,0 +1,185 @@
+"""Models with a head: made anew from a config, or read from a folder of weights.
+
+Reading checks that only head weights are new. A body that stayed random would be no error for
+transformers, and its scores would look like those of a weak model.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForPreTraining,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.utils import logging
+
+from retrace.core.errors import InputError
+from retrace.core.registry import load_plugin
+from retrace.models.settings import ModelSettings
+from retrace.tokens.vocabulary import Vocabulary
+
+Head = Literal["language_model", "pairs", "classifier", "spans"]
+Objective = Literal["masked", "causal"]
+FAMILIES = "retrace.families"
+
+# transformers reports new head weights as a warning and draws bars of its own; what matters of that
+# is checked below.
+logging.set_verbosity_error()
+logging.disable_progress_bar()
+
+_CLASSES = {
+    "pairs": AutoModelForPreTraining,
+    "classifier": AutoModelForSequenceClassification,
+    "spans": AutoModelForQuestionAnswering,
+}
+_LAYER = re.compile(r"^.*\.layers?\.\d+\.")
+_LANGUAGE_MODELS = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
+
+
+def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) -> PreTrainedConfig:
+    """The config of a family, which is a file of retrace/families, in a size.
+
+    Raises InputError where the family has no such thing as the settings ask for.
+    """
+    config = load_plugin(FAMILIES, family, "family").make_config(settings, vocabulary)
+    for setting, attribute in (("kv_heads", "num_key_value_heads"), ("rope_theta", "rope_parameters")):
+        value = getattr(settings, setting)
+        if value is not None and not hasattr(config, attribute):
+            raise InputError(f"params.yaml: model.{setting}: {value} is not allowed with family: {family}")
+    return config
+
+
+def read_config(folder: Path) -> PreTrainedConfig:
+    """The config of the model saved in `folder`."""
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{folder}/config.json: no such file")
+    return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def make_model(
+    head: Head, config: PreTrainedConfig, seed: int, attention: str, classes: Sequence[str] = ()
+) -> PreTrainedModel:
+    """A model with random weights, the same for the same seed, in float32; `classes` are a classifier's, by number."""
+    _name_classes(config, classes)
+    torch.manual_seed(seed)
+    return _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
+
+
+def read_model(
+    head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (), is_tuned: bool = False
+) -> PreTrainedModel:
+    """The model saved in `folder`, with a head drawn from `seed` where the weights have none of this size.
+
+    `classes` are the names of a classifier's, by number. Raises InputError where weights of the body are missing, or
+    where a head `is_tuned` and has another size.
+    """
+    config = read_config(folder)
+    _name_classes(config, classes)
+    torch.manual_seed(seed)
+    model, report = _class(head, config).from_pretrained(
+        folder,
+        config=config,
+        key_mapping=getattr(_family(config), "KEY_MAPPING", {}).get(head),
+        attn_implementation=attention,
+        dtype=torch.float32,
+        local_files_only=True,
+        trust_remote_code=False,
+        use_safetensors=True,
+        ignore_mismatched_sizes=True,  # published ones may have the classifier of another task
+        output_loading_info=True,
+    )
+    other_size = sorted(key for key, *_ in report["mismatched_keys"] if is_tuned or in_body(model, key))
+    if other_size:
+        raise InputError(f"{folder}: {other_size[0]} has another size in the weights than config.json says")
+    missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
+    if missing:
+        raise InputError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more of the model's body")
+    # In a mapped file they may begin anywhere, and where they do decides how products are rounded.
+    for weight in model.parameters():
+        weight.data = weight.data.clone()
+    return model
+
+
+def in_body(model: PreTrainedModel, name: str) -> bool:
+    """Whether a weight belongs to the pretrained body rather than to the head.
+
+    BERT's pooler is named as part of the body but is the classifier's: a language model has none.
+    """
+    return name.startswith(f"{model.base_model_prefix}.") and ".pooler." not in name
+
+
+def set_dropout(model: PreTrainedModel, rate: float) -> None:
+    """Change the dropout of a model that is made already, wherever it has a layer for it; not of attention weights.
+
+    Raises InputError where it has none.
+    """
+    layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+    if not layers:
+        raise InputError(f"params.yaml: dropout: {rate} is not allowed; {model.config.model_type} has no layers for it")
+    for layer in layers:
+        layer.p = rate
+
+
+def pretraining_head(config: PreTrainedConfig) -> Head:
+    """The head that a published model of this config was pretrained with: of pairs too, where the family has that."""
+    return "pairs" if hasattr(_family(config), "relation_head") else "language_model"
+
+
+def objective_of(config: PreTrainedConfig) -> Objective:
+    """How a language model of this config is trained."""
+    return _family(config).OBJECTIVE
+
+
+def longest_input(config: PreTrainedConfig) -> int:
+    """The most tokens a model of this config reads."""
+    return _family(config).longest_input(config)
+
+
+def attention_matrices(model: PreTrainedModel) -> list[str]:
+    """The names of all matrices of attention."""
+    return _within_layers(model, _family(model.config).ATTENTION)
+
+
+def token_embeddings(model: PreTrainedModel) -> str:
+    """The name of the table of token embeddings."""
+    table = model.get_input_embeddings()
+    return next(name for name, module in model.named_modules() if module is table)
+
+
+def sublayer_outputs(model: PreTrainedModel) -> list[str]:
+    """The names of the last matrices of attention and of the feed-forward part, two a layer."""
+    return _within_layers(model, _family(model.config).OUTPUTS)
+
+
+def takes_segments(config: PreTrainedConfig) -> bool:
+    """Whether the model tells a first text from a second, as a question from a passage, by segment ids."""
+    return getattr(config, "type_vocab_size", 0) > 1
+
+
+def _name_classes(config: PreTrainedConfig, classes: Sequence[str]) -> None:
+    if classes:
+        config.id2label = dict(enumerate(classes))  # transformers counts the classes here
+        config.label2id = {name: number for number, name in enumerate(classes)}
+
+
+def _within_layers(model: PreTrainedModel, names: tuple[str, ...]) -> list[str]:
+    return [name for name, _ in model.named_modules() if _LAYER.sub("", name) in names]
+
+
+def _class(head: Head, config: PreTrainedConfig) -> Any:
+    return _LANGUAGE_MODELS[objective_of(config)] if head == "language_model" else _CLASSES[head]
+
+
+def _family(config: PreTrainedConfig) -> ModuleType:
+    return load_plugin(FAMILIES, config.model_type, "family")

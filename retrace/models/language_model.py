@@ -1,0 +1,138 @@
+"""Attention that stays within a document where several share a block (Raffel et al. 2020 pack examples so).
+
+A language model whose head sees only the positions that are asked.
+
+The head is a product with the whole vocabulary, at small sizes most of the work; of a masked model
+nobody asks what stands where nothing is masked.
+"""
+
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from retrace.core.errors import InputError
+from retrace.core.registry import load_plugin
+from retrace.core.weights import weight_names
+from retrace.models.heads import FAMILIES, make_model, objective_of, read_config, read_model
+from retrace.tokens.vocabulary import Vocabulary
+
+
+def within_documents(ids: Tensor, first: int, causal: bool, attention: str | None) -> Tensor:
+    """The attention mask of ids (B, T) in which each document begins with the token `first`: (B, 1, T, T).
+
+    It is what transformers' implementation `attention` takes: bool for sdpa, else what is added to the scores.
+    """
+    document = (ids == first).cumsum(1)
+    seen = document[:, None, :, None] == document[:, None, None, :]
+    if causal:
+        seen = seen.tril()
+    if attention == "sdpa":
+        return seen
+    return torch.zeros_like(seen, dtype=torch.float32).masked_fill(~seen, torch.finfo(torch.float32).min)
+
+
+class LanguageModel(nn.Module):
+    """A transformers model for masked or causal language modelling, asked at chosen positions.
+
+    Where its config has a `document_start`, the token that begins a document, attention stays within documents.
+    """
+
+    def __init__(self, body: PreTrainedModel) -> None:
+        super().__init__()
+        self.body = body
+        self.objective = objective_of(body.config)
+        self._head = load_plugin(FAMILIES, body.config.model_type, "family").language_head
+
+    def forward(self, ids: Tensor, at: Tensor) -> Tensor:
+        """Token ids (B, T) and the N positions asked for (B, T), bool → scores over the vocabulary (N, V)."""
+        return self._head(self.body, self._hidden(ids)[at])
+
+    def first(self, ids: Tensor, count: int) -> Tensor:
+        """The same of the first `count` positions, where the number must not depend on what a tensor holds."""
+        return self._head(self.body, self._hidden(ids).flatten(0, 1)[:count])
+
+    def _hidden(self, ids: Tensor) -> Tensor:
+        base = cast(nn.Module, self.body.base_model)
+        return base(input_ids=ids, attention_mask=self._mask(ids)).last_hidden_state  # (B, T, C)
+
+    def _mask(self, ids: Tensor) -> Tensor | None:
+        config = self.body.config
+        first = getattr(config, "document_start", None)
+        if first is None:
+            return None
+        return within_documents(ids, first, self.objective == "causal", config._attn_implementation)
+
+
+class PairModel(nn.Module):
+    """A language model that also says of a pair of segments whether the second follows the first."""
+
+    def __init__(self, body: PreTrainedModel) -> None:
+        super().__init__()
+        self.body = body
+        self._family = load_plugin(FAMILIES, body.config.model_type, "family")
+
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor | None, at: Tensor) -> tuple[Tensor, Tensor]:
+        """Ids, segments, attention mask and the N positions asked for, all (B, T) → scores (N, V) and (B, 2)."""
+        base = cast(nn.Module, self.body.base_model)
+        output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+        tokens = self._family.language_head(self.body, output.last_hidden_state[at])
+        return tokens, self._family.relation_head(self.body, output.pooler_output)
+
+    def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:
+        """What a `LanguageModel` with these weights answers."""
+        return self(ids, torch.zeros_like(ids), None, at)[0]
+
+
+def make_pair_model(config: PreTrainedConfig, seed: int, attention: str) -> PairModel:
+    """A pair model with random weights, the same for the same seed.
+
+    Raises InputError where the family was never trained on pairs.
+    """
+    _require_pairs(config.model_type)
+    return PairModel(make_model("pairs", config, seed, attention))
+
+
+def make_language_model(config: PreTrainedConfig, seed: int, attention: str) -> LanguageModel:
+    """A language model with random weights, the same for the same seed."""
+    return LanguageModel(make_model("language_model", config, seed, attention))
+
+
+def read_language_model(folder: Path, seed: int, attention: str) -> LanguageModel:
+    """The language model saved in `folder`.
+
+    Raises InputError where weights of the body are missing.
+    """
+    return LanguageModel(read_model("language_model", folder, seed, attention))
+
+
+def continue_model(
+    folder: Path, vocabulary: Vocabulary, pairs: bool, seed: int, attention: str
+) -> LanguageModel | PairModel:
+    """The published model in `folder`, to be trained on by itself or on `pairs` of segments.
+
+    What BERT learnt of pairs is kept, and stands still where they are not trained on. Raises InputError where
+    weights of the body are missing, or the family was never trained on pairs.
+    """
+    config = read_config(folder)
+    family = load_plugin(FAMILIES, config.model_type, "family")
+    if pairs:
+        _require_pairs(config.model_type)
+    of_pairs = getattr(family, "PAIRS_ONLY", ())
+    knows_pairs = any(part in f".{name}" for name in weight_names(folder) for part in of_pairs)
+    body = read_model("pairs" if pairs or knows_pairs else "language_model", folder, seed, attention)
+    body.config.num_labels = 2  # of a task that it may have been tuned on before
+    if objective_of(config) == "causal":  # published ones name no padding, without which there is no classifier
+        body.config.pad_token_id = vocabulary.pad
+    if pairs:
+        return PairModel(body)
+    for name, weight in body.named_parameters():
+        weight.requires_grad_(not any(part in name for part in of_pairs))
+    return LanguageModel(body)
+
+
+def _require_pairs(family: str) -> None:
+    if not hasattr(load_plugin(FAMILIES, family, "family"), "relation_head"):
+        raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {family}")

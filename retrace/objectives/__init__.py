@@ -1,0 +1,1 @@
+"""What pretraining predicts: masked tokens, next tokens, next sentences."""

@@ -1,0 +1,102 @@
+"""Language modelling on blocks of running text: what masked and causal modelling share.
+
+They differ in how a block is labelled: which positions are asked, and for which token.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from retrace.compute.device import Device
+from retrace.compute.random import seeded
+from retrace.core.errors import InputError
+from retrace.tokens.blocks import cut_blocks
+
+IGNORED = -100  # the label of a position that is not asked
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Blocks as the model sees them, and what it is asked at each position, both (B, T)."""
+
+    ids: Tensor
+    labels: Tensor
+
+    def to(self, device: torch.device) -> "Labelled":
+        """The same on another device."""
+        return Labelled(self.ids.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True)
+class HeldOut(Labelled):
+    """Blocks of a held-out stream, and where in it the token stands that each position is asked for, (B, T)."""
+
+    places: Tensor
+
+
+Label = Callable[[Tensor, torch.Generator], Labelled]
+Answers = Callable[[Tensor, Tensor], Tensor]  # a model as `retrace.models.language_model` describes
+
+
+class BlockModelling:
+    """The pretraining objective: blocks at a random offset each epoch, labelled anew."""
+
+    def __init__(
+        self, stream: np.ndarray, block: int, batch_size: int, label: Label, seed: int, device: torch.device
+    ) -> None:
+        self._stream, self._block, self._batch, self._label = stream, block, batch_size, label
+        self._seed, self._device = seed, device
+        self.steps = max(1, (len(cut_blocks(stream, block)) - 1) // batch_size)
+
+    def batches(self, epoch: int, share: slice) -> Iterator[Labelled]:
+        """The epoch's batches, this process's share of each."""
+        generator = seeded(self._seed, f"pretraining epoch {epoch}")
+        offset = int(torch.randint(self._block, (1,), generator=generator)) % max(1, len(self._stream) - self._block)
+        blocks = cut_blocks(self._stream, self._block, offset)
+        order = torch.randperm(len(blocks), generator=generator).numpy()
+        for step in range(self.steps):
+            rows = np.sort(order[step * self._batch : (step + 1) * self._batch])
+            labelled = self._label(torch.from_numpy(blocks[rows].astype(np.int64)), generator)
+            yield Labelled(labelled.ids[share], labelled.labels[share]).to(self._device)
+
+    def loss(self, model: nn.Module, batch: Labelled) -> tuple[Tensor, int]:
+        """The loss summed over the labels."""
+        return token_loss(model, batch)
+
+    def tokens(self, batch: Labelled) -> int:
+        """All tokens of the blocks; there is no padding."""
+        return batch.ids.numel()
+
+
+def token_loss(model: Answers, batch: Labelled) -> tuple[Tensor, int]:
+    """The negative log likelihood summed over the labels, in nats, and how many there are."""
+    scores, labels = asked_scores(model, batch)
+    return functional.cross_entropy(scores, labels, reduction="sum"), len(labels)
+
+
+def asked_scores(model: Answers, batch: Labelled) -> tuple[Tensor, Tensor]:
+    """The scores where the model is asked, (N, V), and the labels there, (N,)."""
+    at = batch.labels != IGNORED
+    return model(batch.ids, at).float(), batch.labels[at]
+
+
+@torch.no_grad()
+def mean_loss(model: Answers, batches: Iterable[Labelled], device: Device) -> tuple[float, int]:
+    """The mean loss of a label in nats, and how many labels there are; processes share the batches.
+
+    Raises InputError where there are none: the vocabulary lacks all of the text.
+    """
+    total, seen = 0.0, 0
+    for batch, counts in device.dealt(batches):
+        with device.autocast():
+            loss, count = token_loss(model, batch.to(device.place))
+        if counts:
+            total, seen = total + loss.item(), seen + count
+    summed, labels = device.summed([total, seen])
+    if not labels:
+        raise InputError("the validation text has no token that a model can be asked: the vocabulary lacks all of it")
+    return summed / labels, int(labels)

@@ -1,0 +1,167 @@
+"""Masked language modelling with next-sentence prediction (Devlin et al. 2018, section 3.1).
+
+The model sees [CLS] A [SEP] B [SEP]. In half of the pairs B is what follows A in the text, in the others it
+is taken from another document; the model has to say which, besides filling in the masks.
+
+Only what the words say is to tell. So A, and how many tokens B has, are settled before it is drawn which kind of pair
+it is to be; of either kind B begins with a sentence of its passage other than the first, and ends at any word.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from retrace.compute.device import Device
+from retrace.compute.padding import mask_of, padded
+from retrace.compute.random import seeded
+from retrace.core.errors import InputError
+from retrace.objectives.language_modelling import IGNORED
+from retrace.objectives.masked import Masking, mask_blocks
+from retrace.objectives.settings import SHORTEST_PAIR
+from retrace.tokens.blocks import find_documents
+from retrace.tokens.tokenizer import SubwordTokenizer
+from retrace.tokens.vocabulary import Vocabulary
+
+SPECIALS = 3  # [CLS] and two [SEP]
+SENTENCE_ENDS = (".", "!", "?")
+DRAWS = 5  # for a pair
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs as the model sees them, and what it is asked; T is the longest of them."""
+
+    ids: Tensor  # (B, T)
+    segments: Tensor  # (B, T), 0 for [CLS] A [SEP], 1 for B [SEP]
+    mask: Tensor  # (B, T), 0 at padding
+    labels: Tensor  # (B, T), of masked tokens
+    unrelated: Tensor  # (B,), 1 where B is from another document, as transformers numbers the two
+
+    def to(self, device: torch.device) -> "Pairs":
+        """The same on another device."""
+        return Pairs(*(tensor.to(device) for tensor in vars(self).values()))
+
+
+class PairModelling:
+    """The pretraining objective: passages of the documents, cut into pairs and masked anew each epoch."""
+
+    def __init__(
+        self, stream: np.ndarray, tokenizer: SubwordTokenizer, block: int, batch_size: int, masking: Masking, seed: int,
+        device: torch.device,
+    ) -> None:  # fmt: skip
+        """Pairs of at most `block` tokens, masked.
+
+        Raises InputError where there are no two documents to take sentences from.
+        """
+        self._stream, self._batch, self._masking = stream, batch_size, masking
+        self._masks = max(1, int(block * masking.rate))  # of a full pair
+        self._seed, self._device, self._room = seed, device, block - SPECIALS
+        self._vocabulary = Vocabulary.of(tokenizer)
+        ends = (tokenizer.token_to_id(mark) for mark in SENTENCE_ENDS)
+        self._ends = [end for end in ends if end is not None]
+        documents = find_documents(stream, self._vocabulary.begin)
+        self._documents = documents[documents[:, 1] - documents[:, 0] >= SHORTEST_PAIR]
+        if len(self._documents) < 2:
+            raise InputError(
+                f"next-sentence prediction takes two documents of {SHORTEST_PAIR} tokens or more; the text has "
+                f"{len(self._documents)}"
+            )
+        lengths = self._documents[:, 1] - self._documents[:, 0]
+        self._passages = np.repeat(np.arange(len(lengths)), np.maximum(1, lengths // self._room))  # document of each
+        self._number = np.concatenate([np.arange(max(1, length // self._room)) for length in lengths])  # within it
+        self.steps = max(1, len(self._passages) // batch_size)
+
+    def batches(self, epoch: int, share: slice) -> Iterator[Pairs]:
+        """The epoch's batches, this process's share of each."""
+        generator = seeded(self._seed, f"pairs epoch {epoch}")
+        order = torch.randperm(len(self._passages), generator=generator).numpy()
+        shift = float(torch.rand(1, generator=generator))
+        for step in range(self.steps):
+            chosen = order[step * self._batch : (step + 1) * self._batch]
+            draws = torch.rand((len(chosen), DRAWS), generator=generator, dtype=torch.float64).numpy()
+            drawn = [self._pair(passage, shift, row) for passage, row in zip(chosen, draws, strict=True)]
+            pairs = self._collate(drawn, generator)
+            yield Pairs(*(tensor[share] for tensor in vars(pairs).values())).to(self._device)
+
+    def loss(self, model: nn.Module, batch: Pairs) -> tuple[Tensor, int]:
+        """The loss summed over the masked tokens, and with it that of the relations.
+
+        The paper adds the mean over the masked tokens and the mean over the pairs. The loop divides by the
+        number of masked tokens, so a pair counts as often as a full pair has masks.
+        """
+        at = batch.labels != IGNORED
+        tokens, relations = model(batch.ids, batch.segments, batch.mask, at)
+        filled = functional.cross_entropy(tokens.float(), batch.labels[at], reduction="sum")
+        related = functional.cross_entropy(relations.float(), batch.unrelated, reduction="sum")
+        return filled + self._masks * related, len(tokens)
+
+    def tokens(self, batch: Pairs) -> int:
+        """Real tokens."""
+        return int(batch.mask.sum())
+
+    def _pair(self, passage: int, shift: float, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """A, B and whether B is from another document; `shift` and the `draws` (DRAWS,) are from 0 up to 1."""
+        tokens = self._tokens(passage, shift, draws[0])
+        starts = self._sentence_starts(tokens)
+        cut = int(starts[int(draws[1] * len(starts))])
+        elsewhere = self._tokens(self._other_passage(passage, draws[2]), shift, draws[3])
+        starts = self._sentence_starts(elsewhere)
+        length = min(len(tokens) - cut, len(elsewhere) - int(starts[0]))  # of B, which both could be
+        if draws[4] < 0.5:
+            return tokens[:cut], tokens[cut : cut + length], False
+        start = int(starts[starts <= len(elsewhere) - length][-1])
+        return tokens[:cut], elsewhere[start : start + length], True
+
+    def _tokens(self, passage: int, shift: float, draw: float) -> np.ndarray:
+        """A passage's tokens.
+
+        A document's passages lie one after the other, moved by the share `shift` of what is left of it, so that
+        they begin elsewhere each epoch. One that ends with its document loses the share `draw` of its last sentence:
+        else B would end with a sentence where it is what follows a short document's beginning, and elsewhere not.
+        """
+        first, last = self._documents[self._passages[passage]]
+        size, count = min(self._room, last - first), max(1, (last - first) // self._room)
+        start = first + self._number[passage] * size + int(shift * (last - first - count * size + 1))
+        tokens = np.asarray(self._stream[start : start + size], dtype=np.int64)
+        if start + size < last:
+            return tokens
+        sentence = len(tokens) - int(self._sentence_starts(tokens)[-1])
+        return tokens[: max(2, len(tokens) - int(draw * sentence))]
+
+    def _other_passage(self, passage: int, draw: float) -> int:
+        """A passage of another document; each is as probable as the others."""
+        first, last = np.searchsorted(self._passages, self._passages[passage] + np.arange(2))  # of this document
+        chosen = int(draw * (len(self._passages) - (last - first)))
+        return int(chosen if chosen < first else chosen + last - first)
+
+    def _sentence_starts(self, tokens: np.ndarray) -> np.ndarray:
+        """The places at which a sentence begins, the first aside; all places where none does."""
+        places = np.flatnonzero(np.isin(tokens[:-1], self._ends)) + 1
+        return places if len(places) else np.arange(1, len(tokens))
+
+    def _collate(self, pairs: list[tuple[np.ndarray, np.ndarray, bool]], generator: torch.Generator) -> Pairs:
+        begin, end = self._vocabulary.begin, self._vocabulary.end
+        ids = [np.array([begin, *left, end, *right, end]) for left, right, _ in pairs]
+        segments = [np.arange(len(left) + len(right) + SPECIALS) >= len(left) + 2 for left, right, _ in pairs]
+        labelled = mask_blocks(padded(ids, self._vocabulary.pad), self._masking, self._vocabulary, generator)
+        unrelated = torch.tensor([int(elsewhere) for _, _, elsewhere in pairs])
+        return Pairs(labelled.ids, padded(segments, 0), mask_of(ids), labelled.labels, unrelated)
+
+
+@torch.no_grad()
+def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device) -> float:
+    """The share of pairs of which the model says rightly whether B follows A; processes share the batches."""
+    right = seen = 0.0
+    for batch, counts in device.dealt(batches):
+        pairs = batch.to(device.place)
+        with device.autocast():
+            _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.labels != IGNORED)
+        if counts:
+            right += float((relations.argmax(-1) == pairs.unrelated).sum())
+            seen += len(relations)
+    right, seen = device.summed([right, seen])
+    return right / seen

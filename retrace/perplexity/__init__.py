@@ -1,0 +1,1 @@
+"""Perplexity on held-out text."""

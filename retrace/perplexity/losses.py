@@ -1,0 +1,149 @@
+"""What a language model loses on held-out text, document by document.
+
+Pseudo-perplexity (Salazar et al. 2020): each token of a passage masked in turn, the others in sight.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from retrace.compute.device import Device
+from retrace.compute.random import seeded
+from retrace.core.errors import InputError
+from retrace.core.paths import UNKNOWN
+from retrace.datasets.text import count_words
+from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, Labelled, asked_scores, token_loss
+from retrace.objectives.masked import mask_id
+from retrace.perplexity.measures import Losses, Sizes
+from retrace.tokens.tokenizer import SubwordTokenizer, token_id
+from retrace.tokens.vocabulary import Vocabulary
+
+
+@torch.no_grad()
+def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndarray, device: Device) -> Losses:
+    """The losses on documents of `lengths` (D,), one after the other in the stream; processes share the batches.
+
+    A token belongs to the document that it stands in, wherever blocks begin and end. The mean is that of
+    `mean_loss`, to the bit.
+    """
+    ends = np.cumsum(lengths)
+    total, sums, asked = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
+    for batch, counts in device.dealt(batches):
+        with device.autocast():
+            loss, losses = _losses(model, batch.to(device.place))
+        if counts:
+            documents = np.searchsorted(ends, batch.places[batch.labels != IGNORED].numpy(), side="right")
+            total += loss
+            sums += np.bincount(documents, losses, minlength=len(ends))
+            asked += np.bincount(documents, minlength=len(ends))
+    return summed_losses(total, sums, asked, device)
+
+
+def summed_losses(total: float, sums: np.ndarray, asked: np.ndarray, device: Device) -> Losses:
+    """What all processes found together: the loss of all tokens, and loss and tokens of each document, (D,).
+
+    The mean is no number where nothing was asked. Raises InputError where the loss is none although something was.
+    """
+    total, *of_documents = device.summed([total, *sums, *asked])
+    if not math.isfinite(total):
+        raise InputError(f"the model's loss on held-out text is {total}; its weights may not be finite")
+    sums, asked = np.array(of_documents).reshape(2, -1)
+    return Losses(total / asked.sum() if asked.any() else math.nan, sums, asked)
+
+
+def _losses(model: Answers, batch: Labelled) -> tuple[float, np.ndarray]:
+    """The loss summed over the labels, and that of each, (N,)."""
+    scores, labels = asked_scores(model, batch)
+    each = functional.cross_entropy(scores, labels, reduction="none")
+    return functional.cross_entropy(scores, labels, reduction="sum").item(), each.cpu().numpy()
+
+
+ROWS = 64  # masked copies of a passage in one batch
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Token ids from the begin to the end of a text, and the words and bytes that those asked stand for.
+
+    Of a word that is cut the share of its bytes is counted.
+    """
+
+    ids: list[int]
+    words: float
+    bytes: int
+
+
+def sample_passages(
+    documents: Iterator[str], tokenizer: SubwordTokenizer, count: int, length: int, seed: int
+) -> list[Passage]:
+    """Draw `count` paragraphs, or all there are, cut at a whole word to at most `length` tokens.
+
+    A word longer than that is cut at a character. Headings, and paragraphs with left-out words, are passed over
+    where others are to be had: a left-out word is not asked, and those around it are guessed without it.
+    """
+    paragraphs = [line for document in documents for line in document.splitlines() if line.strip()]
+    text = [p for p in paragraphs if not p.startswith("=")] or paragraphs
+    whole = [p for p in text if UNKNOWN not in p] or text
+    order = torch.randperm(len(whole), generator=seeded(seed, "passages")).tolist()
+    return [_cut(whole[index], tokenizer, length) for index in sorted(order[:count])]
+
+
+def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
+    words = paragraph.split()
+    (ids,) = tokenizer.encode_documents([" ".join(words)])
+    while len(ids) > length and len(words) > 1:
+        # Tokens a word vary little, so this lands close and the loop turns once or twice.
+        words = words[: max(1, min(len(words) - 1, len(words) * length // len(ids)))]
+        (ids,) = tokenizer.encode_documents([" ".join(words)])
+    if len(ids) > length:
+        return _cut_word(words[0], tokenizer, length)
+    text = tokenizer.known(" ".join(words))
+    return Passage(ids, count_words(text), len(text.encode()))
+
+
+def _cut_word(word: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
+    """The beginning of a word, up to the last character whose tokens are all among the first `length`."""
+    begin, end = (token_id(tokenizer, token) for token in (tokenizer.roles.begin, tokenizer.roles.end))
+    tokens = tokenizer.located(word)
+    kept = max(0, length - 2)
+    while kept and tokens[kept].start < tokens[kept - 1].end:
+        kept -= 1
+    whole = len(tokenizer.known(word).encode())
+    part = len(tokenizer.known(word, tokens[kept].start).encode())
+    return Passage([begin, *(token.number for token in tokens[:kept]), end], part / whole if whole else 0, part)
+
+
+@torch.no_grad()
+def pseudo_losses(
+    model: nn.Module, passages: list[Passage], vocabulary: Vocabulary, device: Device
+) -> tuple[Losses, Sizes]:
+    """What the model loses on the passages, and their sizes; processes share the batches."""
+    total, sums, asked = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
+    for (number, batch), counts in device.dealt(_batches(passages, vocabulary, device)):
+        with device.autocast():
+            loss, count = token_loss(model, batch)
+        if counts:
+            nats = loss.item()
+            total += nats
+            sums[number] += nats
+            asked[number] += count
+    losses = summed_losses(total, sums, asked, device)
+    words, sizes = np.array([p.words for p in passages]), np.array([p.bytes for p in passages])
+    return losses, Sizes(losses.asked, words, sizes)
+
+
+def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) -> Iterator[tuple[int, Labelled]]:
+    """Copies of each passage, each with another token masked, (≤ ROWS, T), with the passage's number."""
+    special = torch.tensor(vocabulary.special, device=device.place)
+    for number, passage in enumerate(passages):
+        ids = torch.tensor(passage.ids, device=device.place)
+        ordinary = torch.nonzero(~torch.isin(ids, special))[:, 0]
+        for places in ordinary.split(ROWS) if len(ordinary) else ():
+            at = nn.functional.one_hot(places, len(ids)).bool()
+            masked = ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary))
+            yield number, Labelled(masked, ids.where(at, IGNORED))

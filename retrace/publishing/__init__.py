@@ -1,0 +1,1 @@
+"""Models for others: bundle, card, loading back."""

@@ -1,0 +1,182 @@
+"""The files of a model as others load it, and the three lines that do.
+
+A whole model is one of transformers; LoRA is peft's adapter; what neither knows - bottlenecks, question matches - is
+in Retrace's own format, which `retrace.publishing.load` loads. No code goes with any of them.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, Literal, cast
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from retrace.core.errors import InputError
+from retrace.core.files import write_json
+from retrace.core.guard import file_digest
+from retrace.core.registry import load_plugin
+from retrace.finetuning.method import METHODS
+from retrace.finetuning.trained_part import FILE
+from retrace.hub.repository import Pin
+from retrace.models.heads import FAMILIES, Head, objective_of, read_config, read_model
+from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned
+from retrace.tokens.tokenizer import copy_tokenizer
+
+WEIGHTS = "model.safetensors"
+Library = Literal["transformers", "peft", "retrace"]
+AUTO_CLASSES = {
+    "classifier": "AutoModelForSequenceClassification", "spans": "AutoModelForQuestionAnswering",
+    "masked": "AutoModelForMaskedLM", "causal": "AutoModelForCausalLM",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a model is to be found."""
+
+    repository: str
+    branch: str | None = None  # the repository's first one where absent
+    base: Pin | None = None  # the published pretrained model that an adapter goes onto; within the repository if absent
+
+    def call(self, function: str) -> str:
+        """A call that loads something from there."""
+        revision = f", revision={_quoted(self.branch)}" if self.branch else ""
+        return f"{function}({_quoted(self.repository)}{revision})"
+
+
+@dataclass(frozen=True)
+class Published:
+    """How a model is loaded."""
+
+    library: Library
+    use: str  # a key of AUTO_CLASSES
+    lines: tuple[str, str, str]  # of Python, that leave a `model` and a `tokenizer`
+
+
+def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Published:
+    """Fill `folder` with the pretrained language model.
+
+    Raises InputError where the address has a base.
+    """
+    if address.base:
+        raise InputError("--base: not allowed with the pretrained model, which is whole without it")
+    shutil.copytree(pretrained, folder, dirs_exist_ok=True)
+    _align(folder)
+    use = _use("language_model", pretrained)
+    return Published("transformers", use, _whole_lines(use, address))
+
+
+def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> Published:
+    """Fill `folder` with a tuned model, whose own files are in `tuned`.
+
+    Raises InputError where the address has a base and the model needs none.
+    """
+    copy_tokenizer(tuned, folder)
+    method = load_plugin(METHODS, tuning.method, "method")
+    model = read_tuned(tuning, tuned, pretrained)
+    library, use = _library(tuning, method, model), _use(tuning.head, pretrained)
+    if address.base and (library == "transformers" or not (tuned / FILE).is_file()):
+        raise InputError(f"--base: not allowed with {tuning.method}, whose model is whole without it")
+    if library == "transformers":
+        _save_whole(cast(PreTrainedModel, model), folder)
+        lines = _whole_lines(use, address)
+    elif library == "peft":
+        lines = _write_adapter(tuning, method, cast(PreTrainedModel, model), pretrained, address, folder)
+    else:
+        lines = _write_own(tuning, tuned, pretrained, address, folder)
+    _align(folder)
+    return Published(library, use, lines)
+
+
+def base_digest(pretrained: Path) -> str:
+    """The SHA-256 of the pretrained model's weights as `write_pretrained` leaves them."""
+    with TemporaryDirectory() as folder:
+        copy = shutil.copyfile(pretrained / WEIGHTS, Path(folder) / WEIGHTS)
+        align(copy)
+        return file_digest(copy)
+
+
+def _library(tuning: Tuning, method: ModuleType, model: nn.Module) -> Library:
+    if tuning.question_match:
+        return "retrace"
+    if hasattr(method, "save_adapter"):
+        return "peft"
+    with torch.device("meta"):
+        plain = type(model)(model.config)
+    return "transformers" if plain.state_dict().keys() == model.state_dict().keys() else "retrace"
+
+
+def _write_adapter(
+    tuning: Tuning, method: ModuleType, model: PreTrainedModel, pretrained: Path, address: Address, folder: Path
+) -> tuple[str, str, str]:
+    base, use = address.base.repository if address.base else address.repository, _use(tuning.head, pretrained)
+    commit = address.base.commit if address.base else None
+    method.save_adapter(model, tuning.head, tuning.settings, base, commit, folder)
+    if not address.base:
+        _save_whole(read_model(tuning.head, pretrained, 0, "sdpa", tuning.classes), folder)
+        return _whole_lines(use, address)
+    given: dict[str, Any] = {"revision": address.base.commit}
+    if tuning.classes:
+        given["id2label"] = dict(enumerate(tuning.classes))
+    if mapping := _key_mapping(tuning.head, pretrained):
+        given["key_mapping"] = mapping
+    auto = AUTO_CLASSES[use]
+    options = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    at_branch = {"revision": address.branch}
+    revision = f", adapter_kwargs={at_branch!r}" if address.branch else ""
+    return (
+        f"from transformers import {auto}, AutoTokenizer",
+        f"tokenizer, model = {address.call('AutoTokenizer.from_pretrained')}, "
+        f"{auto}.from_pretrained({_quoted(base)}, {options})",
+        f"model.load_adapter({_quoted(address.repository)}{revision})",
+    )
+
+
+def _write_own(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> tuple[str, str, str]:
+    shutil.copytree(tuned, folder, dirs_exist_ok=True)
+    base = str(address.base) if address.base else None
+    write_json(folder / DESCRIPTION, tuning.description() | {"base": base})
+    if (tuned / FILE).is_file() and not base:
+        shutil.copytree(pretrained, folder / BASE)
+    return (
+        "from retrace.publishing.load import load_tuned",
+        "from transformers import AutoTokenizer",
+        f"tokenizer, model = {address.call('AutoTokenizer.from_pretrained')}, {address.call('load_tuned')}",
+    )
+
+
+def _whole_lines(use: str, address: Address) -> tuple[str, str, str]:
+    auto = AUTO_CLASSES[use]
+    return (
+        f"from transformers import {auto}, AutoTokenizer",
+        f"tokenizer = {address.call('AutoTokenizer.from_pretrained')}",
+        f"model = {address.call(f'{auto}.from_pretrained')}",
+    )
+
+
+def _use(head: Head, pretrained: Path) -> str:
+    return objective_of(read_config(pretrained)) if head == "language_model" else head
+
+
+def _key_mapping(head: Head, pretrained: Path) -> dict[str, str] | None:
+    family = load_plugin(FAMILIES, read_config(pretrained).model_type, "family")
+    return getattr(family, "KEY_MAPPING", {}).get(head)
+
+
+def _save_whole(model: PreTrainedModel, folder: Path) -> None:
+    # By the names that the model has, which are those that transformers looks for, not those it was loaded by.
+    model.save_pretrained(folder, save_original_format=False)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
+
+
+def _align(folder: Path) -> None:
+    for path in sorted(folder.rglob("*.safetensors")):
+        align(path)

@@ -1,0 +1,267 @@
+"""What is known of a trained model: what params.yaml, data cards, runs and reports say of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from retrace.core.errors import InputError
+from retrace.core.files import read_json
+from retrace.core.paths import CHECKPOINT, checkpoint_facts, on_test, source_folder, task_folder
+from retrace.core.settings import build, check_value, profile_key, section
+from retrace.datasets.examples import read_classes
+from retrace.evaluation.assessment import SCRATCH
+from retrace.finetuning.method import PRETRAINED, entry_in_force, read_method
+from retrace.finetuning.run import RUNS, Cell
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.hub.repository import Pin
+from retrace.models.heads import Head, read_config
+from retrace.publishing.bundle import Address, Published
+from retrace.publishing.card import ModelFacts, Origin, Scores, files_origin, hub_origin, sample_origin
+from retrace.publishing.load import Tuning
+from retrace.report.blocks import Table
+from retrace.report.data import counts_table
+from retrace.report.settings import settings_table
+from retrace.results.grid import SQUAD, Matrix
+from retrace.tasks.question_answering.settings import ReadingSettings
+
+REPORTS = Path("reports")
+PRETRAINING = ("lr", "seed", "family", "model", "precision")
+LIMITS = {
+    "classifier": "It answers with one of its classes, whatever it is given.",
+    "spans": "How a long passage is cut and when there is no answer is for the caller to decide. Retrace takes the "
+    "best span of overlapping windows, and none where the first token scores higher.",
+    "masked": "It fills in masked tokens; for anything else it has to be tuned.",
+    "causal": "It goes on with a text, and what it writes may be wrong.",
+}
+CHOSEN = "The epoch was chosen by the validation loss, so the figures are a little better than on data of another day."
+WITHIN_DOCUMENTS = (
+    "In training attention stayed within documents; transformers does not hold it there where several share an input."
+)
+SAMPLE = "The sample is a few thousand sentences on an invented country: the model knows nothing else."
+LIBRARIES = ("torch", "transformers", "peft")
+
+
+def read_facts(
+    cell: Cell | None, params: Mapping[str, Any], address: Address, published: Published, commit: str
+) -> ModelFacts:
+    """All that the card of a model says; of the pretrained one where `cell` is None."""
+    family = _family(cell, params)
+    started = _started(cell, params)
+    base = address.base.repository if address.base else started.get("repository")
+    tags = ["retrace", family, *([cell.method] if cell else [])]
+    return ModelFacts(
+        address.repository, _summary(cell, family, params), published.use, published.library, published.lines,
+        base, _said(started), tags, read_origins(cell, params),
+        read_counts(cell, params), read_training(cell, params, commit), read_scores(cell) if cell else None,
+        None if cell else read_perplexity(),
+        flag_lines(cell),
+        _limits(cell, params, published),
+    )  # fmt: skip
+
+
+def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
+    """How a cell of the matrix was tuned.
+
+    Raises InputError where params.yaml does not list it.
+    """
+    matrix = build(Matrix, params, "finetune")
+    _require_listed("--task", cell.task, matrix.tasks)
+    _require_listed("--method", cell.method, matrix.methods_of(cell.task))
+    _require_listed("--seed", cell.seed, matrix.seeds)
+    method = read_method(params, cell.method, cell.task)
+    settings = replace(method.settings, tuning=None, model=None)  # labels of this project, which mean nothing elsewhere
+    if cell.task != SQUAD:
+        classes = read_classes(source_folder(check_value(params, "data", str)), cell.task)
+        return Tuning(method.file, settings, "classifier", tuple(classes))
+    reading = build(ReadingSettings, params, "squad")
+    head: Head = "language_model" if reading.answers == "generated" else "spans"
+    return Tuning(method.file, settings, head, question_match=reading.question_match)
+
+
+def read_scores(cell: Cell) -> Scores:
+    """The figures of a cell: on the test set, where its task has one.
+
+    Raises InputError where it was not scored.
+    """
+    is_test = _is_tested(cell)
+    task = on_test(cell.task) if is_test else cell.task
+    figures, details = (read_json(REPORTS / f"{name}.json").get(task, {}) for name in ("metrics", "scores"))
+    seed = str(cell.seed)
+    if seed not in figures.get(cell.method, {}) or cell.method not in details.get("methods", {}):
+        raise InputError(f"{REPORTS / 'metrics.json'}: no figures of {name_of(cell)}; run dvc repro first")
+    trial = details["methods"][cell.method]["seeds"][seed]
+    return Scores(
+        figures[cell.method][seed], trial["intervals"], trial["before"], figures["baselines"], details["baselines"],
+        details["scales"], details["headlines"], split="test" if is_test else "validation",
+    )  # fmt: skip
+
+
+def read_perplexity() -> Mapping[str, Any]:
+    """The figures of the pretrained model."""
+    return read_json(REPORTS / "perplexity.json")
+
+
+def learned_nothing(cell: Cell | None) -> dict[str, str]:
+    """Signs that a model has learned nothing, name → evidence; of the pretrained one where None."""
+    if cell is None:
+        flags = {part: figures["health"] for part, figures in read_perplexity().items()}
+        return {f"{name} on {part}": evidence for part, of in flags.items() for name, evidence in of.items()}
+    return _health(cell, f"{cell.method} {cell.seed}")
+
+
+def read_flags(cell: Cell | None) -> dict[str, str]:
+    """The same, and the flags of the method over all seeds and of the data."""
+    others = {} if cell is None else _health(cell, cell.method) | _health(cell, "data")
+    return learned_nothing(cell) | others
+
+
+def flag_lines(cell: Cell | None) -> list[str]:
+    """These flags with their evidence, a line each."""
+    return [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in read_flags(cell).items()]
+
+
+def read_origins(cell: Cell | None, params: Mapping[str, Any]) -> list[Origin]:
+    """Where the data of pretraining is from, if that was done here, and, last, that of the task."""
+    found = [_origin(name, params) for name in _data_of(cell, params)]
+    if cell is None or not _is_tested(cell):
+        return found
+    return [*found[:-1], replace(found[-1], split=_test_split(cell.task, params))]
+
+
+def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
+    """What every split of that data holds."""
+    path = source_folder(check_value(params, "data", str)) / "card.json"
+    names = _data_of(cell, params)
+    card = read_json(path) if path.is_file() else {}  # further tasks need no source
+    others = {name: read_json(task_folder(name) / "card.json") for name in names if name not in card}
+    return counts_table(card, [name for name in names if name in card], others)
+
+
+def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> Table:
+    """Run, versions and settings in force, by name; settings by their keys in params.yaml."""
+    run = read_json((RUNS / "pretrain" if cell is None else RUNS / cell.path).with_suffix(".json"))
+    made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
+    made |= {name.replace("_", " "): run[name] for name in ("updates", "parameters", "trained_parameters", "device")
+             if name in run}  # fmt: skip
+    made["precision in force"] = run["precision"]
+    names, keys = (("tokenizer", "model", "pretrain"), PRETRAINING) if _is_own(cell, params) else ((), ("precision",))
+    tuned: dict[str, Any] = {}
+    if cell is not None:
+        made |= {"seed of tuning": cell.seed, "epoch": read_scores(cell).figures["epoch"]}
+        tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
+        names, keys = (*names, cell.task), (*keys, *([SQUAD] if cell.task == SQUAD else []))
+    chosen = {key: section(params, key) for key in keys} | tuned
+    return settings_table(made, chosen, {name: section(params, profile_key(params, name)) for name in names})
+
+
+def _is_own(cell: Cell | None, params: Mapping[str, Any]) -> bool:
+    """Whether it is, or starts from, the model that was pretrained here."""
+    return cell is None or read_method(params, cell.method).base == PRETRAINED
+
+
+def _data_of(cell: Cell | None, params: Mapping[str, Any]) -> list[str]:
+    """The data that it was trained on here, by name."""
+    return [*(["text"] if _is_own(cell, params) else []), *([cell.task] if cell else [])]
+
+
+def _family(cell: Cell | None, params: Mapping[str, Any]) -> str:
+    return read_config(read_method(params, cell.method).base if cell else PRETRAINED).model_type
+
+
+def _origin(name: str, params: Mapping[str, Any]) -> Origin:
+    data = check_value(params, "data", str)
+    own, of_hub = params.get("classification", {}), params.get("hub", {})
+    if name in own:
+        return files_origin(name)
+    if name in of_hub.get("classification", {}):
+        entry = of_hub["classification"][name]
+        return _from_hub(name, entry, entry.get("config", "default"), entry.get("dev"), None)
+    if data == "hub":
+        found = read_json(source_folder(data) / "card.json")["origin"][name]
+        split = of_hub[name].get("valid" if name == "text" else "dev", "validation")
+        return _from_hub(name, of_hub[name], found["config"], split, found["licence"])
+    return sample_origin(name) if data == "sample" else files_origin(name)
+
+
+def _is_tested(cell: Cell) -> bool:
+    """Whether the figures of a cell are on a test set."""
+    path = REPORTS / "metrics.json"
+    return path.is_file() and on_test(cell.task) in read_json(path)
+
+
+def _test_split(task: str, params: Mapping[str, Any]) -> str:
+    """What a task's test split is called where it is from."""
+    of_hub = params.get("hub", {})
+    entry = of_hub.get("classification", {}).get(task, {})
+    if not entry and check_value(params, "data", str) == "hub":
+        entry = of_hub.get(task, {})
+    return entry.get("test") or "test"
+
+
+def _from_hub(name: str, entry: Mapping[str, Any], config: str, split: str | None, licence: str | None) -> Origin:
+    """The origin of a part that an entry under `hub` in params.yaml describes."""
+    pin = Pin.parse(entry["repository"], f"hub.{name}.repository")
+    held_out = f"{entry.get('train', 'train')}, of which a part was held out"
+    return hub_origin(name, pin.repository, pin.commit, config, split or held_out, licence)
+
+
+def _started(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of the weights that training started from; nothing where they were random."""
+    method = read_method(params, cell.method) if cell else None
+    if method and method.file == SCRATCH:
+        return {}
+    found = checkpoint_facts(CHECKPOINT if method is None or method.base == PRETRAINED else method.base)
+    return found if found["from"] and not found.get("random") else {}
+
+
+def _said(started: Mapping[str, Any]) -> str | None:
+    if not started:
+        return None
+    licence = started.get("license_name") or started.get("license") or "not known to Retrace"
+    return f"{started['from']}, whose licence is {licence}"
+
+
+def _summary(cell: Cell | None, family: str, params: Mapping[str, Any]) -> str:
+    if cell is None:
+        return f"A language model of the family {family}, made with Retrace."
+    how = (read_method(params, cell.method).tuning.__doc__ or "").partition("\n")[0]
+    return f"A model of the family {family}, tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}. {how}"
+
+
+def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) -> list[str]:
+    found = [LIMITS[published.use]]
+    if cell is not None:
+        settings = build(FineTuneSettings, params, profile_key(params, cell.task))
+        found.append(f"It was trained on at most {settings.max_length} tokens at once.")
+        found += [CHOSEN] if settings.keep == "best" and read_scores(cell).split == "validation" else []
+    elif section(params, profile_key(params, "pretrain")).get("within_documents"):
+        found.append(WITHIN_DOCUMENTS)
+    if published.library == "retrace":
+        found.append("Retrace has to be installed to load it: transformers alone cannot.")
+    if check_value(params, "data", str) == "sample":
+        found.append(SAMPLE)
+    return found
+
+
+def _health(cell: Cell, name: str) -> dict[str, str]:
+    """Flags of a trial, a method or the data; those of the figures on the test set first, where there are such."""
+    health = read_json(REPORTS / "metrics.json")["health"]
+    flags = health.get(cell.task, {}).get(name, {})
+    if not _is_tested(cell):
+        return flags
+    tested = health.get(on_test(cell.task), {}).get(name, {})
+    return tested | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
+
+
+def name_of(cell: Cell | None) -> str:
+    """What a cell, or where it is None the pretrained model, is called."""
+    return cell.title if cell else PRETRAINED.name
+
+
+def _require_listed(option: str, value: str | int, listed: Sequence[Any]) -> None:
+    if value not in listed:
+        raise InputError(
+            f"{option}: {value!r} is not what params.yaml lists; expected one of {', '.join(map(str, listed))}"
+        )

@@ -1,0 +1,145 @@
+"""Weights files in which the matrices begin at multiples of 64 bytes.
+
+transformers computes on weights where they lie in the mapped file, and where a matrix begins in memory decides how its
+products are rounded. A file laid out like this gives, bit for bit, what the weights gave in memory of their own.
+
+A tuned model, put together from what its folder holds and, where that is a part only, the pretrained one.
+
+A published model that is more than a transformers or peft model has a `retrace.json`, which says how it was tuned, and
+is loaded by `load_tuned`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import snapshot_download
+from torch import nn
+from transformers import PreTrainedModel
+
+from retrace.core.files import read_json, written_file
+from retrace.core.registry import load_plugin
+from retrace.core.settings import build, check_value
+from retrace.finetuning.method import METHODS
+from retrace.finetuning.trained_part import FILE, MethodSettings, load_trained
+from retrace.hub.repository import Pin
+from retrace.hub.session import hub_session, hub_token
+from retrace.models.heads import Head, read_model
+from retrace.tasks.question_answering.extractive import Reader
+from retrace.tasks.question_answering.generative import Writer
+from retrace.tasks.question_answering.windows import KINDS
+
+ALIGNMENT = 64  # bytes, as torch allocates
+
+
+def align(path: Path) -> None:
+    """Lay out a safetensors file anew: what is a multiple of 64 bytes long comes first, the rest after it.
+
+    The format is eight bytes with the header's length, the header as json, padded with spaces, and the values.
+    """
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        with written_file(path) as aside, aside.open("wb") as laid_out:
+            text, spans = _layout(header)
+            laid_out.write(len(text).to_bytes(8, "little") + text)
+            for first, last in spans:
+                file.seek(8 + size + first)
+                laid_out.write(file.read(last - first))
+
+
+def _layout(header: dict[str, Any]) -> tuple[bytes, list[tuple[int, int]]]:
+    """The new header, and in its order where the values are now, in bytes from the end of the old one."""
+    metadata = {"__metadata__": header.pop("__metadata__")} if "__metadata__" in header else {}
+    names = sorted(header, key=lambda name: (_size(header[name]) % ALIGNMENT > 0, name))
+    spans, offset = [], 0
+    for name in names:
+        first, last = header[name]["data_offsets"]
+        spans.append((first, last))
+        header[name]["data_offsets"] = [offset, offset := offset + last - first]
+    text = json.dumps(metadata | {name: header[name] for name in names}, separators=(",", ":")).encode()
+    return text + b" " * (-(8 + len(text)) % ALIGNMENT), spans
+
+
+def _size(entry: dict[str, list[int]]) -> int:
+    first, last = entry["data_offsets"]
+    return last - first
+
+
+DESCRIPTION, BASE = "retrace.json", "base"  # beside the weights that were trained: how, and what they go with
+NEEDED = ["*.json", "*.safetensors"]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a model was tuned."""
+
+    method: str
+    settings: MethodSettings
+    head: Head
+    classes: tuple[str, ...] = ()  # of a classifier, by number
+    question_match: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Tuning":
+        """From what `description` gave, out of a file that anybody may have written."""
+        module = load_plugin(METHODS, check_value(values, "method", str), "method")
+        settings = build(module.Settings, values, "settings")
+        classes = tuple(check_value(values, "classes", list[str]))
+        matches = check_value(values, "question_match", bool)
+        return cls(values["method"], settings, check_value(values, "head", Head), classes, matches)
+
+    def description(self) -> dict[str, Any]:
+        """The same as json."""
+        return asdict(self)
+
+    def start(self, pretrained: Path) -> PreTrainedModel:
+        """The model as it was before training, but for the seed of what is random."""
+        module = load_plugin(METHODS, self.method, "method")
+        return module.start(self.head, pretrained, 0, "sdpa", self.settings, self.classes)
+
+
+def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
+    """The model whose weights, or the trained part of them, are saved in `folder`, ready to predict.
+
+    A transformers model, or a `Reader` around one where question matches go in. Raises InputError where the weights
+    are not those of a model that was tuned so.
+    """
+    if not (folder / FILE).is_file():
+        body = read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
+        whole = _around(body, tuning)
+        if isinstance(whole, Reader):
+            whole.load_match(folder)
+    else:
+        body = tuning.start(pretrained)
+        whole = _around(body, tuning)
+        load_trained(whole, folder)
+    return (whole if tuning.question_match else body).eval()
+
+
+def load_tuned(name: str, revision: str | None = None) -> nn.Module:
+    """A model that `retrace publish` sent to the hub in Retrace's own format, or that lies in the folder `name`.
+
+    Raises InputError where there is none.
+    """
+    folder = Path(name) if Path(name).is_dir() else _fetched(name, revision)
+    description = read_json(folder / DESCRIPTION)
+    base = description.get("base")
+    if base is None:
+        return read_tuned(Tuning.of(description), folder, folder / BASE)
+    pin = Pin.parse(base, f"{name}: {DESCRIPTION}: base")
+    return read_tuned(Tuning.of(description), folder, _fetched(pin.repository, pin.commit))
+
+
+def _around(body: PreTrainedModel, tuning: Tuning) -> nn.Module:
+    """The model as it was trained, under whose names a part of it is saved."""
+    if tuning.head == "language_model":
+        return Writer(body)
+    return Reader(body, KINDS if tuning.question_match else 0) if tuning.head == "spans" else body
+
+
+def _fetched(name: str, revision: str | None) -> Path:
+    with hub_session(name):
+        return Path(snapshot_download(name, revision=revision, allow_patterns=NEEDED, token=hub_token()))

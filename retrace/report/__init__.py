@@ -1,0 +1,1 @@
+"""The report: a page in HTML and Markdown."""

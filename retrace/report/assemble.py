@@ -1,0 +1,127 @@
+"""Parts of a report, from what the stages wrote: scores, samples and runs; and the report as files."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from retrace.core.files import read_json, write_text, written_folder
+from retrace.core.paths import ON_TEST, has_test, on_test, questions_path, task_folder
+from retrace.core.settings import build
+from retrace.datasets.examples import SST2, read_classes, read_examples
+from retrace.datasets.squad import read_questions
+from retrace.evaluation.outcomes import answers_of, decided_class, kept_epoch
+from retrace.report.blocks import Figure, Section, Table
+from retrace.report.data import answered_table, classified_table
+from retrace.report.perplexity import perplexity_lines
+from retrace.report.render import as_html, as_markdown
+from retrace.report.scores import health_lines, scores_section
+from retrace.report.settings import ReportSettings
+from retrace.results.grid import SQUAD, Matrix
+from retrace.results.predictions import read_epochs, read_tested
+
+MOST_FLAGS = 10  # of which the last line of a run tells
+REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
+WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
+TITLES: dict[str, str] = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
+
+CHOSEN_BY = (
+    "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
+    "Those of the test set follow."
+)
+TESTED = (
+    "These figures are of the test set. It chose nothing: it was answered before training, and by the weights of the "
+    "epoch that was kept."
+)
+
+
+def write_report(title: str, sections: Sequence[Section]) -> None:
+    """Write reports/report.html, reports/report.md and reports/figures."""
+    figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]
+    with written_folder(REPORTS / "figures") as folder:
+        for figure in figures:
+            write_text(folder / f"{figure.name}.svg", figure.svg)
+    write_text(REPORTS / "report.md", as_markdown(title, sections, "figures"))
+    write_text(REPORTS / "report.html", as_html(title, sections))
+
+
+def score_sections(metrics: Mapping[str, Any], details: Mapping[str, Any]) -> list[Section]:
+    """The scores of every task, from metrics.json and scores.json; those of its test set, if any, follow."""
+    return [
+        scores_section(task, title_of(task), metrics[task], details[task], metrics["health"].get(task, {}),
+                       [] if task.endswith(ON_TEST) else read_curve(f"tasks/{task}"), _split_of(task, details))
+        for task in details
+    ]  # fmt: skip
+
+
+def _split_of(task: str, details: Mapping[str, Any]) -> str:
+    """Which of its splits a task's figures are of, where it has two of them."""
+    if task.endswith(ON_TEST):
+        return TESTED
+    return CHOSEN_BY if on_test(task) in details else ""
+
+
+def title_of(task: str) -> str:
+    """What a task, or the figures on its test set, is called in headings."""
+    if task.endswith(ON_TEST):
+        return f"{title_of(task.removesuffix(ON_TEST))}, test set"
+    return TITLES.get(task, task)
+
+
+def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> str:
+    """What is wrong with the models, in one line; `perplexity` is empty where there is no language model."""
+    lines = [*perplexity_lines(perplexity), *health_lines(metrics["health"])]
+    if not lines:
+        return "health: no flags"
+    said = lines[:MOST_FLAGS]
+    if len(lines) > MOST_FLAGS:
+        said.append(f"and {len(lines) - MOST_FLAGS} more, which the report says")
+    return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join(said)
+
+
+def samples_section(params: Mapping[str, Any], source: Path, settings: ReportSettings) -> Section:
+    """What each method said at the epoch that was kept, from the first seed; on the test set, where there is one."""
+    tables: list[str | Table] = [settings.said]
+    matrix = build(Matrix, params, "finetune")
+    for task in matrix.classification:
+        part, by_method = kept_rows(matrix, source, task)
+        decided = {method: [decided_class(row) for row in rows] for method, rows in by_method.items()}
+        tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
+        examples, classes = read_examples(source, task, part), read_classes(source, task)
+        tables.append(classified_table(examples, classes, decided, settings.places(len(examples))))
+    if SQUAD in matrix.tasks:
+        part, by_method = kept_rows(matrix, source, SQUAD)
+        answers = {method: answers_of(rows) for method, rows in by_method.items()}
+        tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
+        questions = read_questions(questions_path(source, part))
+        tables.append(answered_table(questions, answers, settings.places(len(questions))))
+    return Section("Sample predictions", tables)
+
+
+def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """The part that was answered last, test or else dev, and the rows of predictions of each method."""
+    part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
+    folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
+    return part, {method: kept_epoch(read(folder / method / seed)).rows for method in matrix.methods_of(task)}
+
+
+def read_curve(name: str) -> list[dict[str, str]]:
+    """The rows of a learning curve, as text."""
+    path = REPORTS / "curves" / f"{name}.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
+    tasks = build(Matrix, params, "finetune").classification
+    return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
+
+
+def read_runs(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Time and memory of pretraining and of each cell of the matrix, by name."""
+    paths = {path.relative_to(REPORTS / "runs").with_suffix(""): path for path in (REPORTS / "runs").rglob("*.json")}
+    listed = build(Matrix, params, "finetune").cells  # DVC leaves those of other methods lying
+    names = sorted(name for name in paths if len(name.parts) == 1 or name.as_posix() in listed)
+    names.sort(key=lambda name: len(name.parts))
+    return {" ".join(name.parts): read_json(paths[name]) for name in names}

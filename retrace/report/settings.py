@@ -1,0 +1,114 @@
+"""What a user can choose about the report.
+
+What was run: the settings in force and the size of the model.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from retrace.core.settings import require
+from retrace.report.blocks import Section, Table
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What the report shows."""
+
+    samples: int = 6  # predictions shown of each task
+    sampled: Literal["spread", "first"] = "spread"  # evenly over the data, or those that it begins with
+
+    def __post_init__(self) -> None:
+        require(self.samples > 0, "samples", self.samples, "expected a whole number above 0")
+
+    @property
+    def said(self) -> str:
+        """Which examples these are, in words."""
+        return "The first of each task's data." if self.sampled == "first" else "Spread evenly over each task's data."
+
+    def places(self, total: int) -> list[int]:
+        """Which of `total` examples are shown, the same every time."""
+        count = min(self.samples, total)
+        return list(range(count)) if self.sampled == "first" else [i * total // count for i in range(count)]
+
+
+MEASURES = (
+    "seconds", "tokens_per_second", "waiting_percent", "teraflops_per_second", "utilisation_percent",
+    "peak_memory_mib", "gpu_memory_mib", "parameters", "trained_parameters", "processes", "device", "precision",
+)  # fmt: skip
+
+
+def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> Section:
+    """Every setting that this run depends on, by its key in params.yaml."""
+    names = ("lr", "seed", "data", "profile", "family", "model", "models", "precision", "finetune", "squad")
+    top = {key: params[key] for key in names if key in params}
+    top |= {params["data"]: params[params["data"]]}
+    finetune, methods = params["finetune"], params["methods"]
+    listed = dict.fromkeys([*finetune["methods"], *(finetune.get("squad") or [])])
+    top["methods"] = {method: methods[method] for method in listed if method in methods}
+    table = settings_table(top, profile)
+    return Section("Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", table])
+
+
+def settings_table(*values: Mapping[str, Any]) -> Table:
+    """Settings by dotted key."""
+    return Table(("setting", "value"), [(key, _shown(value)) for each in values for key, value in _flat(each)])
+
+
+def model_section(
+    facts: Mapping[str, Any], counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]
+) -> Section:
+    """What training started from, parameters by module, and how long each training run took on what."""
+    return Section("Model and runs", [_started(facts), sizes_table(counts), *runs_blocks(runs)])
+
+
+def models_section(
+    models: Mapping[str, tuple[Mapping[str, Any], Mapping[str, int]]], runs: Mapping[str, Mapping[str, Any]]
+) -> Section:
+    """The same of several models that training started from, facts and parameters by name."""
+    blocks: list[str | Table] = []
+    for name, (facts, counts) in models.items():
+        blocks += [f"{name}: {_started(facts)}", sizes_table(counts)]
+    return Section("Models and runs", [*blocks, *runs_blocks(runs)])
+
+
+def sizes_table(counts: Mapping[str, int]) -> Table:
+    """Parameters by module."""
+    total = sum(counts.values())
+    rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
+    return Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
+
+
+def runs_blocks(runs: Mapping[str, Mapping[str, Any]]) -> list[str | Table]:
+    """How long each run took on what."""
+    names = [name for name in MEASURES if any(figures[name] is not None for figures in runs.values())]
+    speeds = Table(
+        ("run", *(name.replace("_", " ") for name in names)),
+        [(run, *(_shown(figures[name]) for name in names)) for run, figures in runs.items()],
+    )
+    return ["Times and memory are of this machine and no part of the metrics.", speeds]
+
+
+def _started(facts: Mapping[str, Any]) -> str:
+    """What training started from, and under which licence."""
+    if facts["from"] is None:
+        return "Training started from random weights."
+    licence = facts.get("license_name") or facts.get("license")
+    what = "random weights of the sizes" if facts.get("random") else "the weights"
+    return f"Training started from {what} of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    flat: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        flat += _flat(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
+    return flat
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,1 @@
+"""What fine-tuning hands to evaluation: the grid of runs and their predictions."""

@@ -1,0 +1,1 @@
+"""Your own files and tasks: formats, splits, checks."""

@@ -1,0 +1,202 @@
+"""Rows held out of a training set where a data set has no validation set of its own.
+
+The user's own files: where they are, what they are called once copied, and dev split off train where it has none.
+
+The official validation file is the test set then, where there is one: it is no part of what is trained on or chosen by.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from retrace.core.errors import InputError
+from retrace.core.files import write_json, write_text
+from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.core.settings import require
+from retrace.datasets.overlap import LONG, Key, PhraseIndex, Words, keys_of, words_of
+from retrace.datasets.squad import Question, read_json_file, read_questions
+from retrace.datasets.sst2 import read_sentences
+from retrace.datasets.text import PARTS, numbered_lines, text_path
+
+# What is drawn: texts, each with all rows that lie in it and all questions on it; or row by row, whatever they share.
+SplitBy = Literal["text", "row"]
+LOOSE = -1  # the group of a short text that lies in texts of several groups
+
+Item = TypeVar("Item")
+
+
+def held_out_split(
+    items: Sequence[Item], share: float, seed: int, name: str, groups: Sequence[int] | None = None
+) -> tuple[list[Item], list[Item]]:
+    """A random `share` of the items and the rest, both in their old order; the same for the same seed.
+
+    Items of one of the `groups`, a number for each item, stay together, and those that are LOOSE are in the first part,
+    as is a group far larger than the second part is to be. Raises InputError, naming the items by `name`, where one of
+    the two would be empty.
+    """
+    size = round(share * len(items))
+    if not 0 < size < len(items):
+        raise InputError(f"{name}: {len(items)} rows are too few for a split at {share}")
+    generator = random.Random(seed)
+    chosen = set(generator.sample(range(len(items)), size)) if groups is None else _chosen(groups, size, generator)
+    if not 0 < len(chosen) < len(items):
+        raise InputError(
+            f"{name}: {len(items)} rows are too few texts for a split at {share}; split_by: row divides a text"
+        )
+    return (
+        [item for number, item in enumerate(items) if number in chosen],
+        [item for number, item in enumerate(items) if number not in chosen],
+    )
+
+
+def groups_of(texts: Sequence[Words]) -> list[int]:
+    """A number for each text, the same for texts that lie in one another word for word; LOOSE for some.
+
+    A text of LONG words or more is of one group with all texts that it lies in. A shorter one is with those that it
+    lies in if they are of one group, and LOOSE otherwise, for "the film" would tie all groups together. So no text of a
+    group lies in one of another group or in a LOOSE one, nor holds a text of LONG words that is not of its group.
+    """
+    numbers = {words: number for number, words in enumerate(dict.fromkeys(texts))}
+    index = PhraseIndex.of(list(numbers))
+    changes = np.zeros(len(index.owners) + 1, dtype=np.int64)
+    for row, (first, last) in index.ranges.items():
+        if index.lengths[row] >= LONG:
+            changes[first] += 1
+            changes[last - 1] -= 1
+    tied = np.flatnonzero(np.cumsum(changes) > 0)  # places that hold the same long text as the place after
+    pairs = index.owners[tied], index.owners[tied + 1]
+    graph = coo_array((np.ones(len(tied), dtype=bool), pairs), shape=(len(numbers), len(numbers)))
+    groups = connected_components(graph, directed=False)[1].astype(np.int64)
+    for length in range(LONG - 1, 0, -1):  # the longest first, for shorter ones lie in them
+        for row in np.flatnonzero(index.lengths == length).tolist():
+            owners = index.owners[slice(*index.ranges[row])]
+            holders = groups[owners[owners != row]]
+            if len(holders):
+                groups[row] = holders[0] if (holders == holders[0]).all() else LOOSE
+    return groups[[numbers[words] for words in texts]].tolist()
+
+
+def _chosen(groups: Sequence[int], size: int, generator: random.Random) -> set[int]:
+    """The numbers of `size` items, or about as many: whole groups in a random order, each where it still fits."""
+    members: dict[int, list[int]] = {}
+    for number, group in enumerate(groups):
+        members.setdefault(group, []).append(number)
+    largest = 2 * (len(groups) - size)  # a larger one would make the held-out part more than twice what it is to be
+    chosen = set(members.pop(LOOSE, []))
+    if len(chosen) > size:
+        return set()  # nothing is left to draw
+    drawn = generator.sample(list(members.values()), len(members))
+    for group in sorted(drawn, key=lambda group: len(group) <= largest):
+        if len(chosen) + len(group) <= size or len(group) > largest:
+            chosen.update(group)
+    return chosen
+
+
+SST2_TRAIN, SST2_DEV = "train.tsv", "dev.tsv"
+
+
+@dataclass(frozen=True)
+class FilesSettings:
+    """Where the user's files are; folders relative to the project."""
+
+    text: str
+    sst2: str
+    squad: str
+    squad_train: str = "train-v2.0.json"  # file names within squad
+    squad_dev: str = "dev-v2.0.json"
+    sst2_test: str | None = None  # a further file within sst2, scored once at the end
+    squad_test: str | None = None  # the same within squad
+    sst2_split: float | None = None  # share of train.tsv that is trained on; the rest is dev, and dev.tsv, if any, test
+    squad_split: float | None = None  # the same of questions
+    split_seed: int = 1  # draws what is trained on
+    split_by: SplitBy = "text"  # row: one by one, so that phrases of a sentence, or questions on a passage, are in both
+
+    def __post_init__(self) -> None:
+        for task, others in (("sst2", (SST2_TRAIN, SST2_DEV)), ("squad", (self.squad_train, self.squad_dev))):
+            share, test = getattr(self, f"{task}_split"), getattr(self, f"{task}_test")
+            require(share is None or 0 < share < 1, f"{task}_split", share, "expected between 0 and 1, or null")
+            taken = others if share is None else others[:1]
+            require(test not in taken, f"{task}_test", test, f"expected another file than {' and '.join(taken)}")
+
+    @property
+    def tests(self) -> dict[str, Path]:
+        """The files of those tasks that have a test set."""
+        found = {}
+        for task, folder, dev in (("sst2", Path(self.sst2), SST2_DEV), ("squad", Path(self.squad), self.squad_dev)):
+            test, share = getattr(self, f"{task}_test"), getattr(self, f"{task}_split")
+            if test is None and share is not None and (folder / dev).is_file():
+                test = dev
+            if test is not None:
+                found[task] = folder / test
+        return found
+
+
+def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path]]:
+    """The user's files and where each goes; a dev that is split off train is none of them."""
+    text, sst2, squad = Path(settings.text), Path(settings.sst2), Path(settings.squad)
+    pairs = []
+    for part in PARTS:
+        tokens, plain = text_path(text, part), text / f"{part}.txt"
+        pairs.append(
+            (plain if plain.is_file() and not tokens.is_file() else tokens, text_path(running_text(folder), part))
+        )
+    pairs.append((sst2 / SST2_TRAIN, sentences_path(folder, "train")))
+    if settings.sst2_split is None:
+        pairs.append((sst2 / SST2_DEV, sentences_path(folder, "dev")))
+    pairs.append((squad / settings.squad_train, questions_path(folder, "train")))
+    if settings.squad_split is None:
+        pairs.append((squad / settings.squad_dev, questions_path(folder, "dev")))
+    paths = {"sst2": sentences_path, "squad": questions_path}
+    return pairs + [(source, paths[task](folder, "test")) for task, source in settings.tests.items()]
+
+
+def split_sentences(train: Path, dev: Path, share: float, seed: int, by: SplitBy) -> None:
+    """Move all but a share of the rows of `train` to `dev`; by text, the phrases of a sentence stay together.
+
+    Raises InputError where a row is wrong or there are too few.
+    """
+    sentences = read_sentences(train)  # while the lines have the numbers that the user knows
+    header, *rows = [line for _, line in numbered_lines(train) if line.strip()]
+    groups = groups_of([words_of(sentence.text) for sentence in sentences]) if by == "text" else None
+    for path, kept in zip((train, dev), held_out_split(rows, share, seed, str(train), groups), strict=True):
+        write_text(path, "".join(f"{line}\n" for line in (header, *kept)))
+
+
+def split_questions(train: Path, dev: Path, share: float, seed: int, by: SplitBy) -> None:
+    """Move all but a share of the questions of `train` to `dev`; by text, those on a passage stay together.
+
+    Raises InputError where a question is wrong or there are too few.
+    """
+    questions = read_questions(train)
+    asked = [question.id for question in questions]
+    groups = passages_of(questions) if by == "text" else None
+    document = read_json_file(train)
+    for path, kept in zip((train, dev), held_out_split(asked, share, seed, str(train), groups), strict=True):
+        write_json(path, {**document, "data": _with_questions(document["data"], set(kept))})
+
+
+def passages_of(questions: Sequence[Question]) -> list[int]:
+    """The number of the passage that each question is on."""
+    numbers: dict[Key, int] = {}
+    return [
+        numbers.setdefault(key, len(numbers)) for key in keys_of((question.context, None) for question in questions)
+    ]
+
+
+def _with_questions(articles: list[dict[str, Any]], kept: set[str]) -> list[dict[str, Any]]:
+    found = []
+    for article in articles:
+        chosen = [
+            {**paragraph, "qas": [qa for qa in paragraph["qas"] if qa["id"] in kept]}
+            for paragraph in article["paragraphs"]
+        ]
+        paragraphs = [paragraph for paragraph in chosen if paragraph["qas"]]
+        if paragraphs:
+            found.append({**article, "paragraphs": paragraphs})
+    return found

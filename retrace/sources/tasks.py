@@ -1,0 +1,289 @@
+"""Further classification tasks: what their rows are, wherever they come from, and the user's own files of any format.
+
+A format is a file of retrace/sources/formats, called as the files of that format end.
+
+What a classification task holds: examples of every split by class, and texts that splits share.
+
+A further classification task's folder, in which the stages find it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from retrace.core.errors import InputError
+from retrace.core.files import write_json, written_folder
+from retrace.core.paths import ON_TEST, task_folder
+from retrace.core.registry import load_plugin
+from retrace.core.settings import build, require
+from retrace.datasets.examples import Example, class_order, write_task
+from retrace.datasets.overlap import (
+    INSIDE,
+    INSIDE_FIRST,
+    given_away,
+    given_away_finding,
+    keys_of,
+    known_rows,
+    shared_finding,
+    words_of,
+)
+from retrace.sources.files import SplitBy, groups_of, held_out_split
+from retrace.sources.labels import label_text
+
+FORMATS = "retrace.sources.formats"
+SECTION = "classification"  # of params.yaml
+# A task's name is also one of a profile's sections, of the folders of models and of the entries among the figures.
+TAKEN = (
+    "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "health", "baselines",
+    "interval", "mean", "sd",
+)  # fmt: skip
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
+
+
+Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: their place and their cells by column
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSettings:
+    """Which parts a task has, and which of their columns hold what."""
+
+    train: str
+    dev: str | None = None
+    test: str | None = None  # scored once at the end, where dev chooses the epoch
+    split: float | None = None  # share of train that is trained on where there is no dev; the rest is dev
+    split_seed: int = 1  # draws it
+    split_by: SplitBy = "text"  # row: one by one, though a text may lie in another
+    text: str | tuple[str, ...] = "text"  # the column, or several that are joined
+    pair: str | None = None  # the column of the second text, of a task on pairs
+    label: str = "label"
+    classes: tuple[str, ...] | None = None  # names, by number; as the training data has them, sorted, where absent
+    drop: tuple[str, ...] = ()  # labels that are left out
+
+    def __post_init__(self) -> None:
+        require((self.dev is None) != (self.split is None), "split", self.split, "expected either dev or split")
+        require(self.split is None or 0 < self.split < 1, "split", self.split, "expected between 0 and 1")
+        check_test(self.train, self.dev, self.test)
+        require(bool(self.text), "text", self.text, "expected at least one column")
+        classes = self.classes
+        require(
+            classes is None or len(set(classes)) == len(classes) > 1,
+            "classes",
+            classes,
+            "expected two or more, each once",
+        )
+        both = set(classes or ()) & set(self.drop)
+        require(not both, "drop", list(self.drop), f"{min(both, default='')!r} is one of classes")
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What the parts that there are are called where they come from."""
+        named = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {part: name for part, name in named.items() if name is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassificationSettings(TaskSettings):
+    """A task in files; train, dev and test are their names."""
+
+    folder: str  # relative to the project
+    published: str | None = None  # where the files are given out, for who has not got them
+    format: str | None = None  # a file of retrace/sources/formats; as the files end where absent
+
+
+@dataclass(frozen=True)
+class Table:
+    """A part of a task as it was found."""
+
+    name: str  # for messages
+    records: Records
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A row, its label as it is there."""
+
+    where: str  # file and line, or data set and row
+    text: str
+    pair: str | None
+    label: str
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """A task, read and checked."""
+
+    classes: tuple[str, ...]
+    parts: dict[str, list[Example]]
+    dropped: int  # rows of a label that is left out
+    notes: tuple[str, ...] = ()  # how labels were understood, where that is not plain
+
+
+def task_settings(params: Mapping[str, Any], task: str) -> ClassificationSettings:
+    """The settings of an entry under `classification` in params.yaml.
+
+    Raises InputError where they or its name are wrong.
+    """
+    check_name(task, f"{SECTION}.{task}")
+    return build(ClassificationSettings, params, f"{SECTION}.{task}")
+
+
+def check_name(task: str, key: str) -> None:
+    """Raise InputError unless a task may be called so; `key` is its entry in params.yaml."""
+    if not _NAME.fullmatch(task) or task in TAKEN or task.endswith(ON_TEST):
+        raise InputError(
+            f"params.yaml: {key}: the name is not allowed; expected a-z, 0-9, _ and -, none of {', '.join(TAKEN)}, and "
+            f"not to end in {ON_TEST}"
+        )
+
+
+def check_test(train: str, dev: str | None, test: str | None) -> None:
+    """Refuse a test split that is trained on or chooses the epoch."""
+    require(test is None or test not in (train, dev), "test", test, "expected another split than train and dev")
+
+
+def read_files(settings: ClassificationSettings, key: str) -> TaskData:
+    """Read all files of a task; `key` is its entry in params.yaml.
+
+    Raises InputError naming the file and row where something is wrong.
+    """
+    check_files(settings, key)
+    folder = Path(settings.folder)
+    tables = {part: _table(folder / name, settings, key) for part, name in settings.parts.items()}
+    return read_task(settings, key, tables)
+
+
+def check_files(settings: ClassificationSettings, key: str) -> None:
+    """Raise an InputError that says what to put where, unless all files of a task are there."""
+    folder, names = Path(settings.folder), list(dict.fromkeys(settings.parts.values()))
+    missing = [name for name in names if not (folder / name).is_file()]
+    if missing:
+        what = f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
+        where = f", published at {settings.published}" if settings.published else ""
+        raise InputError(f"params.yaml: {key}: {what}; put {', '.join(names)} into {folder}{where}")
+
+
+def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:
+    """Make examples of a task's tables, by part; `key` is its entry in params.yaml.
+
+    Raises InputError naming the table and row where something is wrong.
+    """
+    rows = {part: list(_read_rows(table.records, settings)) for part, table in tables.items()}
+    labels = {row.label for part in rows.values() for row in part}
+    for label in settings.drop:
+        if label not in labels:
+            raise InputError(f"params.yaml: {key}.drop: no row has the label {label!r}")
+    kept = {part: [row for row in found if row.label not in settings.drop] for part, found in rows.items()}
+    for part, table in tables.items():
+        if not kept[part]:
+            raise InputError(f"{table.name}: no example in it")
+    train = tables["train"].name
+    classes = settings.classes or tuple(class_order(row.label for row in kept["train"]))
+    if len(classes) < 2:
+        raise InputError(f"{train}: every label is {', '.join(classes)}; expected two classes or more")
+    if settings.split is not None:
+        groups = groups_of([words_of(row.text) for row in kept["train"]]) if settings.split_by == "text" else None
+        kept["train"], kept["dev"] = held_out_split(kept["train"], settings.split, settings.split_seed, train, groups)
+    first = _first_number({row.label for found in kept.values() for row in found}, classes, key)
+    notes = (f"labels are numbered from 1: 1 is {classes[0]}, {len(classes)} is {classes[-1]}",) if first else ()
+    parts = {part: [_example(row, classes, first) for row in found] for part, found in kept.items()}
+    return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), notes)
+
+
+def _table(path: Path, settings: ClassificationSettings, key: str) -> Table:
+    name = settings.format or path.suffix.removeprefix(".")
+    return Table(str(path), load_plugin(FORMATS, name, f"{key}.format").read_records(path))
+
+
+def _read_rows(records: Records, settings: TaskSettings) -> Iterator[Labelled]:
+    columns = (settings.text,) if isinstance(settings.text, str) else settings.text
+    for where, record in records:
+        text = " ".join(filter(None, (_text(where, record, column) for column in columns)))
+        pair = None if settings.pair is None else _text(where, record, settings.pair)
+        label = label_text(where, settings.label, _cell(where, record, settings.label))
+        if _WHOLE.fullmatch(label) and label not in (*(settings.classes or ()), *settings.drop):
+            label = label.partition(".")[0]
+        for column, value in (("text", text), (settings.pair, pair)):
+            if value == "":
+                raise InputError(f"{where}: the {column} is empty")
+        yield Labelled(where, text, pair, label)
+
+
+def _cell(where: str, record: Mapping[str, Any], column: str) -> Any:
+    if column not in record:
+        raise InputError(f"{where}: no {column!r}; there is: {', '.join(record)}")
+    return record[column]
+
+
+def _text(where: str, record: Mapping[str, Any], column: str) -> str:
+    value = _cell(where, record, column)
+    if not isinstance(value, str):
+        raise InputError(f"{where}: {column} {value!r} is not allowed; expected text")
+    return value.strip()
+
+
+def _first_number(labels: Collection[str], classes: Sequence[str], key: str) -> int:
+    """The number, 0 or 1, of the first class where labels are numbers and the classes have names.
+
+    Raises InputError where the labels do not tell which.
+    """
+    numbers = {int(label) for label in labels if label.isdecimal()}
+    if not numbers or 0 in numbers or any(name.isdecimal() for name in classes):
+        return 0
+    if max(numbers) >= len(classes):
+        return 1
+    raise InputError(
+        f"params.yaml: {key}.classes: labels from {min(numbers)} to {max(numbers)} do not tell whether the first of "
+        f"{len(classes)} names is that of 0 or of 1; expected a row of 0 or of {len(classes)}, or names for labels"
+    )
+
+
+def _example(row: Labelled, classes: Sequence[str], first: int) -> Example:
+    """The row with its label as a number from 0; the data may have one from `first` where the classes have names."""
+    numbered = row.label.isdecimal() and not any(name.isdecimal() for name in classes)
+    if numbered and first <= int(row.label) < first + len(classes):
+        return Example(row.text, row.pair, int(row.label) - first)
+    if row.label not in classes:
+        raise InputError(f"{row.where}: label {row.label!r} is not allowed; expected one of {', '.join(classes)}")
+    return Example(row.text, row.pair, classes.index(row.label))
+
+
+def make_task_card(data: TaskData) -> dict[str, Any]:
+    """Counts, and what a user should know of them, one line each.
+
+    `shared` counts the later split's examples, `given_away` those whose text is in one of the training data or half so.
+    """
+    parts, findings = {}, [*data.notes]
+    for part, examples in data.parts.items():
+        counts = Counter(example.label for example in examples)
+        by_class = {name: counts[number] for number, name in enumerate(data.classes)}
+        parts[part] = {"examples": len(examples), "classes": by_class}
+    shared, given = {}, {}
+    held: list[str] = []
+    keys = {part: keys_of((example.text, example.pair) for example in of) for part, of in data.parts.items()}
+    for earlier, later in combinations(data.parts, 2):
+        known = known_rows(keys[later], keys[earlier])
+        shared[f"{later} in {earlier}"] = int(known.sum())
+        findings += shared_finding(known, "examples", later, earlier)
+        if earlier == "train":
+            away = given_away(*([text for text, _ in keys[part]] for part in (later, earlier)))
+            given[later] = int(away.sum())
+            how = INSIDE if data.parts[later][0].pair is None else INSIDE_FIRST
+            held += given_away_finding(away, known, "examples", later, how)
+    findings += held
+    for part, counts in parts.items():
+        findings += [f"{part} has no example of {name}" for name, count in counts["classes"].items() if not count]
+    return {"parts": parts, "shared": shared, "given_away": given, "dropped": data.dropped, "findings": findings}
+
+
+def write_task_source(task: str, data: TaskData) -> None:
+    """Write examples, classes and card, and say what a user should know of the data."""
+    card = make_task_card(data)
+    with written_folder(task_folder(task)) as folder:
+        write_task(folder, data.classes, data.parts)
+        write_json(folder / "card.json", card)
+    print(*(f"{task}: {finding}" for finding in card["findings"]), sep="\n")

@@ -1,0 +1,1 @@
+"""Bootstrap, confidence intervals, comparisons, scales."""

@@ -1,0 +1,1 @@
+"""Published figures beside measured ones."""

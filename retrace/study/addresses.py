@@ -1,0 +1,226 @@
+"""Figures of a study by their address, such as score.sst2.full.accuracy: what the stages of a run wrote, looked up.
+
+- score.<task>.<method>.<figure>: at the epoch that was kept, the mean over seeds
+- before.<task>.<method>.<figure>: before any training
+- epoch.<task>.<method>.<number>.<figure>: after an epoch; of losses too
+- baseline.<task>.<name>.<figure>: of what needs no language model
+- pretraining.<epoch>.<column>: of the pretraining's learning curve
+- perplexity.<split>.<kind>.<unit>: on held-out text
+- run.<name>.<measure>: time, memory and counts of a stage; a name may have dots, as in run.sst2.full.1.seconds
+- parameters., formula., memory.: exact, counted without a run
+
+A figure may end in *, for the one whose name begins so: score.squad.full.meteor* is meteor or, without WordNet,
+meteor_exact_stem.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from retrace.statistics.intervals import Interval, held, student
+from retrace.statistics.scales import SCALES, Better
+
+Curve = Sequence[Mapping[str, str]]  # rows of a learning curve, as text
+CURVE_SCALES = {
+    "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",
+    "next_sentence_accuracy": "fraction",
+}  # fmt: skip
+UNIT_SCALES = {"per_token": "perplexity", "per_word": "perplexity", "bits_per_byte": "score"}
+MEASURE_SCALES = {"seconds": "seconds", "peak_memory_mib": "mebibytes", "gpu_memory_mib": "mebibytes"}
+COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
+COUNTED = {"parameters": "count", "formula": "count", "memory": "mebibytes"}
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A figure of Retrace's."""
+
+    value: float
+    scale: str
+    sd: float | None = None  # over seeds
+    interval: Interval | None = None  # 95%, on the same scale
+    is_exact: bool = False  # counted, so that nothing about it is chance
+    is_timed: bool = False  # of the machine and the hour, so that another run has another
+    better: Better | None = None  # which way, where a score says so; else as its scale has it
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What the stages of a study wrote; None of what it does not run."""
+
+    metrics: Mapping[str, Any]
+    scores: Mapping[str, Any]
+    curves: Mapping[str, Curve]  # by task
+    pretraining: Curve | None
+    perplexity: Mapping[str, Any] | None
+    runs: Mapping[str, Mapping[str, Any]]
+    named: Collection[str]  # tasks and methods that params.yaml knows, whether or not it lists them to be run
+    counted: Callable[[Sequence[str]], float]  # figures that need no run
+
+
+class NotRunError(Exception):
+    """The figure is of something that params.yaml knows but does not run."""
+
+
+def find_figure(address: str, reports: Reports) -> Reproduced | None:
+    """The figure at an address; None where it is of something that the study did not run.
+
+    Raises LookupError, which says what there is, where the address leads nowhere.
+    """
+    kind, *rest = address.split(".")
+    try:
+        if kind in COUNTED:
+            return Reproduced(reports.counted([kind, *rest]), COUNTED[kind], is_exact=True)
+        return _KINDS[_there(kind, [*_KINDS, *COUNTED])](rest, reports)
+    except NotRunError:
+        return None
+
+
+def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
+    task, method, name = _parts(parts, "score.<task>.<method>.<figure>", 3)
+    found = _run(_run(reports.metrics, task, reports), method, reports)
+    name = _figure(name, found["mean"])
+    scale, interval = _scale(reports, task, name), reports.scores[task]["methods"][method]["intervals"].get(name)
+    if interval is None:
+        by_seed = [found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]]
+        return _over_seeds(by_seed, scale, _better(reports, task, name))
+    sd = found.get("sd", {}).get(name)
+    return Reproduced(found["mean"][name], scale, sd, _ends(interval), better=_better(reports, task, name))
+
+
+def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
+    task, method, name = _parts(parts, "before.<task>.<method>.<figure>", 3)
+    found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
+    before = [seed["before"] for seed in found["seeds"].values()]
+    name = _figure(name, before[0])
+    by_seed = [figures[name] for figures in before]
+    return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
+
+
+def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
+    task, method, number, name = _parts(parts, "epoch.<task>.<method>.<number>.<figure>", 4)
+    curve = _run(reports.curves, task, reports)
+    _run({row["method"]: row for row in curve}, method, reports)
+    rows = _at(number, [row for row in curve if row["method"] == method])
+    by_seed = [_number(row, name) for row in rows]
+    return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
+
+
+def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
+    task, baseline, name = _parts(parts, "baseline.<task>.<name>.<figure>", 3)
+    found = _run(reports.metrics, task, reports)["baselines"]
+    values = found[_there(baseline, found)]
+    name = _figure(name, values)
+    interval = reports.scores[task]["baselines"][baseline].get(name)
+    better = _better(reports, task, name)
+    return Reproduced(values[name], _scale(reports, task, name), interval=interval, better=better)
+
+
+def _pretraining(parts: Sequence[str], reports: Reports) -> Reproduced:
+    number, name = _parts(parts, "pretraining.<epoch>.<column>", 2)
+    if reports.pretraining is None:
+        raise NotRunError
+    (row,) = _at(number, reports.pretraining)
+    return Reproduced(_number(row, _there(name, CURVE_SCALES)), CURVE_SCALES[name])
+
+
+def _perplexity(parts: Sequence[str], reports: Reports) -> Reproduced:
+    split, kind, unit = _parts(parts, "perplexity.<split>.<kind>.<unit>", 3)
+    if reports.perplexity is None:
+        raise NotRunError
+    found = reports.perplexity[_there(split, reports.perplexity)]
+    kinds = {name: values for name, values in found.items() if isinstance(values, Mapping) and "per_token" in values}
+    values = kinds[_there(kind, kinds)]
+    if values[_there(unit, UNIT_SCALES)] is None:  # there is none of this text
+        raise NotRunError
+    interval = values["interval"][unit] if "interval" in values else None
+    ends = None if interval is None or None in interval.values() else interval
+    return Reproduced(values[unit], UNIT_SCALES[unit], interval=ends)
+
+
+def _of_run(parts: Sequence[str], reports: Reports) -> Reproduced:
+    if len(parts) < 2:
+        raise LookupError("expected run.<name>.<measure>")
+    *name, measure = parts
+    runs = {run.replace(" ", "."): values for run, values in reports.runs.items()}
+    if ".".join(name) not in runs and all(part in reports.named for part in name[:2]):
+        raise NotRunError
+    values = runs[_there(".".join(name), runs)]
+    known = [each for each, value in values.items() if isinstance(value, int | float)]
+    value = float(values[_there(measure, known)])
+    if measure in COUNTS:
+        return Reproduced(value, "count", is_exact=True)
+    return Reproduced(value, MEASURE_SCALES.get(measure, "score"), is_timed=True)
+
+
+_KINDS: dict[str, Callable[[Sequence[str], Reports], Reproduced]] = {
+    "score": _score, "before": _before, "epoch": _epoch, "baseline": _baseline, "pretraining": _pretraining,
+    "perplexity": _perplexity, "run": _of_run,
+}  # fmt: skip
+
+
+def _parts(parts: Sequence[str], form: str, count: int) -> Sequence[str]:
+    if len(parts) != count:
+        raise LookupError(f"expected {form}")
+    return parts
+
+
+def _there(name: str, there: Iterable[str]) -> str:
+    if name not in there:
+        raise LookupError(f"{name!r} is not there; there is: {', '.join(there)}")
+    return name
+
+
+def _figure(name: str, there: Iterable[str]) -> str:
+    """A figure by its name, of which * stands for the end."""
+    ends = [each for each in there if name.endswith("*") and each.startswith(name[:-1])]
+    return ends[0] if len(ends) == 1 else _there(name, there)
+
+
+def _run(of: Mapping[str, Any], name: str, reports: Reports) -> Any:
+    """The part of a task or a method, of those that were run."""
+    there = [each for each in of if each not in ("baselines", "health")]
+    if name not in there and name in reports.named:
+        raise NotRunError
+    return of[_there(name, there)]
+
+
+def _at(number: str, rows: Curve) -> list[Mapping[str, str]]:
+    """The rows of an epoch, which a smaller run may not have come to."""
+    if not number.isdecimal():
+        raise LookupError(f"{number!r} is no epoch")
+    found = [row for row in rows if row["epoch"] == number]
+    if not found:
+        raise NotRunError
+    return found
+
+
+def _number(row: Mapping[str, str], name: str) -> float:
+    known = [each for each, text in row.items() if each not in ("method", "seed", "epoch") and text]
+    return float(row[_there(name, known)])
+
+
+def _scale(reports: Reports, task: str, name: str) -> str:
+    return "loss" if name.endswith("loss") else reports.scores[task]["scales"][name]
+
+
+def _better(reports: Reports, task: str, name: str) -> Better | None:
+    return reports.scores[task].get("better", {}).get(name)
+
+
+def _ends(interval: Mapping[str, float]) -> Interval:
+    """Of examples and seeds where there are several seeds, else of examples."""
+    return {end: interval[end] for end in ("low", "high")}
+
+
+def _over_seeds(values: Sequence[float], scale: str, better: Better | None) -> Reproduced:
+    """The mean over seeds with Student's interval of it; one seed has no interval."""
+    middle = mean(values)
+    if len(values) == 1:
+        return Reproduced(middle, scale, better=better)
+    sd = stdev(values)
+    reach = student(len(values) - 1) * sd / math.sqrt(len(values))
+    interval = held(middle, {"low": middle - reach, "high": middle + reach}, SCALES[scale].ends)
+    return Reproduced(middle, scale, sd, interval, better=better)

@@ -1,0 +1,316 @@
+"""A figure as a report printed it: the text, what it says, and Retrace's figure with as many digits.
+
+Such texts are 0.50, 109,482,240 and 0.13263%; 77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; 0.80-0.85
+and 124 to 99, which are both ends of a range; 1 hour, 46 minutes and 38 seconds.
+
+published.yaml: the figures that a study's report printed, where Retrace's stand, and what is doubtful about them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+from retrace.core.settings import build_file, require
+from retrace.statistics.scales import SCALES, SHARES
+
+_RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+_RAISE = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NUMBER = re.compile(
+    r"(?P<mantissa>[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+    r"(?:(?P<power>[eE]| × 10)(?P<exponent>[-+]?\d+|[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?(?P<unit>[%KMB]?)"
+)
+_PARTS = re.compile(r" ?± ?|(?<=\d) to (?=\d)|(?<=\d)[-–](?=\d)")
+_TIME = re.compile(r"(\d+) (hour|minute|second)s?")
+_TIMES = re.compile(rf"{_TIME.pattern}(?:(?:, | and ){_TIME.pattern})*")
+_SECONDS = {"hour": 3600, "minute": 60, "second": 1}
+_THOUSANDS = {"K": 3, "M": 6, "B": 9}
+_HALF = 0.5 + 1e-9  # of the last digit, and what floats are off by
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a figure is written."""
+
+    digits: int  # after the point; where there is a power of ten, of what stands before it
+    power: str = ""  # what stands before the exponent: e, E or × 10
+    unit: str = ""  # %, or nothing
+
+    def text(self, value: float, sd: float | None = None, interval: Mapping[str, float] | None = None) -> str:
+        """The value, never as 0 where it is not; after ± its spread, in brackets its interval."""
+        vanishes = bool(value) and not self.power and round(value, self.digits) == 0
+        text = (f"{value:.3g}" if vanishes else self._number(value)) + self.unit
+        text += "" if sd is None else f" ± {self._number(sd)}"
+        return (
+            text if interval is None else f"{text} ({self._number(interval['low'])} – {self._number(interval['high'])})"
+        )
+
+    def _number(self, value: float) -> str:
+        if not self.power:
+            return f"{value:,.{self.digits}f}"
+        mantissa, exponent = f"{value:.{self.digits}e}".split("e") if value else ("0", "")
+        if "×" in self.power:
+            exponent = str(int(exponent or 0)).translate(_RAISE)
+        return f"{mantissa}{self.power}{exponent}" if value else mantissa
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A figure of published.yaml."""
+
+    text: str
+    value: float  # the first end of a range
+    digits: int  # after the point; below 0 where tens or more were rounded
+    form: Form
+    sd: float | None = None
+    end: float | None = None  # the other end of a range
+
+    @property
+    def half(self) -> float:
+        """Half of the last digit: what the value may be off by, as it was rounded."""
+        return half_of_last(self.digits)
+
+
+def half_of_last(digits: int) -> float:
+    """Half of the last of so many digits after the point."""
+    return _HALF * 10.0**-digits
+
+
+def printed(cell: float | str | None) -> Printed | None:
+    """What a cell of published.yaml says; None where the report has no figure.
+
+    Raises ValueError where text is no figure, or where it is a number: the zeros at its end are gone.
+    """
+    if cell is None:
+        return None
+    if not isinstance(cell, str):
+        raise ValueError(
+            f"{cell!r} is not allowed; expected text in quotes, which keeps the digits as they were printed"
+        )
+    text = cell.strip()
+    if _TIMES.fullmatch(text):
+        seconds = sum(int(count) * _SECONDS[unit] for count, unit in _TIME.findall(text))
+        return Printed(text, float(seconds), 0, Form(0))
+    numbers = [_NUMBER.fullmatch(part) for part in _PARTS.split(text)]
+    if not all(numbers) or len(numbers) > 2:
+        raise ValueError(f"{cell!r} is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± 2.81")
+    (value, digits, form), *rest = [_read(number) for number in numbers if number]
+    other = rest[0][0] if rest else None
+    is_spread = "±" in text
+    return Printed(text, value, digits, form, other if is_spread else None, None if is_spread else other)
+
+
+def _read(number: re.Match[str]) -> tuple[float, int, Form]:
+    """The value, its digits after the point, and its form."""
+    unit, power = number["unit"], number["power"] or ""
+    mantissa = number["mantissa"].replace(",", "")
+    exponent = int((number["exponent"] or "0").translate(_RAISED)) + _THOUSANDS.get(unit, 0)
+    exact = Decimal(mantissa).scaleb(exponent)
+    behind_point = len(mantissa.partition(".")[2])
+    digits = -int(exact.as_tuple().exponent)
+    return float(exact), digits, Form(behind_point if power else max(0, digits), power, unit if unit == "%" else "")
+
+
+PUBLISHED = Path("published.yaml")
+SECTION = "Published and reproduced"
+_NAME = re.compile(r"[A-Za-z0-9-]+")
+
+BETWEEN = " to "  # the addresses of both ends of a range
+BARE = ("fraction", "correlation", "score")  # of which 0 and 1 without a point say all or nothing, and not 0.4 or 0.6
+PrintedCell = float | str | None  # as it stands in published.yaml; a number is refused, with what to do
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row whose figures are at addresses of their own."""
+
+    figures: tuple[str | None, ...]  # where Retrace's figures are; none where it has no such figure
+    published: tuple[PrintedCell, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of a table, or the two ends of a range."""
+
+    row: str
+    column: str
+    address: str | None
+    published: Printed | None
+    scale: str
+
+    @property
+    def digits(self) -> int:
+        """How many digits after the point Retrace's figure has to agree in: those that were printed.
+
+        A bare 0 or 1 of a share has those of its scale: nothing at all is not the same as less than a half.
+        """
+        scaled = SCALES[self.scale].digits
+        if self.published is None:
+            return scaled
+        is_bare = not self.published.digits and (
+            self.scale in BARE or (self.scale in SHARES and not self.published.value)
+        )
+        return scaled if is_bare else self.published.digits
+
+    @property
+    def form(self) -> Form:
+        """How Retrace's figure is written beside the published one."""
+        form = Form(0) if self.published is None else self.published.form
+        return form if form.power else replace(form, digits=max(0, self.digits))
+
+    def equals(self, printed: float, value: float) -> bool:
+        """Whether a value is the printed one to the last digit."""
+        return abs(value - printed) <= half_of_last(self.digits)
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of the report.
+
+    Either each row has its figures, or `figures` is one pattern for all, in which {row} and {column} stand for what
+    `rows` and `columns` say beside their headings, and `published` has the rows.
+    """
+
+    name: str
+    title: str
+    scale: str | dict[str, str]  # of all figures, or by the headings of the columns or of the rows
+    columns: tuple[str, ...] | dict[str, str]
+    rows: dict[str, Row | str]
+    figures: str | None = None
+    published: dict[str, tuple[PrintedCell, ...]] | None = None
+    section: str = SECTION  # tables of one section stand together
+    best: Literal["column", "row"] | None = None  # where the best figure is in bold
+
+    def __post_init__(self) -> None:
+        require(_NAME.fullmatch(self.name) is not None, "name", self.name, "expected letters, digits and dashes")
+        for field in ("rows", "columns"):
+            headings = list(getattr(self, field))
+            require(bool(headings), field, headings, "expected at least one")
+            require(all(isinstance(heading, str) for heading in headings), field, headings, "expected text as headings")
+            require(len(set(headings)) == len(headings), field, headings, "expected each heading once")
+        self._check_scales()
+        self._check_rows()
+        for cell in self.cells():  # says what is no figure
+            assert cell.scale
+
+    def cells(self) -> Iterator[Cell]:
+        """Every figure, row by row."""
+        for row in self.rows:
+            addresses, figures = self._row(row)
+            for column, address, published in zip(self.columns, addresses, figures, strict=True):
+                try:
+                    cell = Cell(row, column, address, printed(published), self._scale(row, column))
+                    _check(cell)
+                except ValueError as error:
+                    raise ValueError(f"{row}: {column}: {error}") from None
+                yield cell
+
+    def _row(self, heading: str) -> tuple[Sequence[str | None], Sequence[PrintedCell]]:
+        row = self.rows[heading]
+        if isinstance(row, Row):
+            return row.figures, row.published
+        assert isinstance(self.columns, dict)
+        assert self.figures is not None
+        assert self.published is not None
+        filled = self.figures.replace("{row}", row)
+        return [filled.replace("{column}", name) for name in self.columns.values()], self.published[heading]
+
+    def _scale(self, row: str, column: str) -> str:
+        if isinstance(self.scale, str):
+            return self.scale
+        return self.scale[column] if column in self.scale else self.scale[row]
+
+    def _check_scales(self) -> None:
+        scales = [self.scale] if isinstance(self.scale, str) else self.scale.values()
+        for scale in scales:
+            require(scale in SCALES, "scale", scale, f"expected one of {', '.join(SCALES)}")
+        if isinstance(self.scale, Mapping):
+            allowed = [set(self.columns), set(self.rows)]
+            require(set(self.scale) in allowed, "scale", list(self.scale), "expected all columns, or all rows")
+
+    def _check_rows(self) -> None:
+        width = len(self.columns)
+        if self.figures is None:
+            require(self.published is None, "published", "…", "expected it in each row, as figures has no pattern")
+            for heading, row in self.rows.items():
+                require(isinstance(row, Row), f"rows.{heading}", row, "expected figures and published")
+        else:
+            require(isinstance(self.columns, dict), "columns", list(self.columns), "expected heading: {column}")
+            require(self.published is not None, "published", None, "expected the figures of each row")
+            for heading, row in self.rows.items():
+                require(isinstance(row, str), f"rows.{heading}", row, "expected what stands for {row}")
+            given = self.published or {}
+            require(list(given) == list(self.rows), "published", list(given), f"expected {', '.join(self.rows)}")
+        for heading in self.rows:
+            for field, cells in zip(("figures", "published"), self._row(heading), strict=True):
+                count = f"expected {width}, as there are columns"
+                require(len(cells) == width, f"{field} of {heading}", f"{len(cells)} figures", count)
+
+
+def _check(cell: Cell) -> None:
+    if cell.published is not None and cell.published.form.unit and not cell.scale.startswith("percent"):
+        raise ValueError(f"{cell.published.text!r} is not allowed; % is of the scales percent and percentage")
+    ends = (cell.address or "").split(BETWEEN)
+    if len(ends) > 2 or (len(ends) == 2 and cell.published is not None and cell.published.end is None):
+        raise ValueError(f"{cell.address}: two addresses are of a range, such as 124 to 99")
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A published figure that cannot be right or does not mean what it is said to."""
+
+    about: str  # a table, TABLE/ROW or TABLE/ROW/COLUMN
+    says: str  # what the report says
+    finding: str
+    figures: dict[str, str] | None = None  # what is shown as evidence → its address
+
+
+@dataclass(frozen=True)
+class PublishedCurves:
+    """A figure of the report that shows learning curves, of which it prints no values."""
+
+    title: str
+    task: str
+    methods: tuple[str, ...]
+    figures: tuple[str, ...]  # columns of the task's learning curve
+
+    def __post_init__(self) -> None:
+        for field in ("methods", "figures"):
+            require(bool(getattr(self, field)), field, [], "expected at least one")
+
+
+@dataclass(frozen=True)
+class PublishedStudy:
+    """All of published.yaml."""
+
+    title: str
+    source: str
+    tables: tuple[PublishedTable, ...]
+    curves: tuple[PublishedCurves, ...] = ()
+    introduction: str = "A published study, run again."
+    doubts: tuple[Doubt, ...] = ()
+    differences: tuple[str, ...] = ()  # where Retrace does other than the report says
+    choices: tuple[str, ...] = ()  # what Retrace does where the report is silent
+    sections: tuple[dict, ...] = ()  # about parameters and memory; `retrace.study.sections` reads them
+
+    def __post_init__(self) -> None:
+        names = [table.name for table in self.tables]
+        require(len(set(names)) == len(names), "tables", names, "expected each name once")
+        for place, doubt in enumerate(self.doubts):
+            require(doubt.about in self._places(), f"doubts[{place}].about", doubt.about,
+                    f"expected a table, TABLE/ROW or TABLE/ROW/COLUMN; tables: {', '.join(names)}")  # fmt: skip
+
+    def _places(self) -> set[str]:
+        cells = [(table.name, cell) for table in self.tables for cell in table.cells()]
+        rows = {f"{name}/{cell.row}" for name, cell in cells}
+        return {name for name, _ in cells} | rows | {f"{name}/{cell.row}/{cell.column}" for name, cell in cells}
+
+
+def read_published(path: Path = PUBLISHED) -> PublishedStudy:
+    """A study's published figures.
+
+    Raises InputError, which names the file and the key, where something in it is wrong.
+    """
+    return build_file(PublishedStudy, path)

@@ -1,0 +1,1 @@
+"""Kinds of task: classification and question answering."""

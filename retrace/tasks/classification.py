@@ -1,0 +1,99 @@
+"""Which class is a text, or a pair of texts, of? SST-2 (Socher et al. 2013; GLUE) asks whether one is favourable."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor, nn
+from torch.nn import functional
+
+from retrace.compute.padding import mask_of, padded
+from retrace.core.paths import has_test
+from retrace.datasets.examples import read_classes, read_examples
+from retrace.finetuning.settings import check_length
+from retrace.finetuning.task import Row, Tensors
+from retrace.models.heads import Head
+from retrace.tokens.tokenizer import SubwordTokenizer
+from retrace.tokens.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class EncodedExample:
+    """Token ids, [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] in the tokenizer's own format, and the class."""
+
+    ids: list[int]
+    second: int  # the first token of the pair; the number of tokens where there is none, or no segments tell
+    label: int
+
+    @property
+    def segments(self) -> np.ndarray:
+        """0 up to the first [SEP], 1 from the second text on: (T,)."""
+        return (np.arange(len(self.ids)) >= self.second).astype(np.int8)
+
+
+class Classification:
+    """One of C classes for each text or pair of texts; `segments`: whether the model tells the two apart by them."""
+
+    head: Head = "classifier"
+
+    def __init__(
+        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False
+    ) -> None:
+        self.name, self.classes, self.has_test = name, read_classes(source, name), has_test(source, name)
+        self._source, self._tokenizer, self._max_length, self._segments = source, tokenizer, max_length, segments
+        self._pad = Vocabulary.of(tokenizer).pad
+
+    def examples(self, part: str) -> list[EncodedExample]:
+        """The part's examples, cut to the longest length allowed, from the longer text of a pair first."""
+        examples = read_examples(self._source, self.name, part)
+        self._check_length(in_pairs=any(example.pair is not None for example in examples))
+        self._tokenizer.enable_truncation(self._max_length, strategy="longest_first")
+        encodings = self._tokenizer.encode_batch_fast(
+            [example.text if example.pair is None else (example.text, example.pair) for example in examples]
+        )
+        return [
+            EncodedExample(e.ids, next((i for i, segment in enumerate(e.type_ids) if segment), len(e.ids)), row.label)
+            for e, row in zip(encodings, examples, strict=True)
+        ]
+
+    def _check_length(self, in_pairs: bool) -> None:
+        """Raise InputError where special tokens leave no room: the tokenizer would then cut nothing."""
+        special = len(self._tokenizer.pair_format) if in_pairs else len(self._tokenizer.encode("").ids)
+        least, holds = (special + 2, "a token of each text") if in_pairs else (special + 1, "a token of the text")
+        check_length(self.name, self._max_length, least, holds)
+
+    def length(self, example: EncodedExample) -> int:
+        """Tokens of an example."""
+        return len(example.ids)
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The classifier as it is."""
+        return model
+
+    def collate(self, examples: Sequence[EncodedExample]) -> Tensors:
+        """ids and mask (B, T), segments (B, T) for a model that takes them, labels (B,)."""
+        ids = [example.ids for example in examples]
+        labels = padded([[example.label] for example in examples], 0)[:, 0]
+        tensors = {"ids": padded(ids, self._pad), "mask": mask_of(ids), "labels": labels}
+        if self._segments:
+            tensors["segments"] = padded([example.segments for example in examples], 0)
+        return tensors
+
+    def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
+        """Logits of the classes, (B, C)."""
+        given = {"input_ids": batch["ids"], "attention_mask": batch["mask"]}
+        if self._segments:
+            given["token_type_ids"] = batch["segments"]
+        return model(**given).logits
+
+    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
+        """Cross-entropy summed over the examples."""
+        return functional.cross_entropy(scores.float(), batch["labels"], reduction="sum"), len(scores)
+
+    def rows(self, examples: Sequence[EncodedExample], scores: Sequence[np.ndarray]) -> list[Row]:
+        """Row number in the data, right class and the logit of each class, logit_0 to logit_{C-1}."""
+        return [
+            {"id": number, "label": example.label, **{f"logit_{i}": float(logit) for i, logit in enumerate(score)}}
+            for number, (example, score) in enumerate(zip(examples, scores, strict=True))
+        ]

@@ -1,0 +1,195 @@
+"""A question-answering model that may also be told which passage words occur in the question.
+
+The extra embedding is the "exact match" feature of Chen et al. 2017 (Reading Wikipedia to Answer
+Open-Domain Questions, section 3.2), graded by how rare the word is.
+
+From start and end scores to an answer, over all windows of a question.
+
+SQuAD (Rajpurkar et al. 2016, 2018): which words of a passage answer a question, if any do.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from retrace.compute.padding import mask_of, padded
+from retrace.core.paths import questions_path, splits_of
+from retrace.datasets.squad import read_questions
+from retrace.finetuning.task import Row, Tensors
+from retrace.models.heads import Head, takes_segments
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tasks.question_answering.windows import KINDS, NONE, Window, WordFrequencies, match_kinds, window_questions
+from retrace.tokens.tokenizer import SubwordTokenizer
+from retrace.tokens.vocabulary import Vocabulary
+
+FILE = "question_match.safetensors"
+# How much larger the match embeddings start than the token embeddings they are added to. From zero, a
+# reader takes most of a short training to find out that they say something.
+EMPHASIS = 3.0
+
+
+class Reader(nn.Module):
+    """Start and end scores for each token, from a body that `match_kinds` extra embeddings may inform."""
+
+    def __init__(self, body: PreTrainedModel, match_kinds: int = 0) -> None:
+        super().__init__()
+        self.body = body
+        self.match = nn.Embedding(match_kinds, body.config.hidden_size) if match_kinds else None
+        if self.match is not None:
+            spread = cast(nn.Embedding, body.get_input_embeddings()).weight.std().item()
+            nn.init.normal_(self.match.weight, std=EMPHASIS * spread)
+            nn.init.zeros_(self.match.weight[0])  # no match: the token as it was pretrained
+
+    def forward(self, ids: Tensor, mask: Tensor, segments: Tensor, match: Tensor) -> Tensor:
+        """Token ids, attention mask, segments and match kinds, all (B, T) → scores (B, T, 2)."""
+        given: dict[str, Tensor] = {"input_ids": ids}
+        if self.match is not None:
+            given = {"inputs_embeds": self.body.get_input_embeddings()(ids) + self.match(match)}
+        if takes_segments(self.body.config):
+            given["token_type_ids"] = segments
+        output = self.body(attention_mask=mask, **given)
+        return torch.stack([output.start_logits, output.end_logits], dim=-1)
+
+    def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
+        """Write the body as transformers does, and the extra embedding beside it; of `state_dict`, where given."""
+        weights = self.state_dict() if state_dict is None else state_dict
+        body = {name.removeprefix("body."): weights[name] for name in weights if name.startswith("body.")}
+        # By the names that transformers looks for: it would take those that the pretrained weights came with.
+        self.body.save_pretrained(folder, state_dict=body, save_original_format=False)
+        if self.match is not None:
+            save_file({"weight": weights["match.weight"].cpu().contiguous()}, folder / FILE)
+
+    def load_match(self, folder: Path) -> None:
+        """Read the extra embedding that `save_pretrained` wrote."""
+        if self.match is not None:
+            self.match.load_state_dict(load_file(folder / FILE))
+
+
+LOWEST = float(np.finfo(np.float32).min)  # a number, unlike minus infinity, so that json holds it
+
+
+@dataclass(frozen=True)
+class Span:
+    """The best answer in a window and its score beside the score of no answer."""
+
+    text: str
+    score: float
+    null_score: float
+
+
+def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
+    """The span of at most `max_tokens` tokens with the largest start plus end score.
+
+    `scores` is (T, 2). Where the window holds nothing of a passage the span is empty and its score the lowest. The
+    null score is that of the first token, [CLS] (Devlin et al. 2018, section 4.3).
+    """
+    starts, ends = scores[window.passage, 0], scores[window.passage, 1]
+    null = float(scores[0, 0] + scores[0, 1])
+    if len(starts) == 0:
+        return Span("", LOWEST, null)
+    sums = starts[:, None] + ends[None, :]
+    allowed = np.triu(np.ones_like(sums, dtype=bool)) & ~np.triu(np.ones_like(sums, dtype=bool), max_tokens)
+    start, end = np.unravel_index(np.where(allowed, sums, -np.inf).argmax(), sums.shape)
+    spans = window.spans[window.passage]
+    text = window.question.context[spans[start, 0] : spans[end, 1]]
+    return Span(text, float(sums[start, end]), null)
+
+
+def best_over_windows(found: list[Span]) -> Span:
+    """The best span of all windows; the null score is the lowest, for one window that holds an answer is enough."""
+    best = max(found, key=lambda span: span.score)
+    return Span(best.text, best.score, min(span.null_score for span in found))
+
+
+@dataclass(frozen=True)
+class EncodedWindow:
+    """A window and how each of its tokens matches the question."""
+
+    window: Window
+    match: np.ndarray  # (T,), int8
+
+
+class Reading:
+    """Extractive question answering."""
+
+    name = "squad"
+    head: Head = "spans"
+    classes = ()
+
+    def __init__(self, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings) -> None:
+        self._tokenizer, self._max_length, self._settings = tokenizer, max_length, settings
+        self._pad = Vocabulary.of(tokenizer).pad
+        self._questions = {part: read_questions(questions_path(source, part)) for part in splits_of(source, self.name)}
+        self.has_test = "test" in self._questions
+        # Training without unanswerable questions teaches nothing about when not to answer.
+        self._may_abstain = any(not question.answers for question in self._questions["train"])
+        contexts = {question.context for question in self._questions["train"]} if settings.question_match else ()
+        self._frequencies = WordFrequencies(sorted(contexts))
+
+    def examples(self, part: str) -> list[EncodedWindow]:
+        """Every window of the part's questions, in the order of the data."""
+        windows = window_questions(self._tokenizer, self._questions[part], self._max_length, self._settings.stride)
+        return [EncodedWindow(window, self._match(window)) for window in windows]
+
+    def length(self, example: EncodedWindow) -> int:
+        """Tokens of a window."""
+        return len(example.window.ids)
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The model as a reader, with question matches where they are switched on."""
+        return Reader(cast(PreTrainedModel, model), KINDS if self._settings.question_match else 0)
+
+    def collate(self, examples: Sequence[EncodedWindow]) -> Tensors:
+        """ids, mask, segments and match (B, T); start and end (B,)."""
+        windows = [example.window for example in examples]
+        ids = [window.ids for window in windows]
+        return {
+            "ids": padded(ids, self._pad),
+            "mask": mask_of(ids),
+            "segments": padded([window.segments for window in windows], 0),
+            "match": padded([example.match for example in examples], NONE),
+            "start": torch.tensor([window.start for window in windows]),
+            "end": torch.tensor([window.end for window in windows]),
+        }
+
+    def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
+        """Start and end scores, (B, T, 2), the lowest possible at padding."""
+        scores = model(batch["ids"], batch["mask"], batch["segments"], batch["match"]).float()
+        return scores.masked_fill(batch["mask"][..., None] == 0, torch.finfo(torch.float32).min)
+
+    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
+        """The mean of start and end cross-entropy, summed over the windows."""
+        start = functional.cross_entropy(scores[..., 0], batch["start"], reduction="sum")
+        end = functional.cross_entropy(scores[..., 1], batch["end"], reduction="sum")
+        return (start + end) / 2, len(scores)
+
+    def rows(self, examples: Sequence[EncodedWindow], scores: Sequence[np.ndarray]) -> list[Row]:
+        """Question id, best answer, its score and the null score (absent where the model may not abstain)."""
+        found = [
+            (example.window.question.id, best_span(example.window, score, self._settings.max_answer))
+            for example, score in zip(examples, scores, strict=True)
+        ]
+        best = {
+            key: best_over_windows([s for _, s in group]) for key, group in groupby(found, key=lambda item: item[0])
+        }
+        return [
+            {"id": key, "text": s.text, "score": s.score, "null_score": s.null_score if self._may_abstain else None}
+            for key, s in best.items()
+        ]
+
+    def _match(self, window: Window) -> np.ndarray:
+        """A token matches as its first character does; tokens outside the passage match nothing."""
+        match = np.full(len(window.ids), NONE, dtype=np.int8)
+        if self._settings.question_match:
+            kinds = match_kinds(window.question.text, window.question.context, self._frequencies)
+            match[window.passage] = np.append(kinds, NONE)[window.spans[window.passage, 0]]  # spaces may come last
+        return match

@@ -1,0 +1,168 @@
+"""Which tokens of a passage occur in the question, graded by how much that says.
+
+The grades follow the exact-match feature of Chen et al. 2017: a word in common is a hint, a rare
+word in common a strong one, and words with the same beginning are often forms of one word.
+
+A question with as much of its passage as fits, in overlapping windows (Devlin et al. 2018, section 4.2).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+import numpy as np
+
+from retrace.datasets.squad import Question
+from retrace.finetuning.settings import check_length
+from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer
+
+NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
+KINDS = 5
+BEGINNING = 5  # letters
+_WORD = re.compile(r"[^\W_]+")
+COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words of the training passages
+
+
+class WordFrequencies:
+    """How often words occur in the passages a reader is trained on."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._counts = Counter(word for text in texts for word in split_words(text)[0])
+        self._total = max(1, sum(self._counts.values()))
+
+    def grade(self, word: str) -> int:
+        """COMMON, MIDDLING or RARE."""
+        share = self._counts[word] / self._total
+        return COMMON if share > COMMON_SHARE else MIDDLING if share > RARE_SHARE else RARE
+
+
+@lru_cache(maxsize=4096)
+def split_words(text: str) -> tuple[list[str], np.ndarray]:
+    """Lower-cased runs of letters and digits, and for each character the number of its word or -1."""
+    owner = np.full(len(text), -1, dtype=np.int32)
+    words = []
+    for number, match in enumerate(_WORD.finditer(text)):
+        words.append(match.group().lower())
+        owner[match.start() : match.end()] = number
+    return words, owner
+
+
+def match_kinds(question: str, passage: str, frequencies: WordFrequencies) -> np.ndarray:
+    """For each character of the passage, how its word matches the question: (characters,), int8."""
+    asked = set(split_words(question)[0])
+    beginnings = {word[:BEGINNING] for word in asked if len(word) >= BEGINNING}
+    words, owner = split_words(passage)
+    kinds = np.array([*(_kind(word, asked, beginnings, frequencies) for word in words), NONE], dtype=np.int8)
+    return kinds[owner]  # -1 takes the last one, NONE
+
+
+def _kind(word: str, asked: set[str], beginnings: set[str], frequencies: WordFrequencies) -> int:
+    if word in asked:
+        return frequencies.grade(word)
+    return SAME_BEGINNING if len(word) >= BEGINNING and word[:BEGINNING] in beginnings else NONE
+
+
+@dataclass(frozen=True)
+class Window:
+    """[CLS] question [SEP] part of the passage [SEP], in the tokenizer's own format; positions are tokens of it."""
+
+    question: Question
+    ids: np.ndarray  # (T,), int32
+    spans: np.ndarray  # (T, 2): characters of the passage that a token covers, no space first; empty outside it
+    asked: slice  # the tokens of the question
+    passage: slice  # the tokens of the passage
+    start: int  # first and last token of the answer; 0, where the window holds no answer
+    end: int
+
+    @property
+    def segments(self) -> np.ndarray:
+        """0 up to the passage, 1 from there on: (T,)."""
+        return (np.arange(len(self.ids)) >= self.passage.start).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class _Passage:
+    """The tokens of a passage, and the characters that each covers, (T, 2)."""
+
+    ids: list[int]
+    offsets: np.ndarray
+
+
+def window_questions(
+    tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, stride: int, lead: str = ""
+) -> Iterator[Window]:
+    """Cut each question's passage into windows of `max_length` tokens, each `stride` after the one before.
+
+    `lead` is put before the question. Raises InputError where a window would hold nothing of a passage.
+    """
+    form = tokenizer.pair_format
+    check_length("squad", max_length, shortest_window(form), "a token each of question and passage")
+    for context, together in groupby(questions, key=lambda question: question.context):
+        encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
+        passage = _Passage(encoding.ids, _without_spaces(encoding.offsets, context))
+        for question in together:
+            asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids
+            yield from _windows(asked, passage, question, form, max_length, stride)
+
+
+def shortest_window(form: PairFormat) -> int:
+    """The fewest tokens of a window that hold one of the question, which has half of it at most, and of the passage."""
+    return max(2 * (len(form.before) + len(form.between) + 1), 2 * len(form.after) + 1)
+
+
+def _windows(
+    asked: list[int], passage: _Passage, question: Question, form: PairFormat, max_length: int, stride: int
+) -> Iterator[Window]:
+    # A question longer than half a window would leave no room to read in.
+    asked = asked[: max(0, max_length // 2 - len(form.before) - len(form.between))]
+    head, tail = [*form.before, *asked, *form.between], list(form.after)
+    room = max_length - len(head) - len(tail)
+    answer = _answer_tokens(question, passage.offsets)
+    first = 0
+    while True:
+        last = min(first + room, len(passage.ids))
+        ids = [*head, *passage.ids[first:last], *tail]
+        place = slice(len(head), len(ids) - len(tail))
+        spans = np.zeros((len(ids), 2), dtype=np.int32)
+        spans[place] = passage.offsets[first:last]
+        start = end = 0
+        if answer is not None and first <= answer[0] and answer[1] < last:
+            start, end = (token - first + len(head) for token in answer)
+        yield Window(
+            question=question,
+            ids=np.array(ids, dtype=np.int32),
+            spans=spans,
+            asked=slice(len(form.before), len(form.before) + len(asked)),
+            passage=place,
+            start=start,
+            end=end,
+        )
+        if last == len(passage.ids):
+            return
+        first += min(stride, room)  # never past tokens that no window holds
+
+
+def _without_spaces(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:
+    """The characters that tokens cover, (T, 2), from the first that is no space; byte-level tokens begin with one."""
+    found = np.array(offsets, dtype=np.int32).reshape(-1, 2)
+    for token, (start, end) in enumerate(offsets):
+        while start < end and context[start].isspace():
+            start += 1
+        found[token, 0] = start
+    return found
+
+
+def _answer_tokens(question: Question, offsets: np.ndarray) -> tuple[int, int] | None:
+    """The first and the last token of the passage that have a character of the first answer; None without an answer.
+
+    An answer may begin or end within a token, or with a character that the tokenizer leaves out.
+    """
+    if not question.answers:
+        return None
+    start = question.answers[0].start
+    end = start + len(question.answers[0].text)
+    tokens = np.flatnonzero((offsets[:, 0] < end) & (start < offsets[:, 1]) & (offsets[:, 0] < offsets[:, 1]))
+    return (int(tokens[0]), int(tokens[-1])) if len(tokens) else None

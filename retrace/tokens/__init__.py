@@ -1,0 +1,1 @@
+"""Text to token ids: tokenizers, special tokens, token blocks."""

@@ -1,0 +1,87 @@
+"""A tokenizer.json for models that were published with the bare vocabulary of a tokenizer, as SciBERT was.
+
+transformers knows what its tokenizers of a family do around a vocabulary; what it makes is compared with the files.
+"""
+
+from pathlib import Path
+
+from retrace.core.errors import InputError
+from retrace.core.files import read_object
+from retrace.tokens.special_tokens import FILES as CONFIGS
+from retrace.tokens.tokenizer import FILE, SubwordTokenizer, load_tokenizer
+
+# By model_type: WordPiece's tokens, one a line; byte-level BPE's tokens with their ids, and its merges.
+VOCABULARIES = {"bert": ("vocab.txt",), "roberta": ("vocab.json", "merges.txt")}
+ADDED = "added_tokens.json"
+CASED = 0.01  # share of tokens with a capital letter above which lower case is not taken for granted
+SAMPLES = (
+    "The guild of weavers was founded in 1601; it's now closed.",
+    "Café, naïve façade, ÅNGSTRÖM, e\u0301",
+    "  two  spaces\ta tab\na line\u00a0end ",
+    "中文 русский 日本語 العربية 😀",
+    "(a+b)_{i}=3.14% #tags don't well-known U.S.A.",
+    "x" * 200,
+)
+
+
+def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
+    """Write tokenizer.json from the vocabulary in `folder`, the files of a model that messages call `name`.
+
+    Raises InputError where the files do not say all of it, or the tokenizer is not theirs.
+    """
+    from transformers import AutoTokenizer  # here, for it takes seconds to import
+
+    vocabulary, files = _vocabulary(folder, model_type), " and ".join(VOCABULARIES[model_type])
+    if model_type == "bert":
+        _require_case(folder, name, vocabulary)
+    try:
+        theirs = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        theirs.backend_tokenizer.save(str(folder / FILE))
+    except Exception as error:  # of whatever lies in the files
+        raise InputError(f"{name}: no tokenizer can be made of its {files}: {str(error).splitlines()[0]}") from error
+    made = load_tokenizer(folder)
+    strange = sorted({token for token, _ in made.get_vocab().items() ^ vocabulary.items()})
+    if strange:
+        raise InputError(
+            f"{name}: {strange[0]!r} is a token of its tokenizer, but not of its {files}, or has other ids"
+        )
+    for text in SAMPLES:
+        ids = theirs(text)["input_ids"]
+        if made.encode(text).ids != ids or _decoded(made, ids) != theirs.decode(
+            ids, clean_up_tokenization_spaces=False
+        ):
+            raise InputError(
+                f"{name}: the tokenizer made of its {files} reads {text!r} otherwise than transformers' own"
+            )
+
+
+def _vocabulary(folder: Path, model_type: str) -> dict[str, int]:
+    """Ids by token."""
+    path = folder / VOCABULARIES[model_type][0]
+    if model_type == "bert":
+        with path.open(encoding="utf-8") as lines:
+            found = {line.rstrip("\n"): number for number, line in enumerate(lines)}
+    else:
+        found = read_object(path)
+    return found | (read_object(folder / ADDED) if (folder / ADDED).is_file() else {})
+
+
+def _require_case(folder: Path, name: str, vocabulary: dict[str, int]) -> None:
+    """Raise InputError unless it is known whether text is put in lower case, as is the default of transformers.
+
+    Where the config does not say so, the vocabulary shows it: one that was learnt from lower case has no capitals.
+    """
+    config = read_object(folder / CONFIGS[0]) if (folder / CONFIGS[0]).is_file() else {}
+    if config.get("do_basic_tokenize") is False:
+        raise InputError(f"{name}: {CONFIGS[0]}: do_basic_tokenize: false is not allowed, without tokenizer.json")
+    words = [token for token in vocabulary if not (token.startswith("[") and token.endswith("]"))]
+    capitals = sum(token != token.lower() for token in words)
+    if "do_lower_case" not in config and capitals > CASED * len(words):
+        raise InputError(
+            f"{name}: {capitals} of {len(words)} tokens of vocab.txt have capital letters, and no {CONFIGS[0]} says "
+            'do_lower_case; put one with {"do_lower_case": false}, or true, into a copy of the model and start from it'
+        )
+
+
+def _decoded(tokenizer: SubwordTokenizer, ids: list[int]) -> str:
+    return tokenizer.decode(ids, skip_special_tokens=False)

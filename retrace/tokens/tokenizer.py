@@ -1,0 +1,336 @@
+"""Subword tokenizers: trained on the corpus's training split, or a given one."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from tokenizers import (
+    AddedToken,
+    Encoding,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from tokenizers.implementations.base_tokenizer import BaseTokenizer
+
+from retrace.core.errors import InputError
+from retrace.core.paths import UNKNOWN
+from retrace.core.settings import require
+from retrace.tokens.special_tokens import FILES, OWN, Roles, find_roles
+
+# In the order of their ids. RoBERTa's positions start after the id of the padding, which is 1 in the original.
+SPECIAL = {
+    "bert": (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]"),
+    "roberta": (OWN.begin, OWN.pad, OWN.end, "[UNK]", "[MASK]"),
+}
+FILE = "tokenizer.json"
+# All that a tokenizer may consist of: some of its kinds are also loaded from a vocabulary.
+TOKENIZER_FILES = (
+    FILE, *FILES, "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model",
+    "chat_template.jinja",
+)  # fmt: skip
+PART = "\ufffd"  # what bytes are decoded to that are no whole character
+
+
+@dataclass(frozen=True)
+class TokenizerSettings:
+    """How text becomes tokens."""
+
+    kind: Literal["wordpiece", "bpe"] = "wordpiece"
+    vocab_size: int = 8192  # tokens, special ones included
+    lowercase: bool = True
+    given: str | None = None  # a folder with tokenizer.json to take instead of training one
+    texts: tuple[str, ...] = ("text",)  # what is trained on: text, and the training parts of squad and sst2
+    special: Literal["bert", "roberta"] = "bert"  # whose ids special tokens have
+
+    def __post_init__(self) -> None:
+        special = len(self.special_tokens)
+        require(self.vocab_size > special, "vocab_size", self.vocab_size, f"more than {special}")
+        unknown = [name for name in self.texts if name not in ("text", "squad", "sst2")]
+        require(not unknown and bool(self.texts), "texts", list(self.texts), "allowed: text, squad, sst2")
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        """The special tokens, in the order of their ids."""
+        return SPECIAL[self.special]
+
+
+@dataclass(frozen=True)
+class PairFormat:
+    """The special tokens about two texts that belong together."""
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.before) + len(self.between) + len(self.after)
+
+
+class Located(NamedTuple):
+    """A token of a text, and the characters that it stands for."""
+
+    number: int
+    start: int
+    end: int
+
+
+class SubwordTokenizer(BaseTokenizer):
+    """A tokenizer of the tokenizers library, and what its special tokens are for.
+
+    A special token that is spelt out in a text, such as [CLS], is text like any other: only a format puts in the token.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, roles: Roles) -> None:
+        super().__init__(tokenizer)
+        self.roles = roles
+        tokenizer.encode_special_tokens = True  # the library's name for encoding them as ordinary text
+
+    @property
+    def size(self) -> int:
+        """One more than the highest id."""
+        return max(self.get_vocab().values()) + 1
+
+    @property
+    def pair_format(self) -> PairFormat:
+        """Its own format of two texts."""
+        encoding = self.encode("a", "a")
+        owners = encoding.sequence_ids  # which of the two texts a token is of
+        first, second = owners.index(0), owners.index(1)
+        added = [(place, number) for place, number in enumerate(encoding.ids) if owners[place] is None]
+        return PairFormat(
+            before=tuple(number for place, number in added if place < first),
+            between=tuple(number for place, number in added if first < place < second),
+            after=tuple(number for place, number in added if place > second),
+        )
+
+    def encode_batch_fast(self, texts: Sequence[str | tuple[str, str]]) -> list[Encoding]:
+        """Texts, or pairs of them, in the tokenizer's own format; without offsets."""
+        return self._tokenizer.encode_batch_fast(texts)
+
+    def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text with the token that begins one and the one that ends it, whatever its own format is.
+
+        WikiText's mark for a left-out word becomes the unknown token, where there is one.
+        """
+        begin, end = token_id(self, self.roles.begin), token_id(self, self.roles.end)
+        pieces = [self._pieces(text) for text in texts]
+        encoded = iter(self._tokenizer.encode_batch_fast(list(chain.from_iterable(pieces)), add_special_tokens=False))
+        return [[begin, *self._joined([next(encoded).ids for _ in of]), end] for of in pieces]
+
+    def located(self, text: str) -> list[Located]:
+        """The tokens of a text, none about it, as in `encode_documents`."""
+        found, start = [], 0
+        for number, piece in enumerate(self._pieces(text)):
+            if number:
+                found.append(Located(self._unknown, start, start + len(UNKNOWN)))
+                start += len(UNKNOWN)
+            encoding = self.encode(piece, add_special_tokens=False)
+            tokens = zip(encoding.ids, encoding.offsets, strict=True)
+            found += [Located(token, start + first, start + last) for token, (first, last) in tokens]
+            start += len(piece)
+        return found
+
+    def known(self, text: str, end: int | None = None) -> str:
+        """The text, or what stands before `end` in it, without what the unknown token stands for."""
+        end = len(text) if end is None else end
+        if self.roles.unknown is None:
+            return text[:end]
+        left_out = [token for token in self.located(text) if token.number == self._unknown and token.start < end]
+        starts = [0, *(token.end for token in left_out)]
+        ends = [*(token.start for token in left_out), end]
+        return "".join(text[start:stop] for start, stop in zip(starts, ends, strict=True))
+
+    @property
+    def _unknown(self) -> int:
+        assert self.roles.unknown is not None, "there is an unknown token"
+        return token_id(self, self.roles.unknown)
+
+    def _pieces(self, text: str) -> list[str]:
+        """What stands between the marks for left-out words."""
+        return [text] if self.roles.unknown is None else text.split(UNKNOWN)
+
+    def _joined(self, pieces: Sequence[list[int]]) -> list[int]:
+        """The ids of the pieces of a text with the unknown token between them."""
+        ids = list(pieces[0])
+        for piece in pieces[1:]:
+            ids += [self._unknown, *piece]
+        return ids
+
+
+def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> SubwordTokenizer:
+    """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
+
+    `documents` is called for each pass over the text. The same text gives the same tokenizer. Raises
+    InputError, naming the param's `key`, where the corpus is too small to fill the vocabulary.
+    """
+    if settings.kind == "wordpiece":
+        tokenizer = _train_wordpiece(settings, documents)
+    else:
+        tokenizer = _train_bpe(settings, documents)
+    filled = tokenizer.get_vocab_size()
+    if filled < settings.vocab_size:
+        raise InputError(
+            f"params.yaml: {key}: {settings.vocab_size} is more than the corpus can fill; expected at most {filled}"
+        )
+    tokenizer.add_special_tokens(list(settings.special_tokens))
+    tokenizer.post_processor = _template(tokenizer, OWN)
+    return SubwordTokenizer(tokenizer, OWN)
+
+
+def load_tokenizer(folder: Path) -> SubwordTokenizer:
+    """The tokenizer saved in `folder`; one that puts nothing before a text or between two gets BERT's format.
+
+    Raises InputError where there is none, or it has no tokens that begin and end a text.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # tokenizers raises nothing more specific
+        raise InputError(f"{path}: not a tokenizer: {error}") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    roles = find_roles(folder, tokenizer)
+    _call_special(tokenizer, roles)
+    found = SubwordTokenizer(tokenizer, roles)
+    own = found.pair_format
+    if not own.before or not own.between:
+        tokenizer.post_processor = _template(tokenizer, found.roles)
+    return found
+
+
+def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
+    """The id of a token that the vocabulary has.
+
+    Raises KeyError where it has not.
+    """
+    found = tokenizer.token_to_id(token)
+    if found is None:
+        raise KeyError(token)
+    return found
+
+
+def continuing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
+    """For each id whether it goes on with the word of the token before: `##…`, or letters without a space before.
+
+    Bytes of a character that is spread over several tokens are taken for those of a letter.
+    """
+    wordpiece = isinstance(tokenizer.model, models.WordPiece)
+    found = [False] * tokenizer.size
+    for token, text, number in _spelt(tokenizer):
+        found[number] = token.startswith("##") if wordpiece else text[:1].isalnum() or text[:1] == PART
+    return found
+
+
+def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
+    """For each id whether a word begins after it whatever follows, as after a line break.
+
+    A space alone does not end a word but begins one: byte-level BPE may have no token of it and the letter after it.
+    """
+    found = [False] * tokenizer.size
+    for _, text, number in _spelt(tokenizer):
+        found[number] = text[-1:].isspace() and text != " "
+    return found
+
+
+def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -> None:
+    """Write the tokenizer so that transformers' AutoTokenizer loads it too."""
+    (folder / FILE).write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+    roles = tokenizer.roles
+    names = {"pad_token": roles.pad, "unk_token": roles.unknown, "cls_token": roles.begin, "sep_token": roles.end,
+             "mask_token": roles.mask}  # fmt: skip
+    config: dict[str, Any] = {name: token for name, token in names.items() if token is not None}
+    config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}
+    (folder / FILES[0]).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def copy_tokenizer(source: Path, folder: Path) -> None:
+    """Keep the tokenizer, whatever files it has, beside the weights that were trained with it."""
+    for name in TOKENIZER_FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
+
+
+def _spelt(tokenizer: SubwordTokenizer) -> Iterator[tuple[str, str, int]]:
+    """Each token as the vocabulary has it, the text that it stands for, and its id."""
+    is_bytes = isinstance(tokenizer.decoder, decoders.ByteLevel)
+    for token, number in tokenizer.get_vocab().items():
+        yield token, tokenizer.decoder.decode([token]) if is_bytes else token, number
+
+
+def _call_special(tokenizer: Tokenizer, roles: Roles) -> None:
+    """Have the tokenizer know the tokens of all roles as special, as not every file does."""
+    added = tokenizer.get_added_tokens_decoder()
+    names = {name for name in (roles.begin, roles.end, roles.pad, roles.unknown, roles.mask) if name is not None}
+    ordinary = [name for name in sorted(names)
+                if (token := added.get(token_id(tokenizer, name))) and not token.special]  # fmt: skip
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in ordinary])
+
+
+def _train_wordpiece(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:
+    """Train with the pieces of one character known beforehand.
+
+    The trainer numbers these as it meets them, in the order of a hash table that differs from run to
+    run, and breaks ties between merges by number. Given in a fixed order as special tokens, they keep
+    their numbers; the tokenizer is then made anew from the vocabulary, without that mark.
+    """
+    tokenizer = _empty_wordpiece({}, settings)
+    pieces = [f"##{character}" for character in _inner_characters(tokenizer, documents())]
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=settings.vocab_size, min_frequency=2, special_tokens=[*settings.special_tokens, *pieces],
+        show_progress=False,
+    )  # fmt: skip
+    tokenizer.train_from_iterator(documents(), trainer)
+    return _empty_wordpiece(tokenizer.get_vocab(with_added_tokens=False), settings)
+
+
+def _empty_wordpiece(vocabulary: dict[str, int], settings: TokenizerSettings) -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=OWN.unknown, max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=settings.lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer
+
+
+def _inner_characters(tokenizer: Tokenizer, documents: Iterable[str]) -> list[str]:
+    """All characters that occur in a word after its first, sorted."""
+    words: set[str] = set()
+    for document in documents:
+        text = tokenizer.normalizer.normalize_str(document)
+        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
+    return sorted({character for word in words for character in word[1:]})
+
+
+def _train_bpe(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Lowercase() if settings.lowercase else normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=settings.vocab_size,
+        min_frequency=2,
+        special_tokens=list(settings.special_tokens),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(documents(), trainer)
+    return tokenizer
+
+
+def _template(tokenizer: Tokenizer, roles: Roles) -> processors.TemplateProcessing:
+    """BERT's format: one text between the tokens that begin and end it, a second one up to another end."""
+    begin, end = roles.begin, roles.end
+    ends = [(token, token_id(tokenizer, token)) for token in dict.fromkeys((begin, end))]
+    return processors.TemplateProcessing(
+        single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1", special_tokens=ends
+    )

@@ -1,0 +1,1 @@
+"""The training loop, its optimizers, checkpoints, progress and signals."""

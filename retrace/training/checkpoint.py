@@ -1,0 +1,244 @@
+"""Where a training run stands, kept so that a rerun after a crash goes on there and ends with the same bytes.
+
+A state is a folder: the model, the optimisers and what the run keeps as safetensors, of whole tensors also
+where processes share them, everything else as json, and a checksum of each file. It is written aside and
+renamed, and the last two are kept; a damaged one is noticed and the one before used. States lie outside what
+DVC keeps, in a folder whose name is a digest of all that the outcome depends on, so other settings never pick
+them up, and which one process at a time has for its own.
+"""
+
+import hashlib
+import os
+import random
+import shutil
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import torch
+from accelerate.utils import broadcast_object_list, gather_object
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from retrace.compute.device import Device
+from retrace.compute.sharding import load_weights, part, whole, whole_weights
+from retrace.core.errors import InputError
+from retrace.core.files import read_json, write_json, written_folder
+from retrace.core.guard import file_digest, take
+
+MODEL, OPTIMISERS, KEPT, PROGRESS, CHECKSUMS = (
+    "model.safetensors", "optimisers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
+)  # fmt: skip
+SAVED = 2  # states kept
+PLACES = 64  # processes that may be at the same run, each with states of its own
+RECENT = 20  # updates over which the loss is averaged to see whether it rises
+SECONDS = 120.0  # between two states, unless RETRACE_SAVE_SECONDS says otherwise
+
+
+@dataclass
+class Position:
+    """Where a run stands, between two steps."""
+
+    step: int = 0  # optimiser steps done
+    epoch: int = -1  # the last epoch that is done with its evaluation; 0 is the model before training
+    summed: float = 0.0  # loss of the running epoch so far, nats
+    targets: int = 0  # what that is summed over
+    recent: list[float] = field(default_factory=list)  # loss a target of the last updates, oldest first
+    lowest: float | None = None  # mean of so many updates so far
+    tokens: int = 0  # real tokens of the whole run
+    elapsed: float = 0.0  # seconds of training so far, as all processes agreed on them
+    seconds: float = 0.0  # of updates and states: neither evaluation nor waiting for data
+    waited: float = 0.0  # seconds until the batches were there
+    points: list[list[float]] = field(
+        default_factory=list
+    )  # of the curve by update: how many are done, mean loss since
+    since: float = 0.0  # loss since the last of these points, nats
+    asked: int = 0  # targets that this is summed over
+
+    def add(self, loss: float, targets: int, tokens: int, seconds: float) -> None:
+        """Count one more step."""
+        self.step, self.tokens, self.seconds = self.step + 1, self.tokens + tokens, self.seconds + seconds
+        self.summed, self.targets = self.summed + loss, self.targets + targets
+        self.since, self.asked = self.since + loss, self.asked + targets
+        self.recent = [*self.recent, loss / targets][-RECENT:]
+        if len(self.recent) == RECENT:
+            self.lowest = self.level if self.lowest is None else min(self.lowest, self.level)
+
+    @property
+    def level(self) -> float:
+        """The mean loss a target of the last updates, nats."""
+        return sum(self.recent) / len(self.recent)
+
+    def mark(self) -> None:
+        """Put a point on the curve by update."""
+        self.points.append([self.step, self.since / self.asked])
+        self.since, self.asked = 0.0, 0
+
+    def begin_after(self, epoch: int) -> None:
+        """The epoch is done; the next begins."""
+        self.epoch, self.summed, self.targets = epoch, 0.0, 0
+
+
+class States:
+    """The states of one run, newest last."""
+
+    def __init__(self, name: str, digest: str, device: Device) -> None:
+        """`digest` is of all that the run's outcome depends on, but for the device."""
+        layout = [digest, torch.__version__, device.processes, torch.get_num_threads(), device.place.type, device.bf16]
+        mark = hashlib.sha256(" ".join(map(str, [*layout, device.sharded])).encode()).hexdigest()
+        self._device, self._every, self._last = device, _seconds(), time.monotonic()
+        self._folder = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states" / f"{name}-{mark[:16]}"
+        self._lock: TextIO | None = None  # the main process's, for all of them
+        if device.is_main:
+            self._folder, self._lock = _free_place(self._folder)
+        if device.processes > 1:
+            (self._folder,) = broadcast_object_list([self._folder])
+
+    def due(self) -> bool:
+        """Whether this process finds that it is time for another state."""
+        return self._device.is_main and time.monotonic() - self._last >= self._every
+
+    def save(
+        self, model: nn.Module, optimisers: list[Optimizer], at: Position, journal: list[Any], kept: dict[str, Tensor]
+    ) -> None:
+        """Write a state and remove all but the last two; every process must call it."""
+        generators = gather_object([_generators()]) if self._device.processes > 1 else [_generators()]
+        weights, moments = whole_weights(model), _optimiser_tensors(optimisers, self._device)
+        if self._device.is_main:
+            with written_folder(self._folder / f"{at.step:09d}") as folder:
+                save_file(weights, folder / MODEL)
+                save_file(moments, folder / OPTIMISERS)
+                save_file(kept, folder / KEPT)
+                write_json(folder / PROGRESS, {"position": asdict(at), "journal": journal, "generators": generators})
+                write_json(folder / CHECKSUMS, {file.name: file_digest(file) for file in sorted(folder.iterdir())})
+            kept_paths = [path for path in self._paths() if int(path.name) <= at.step][-SAVED:]
+            for path in set(self._paths()).difference(kept_paths):  # older ones, and damaged ones of later steps
+                shutil.rmtree(path, ignore_errors=True)
+        self._last = time.monotonic()
+        self._device.accelerator.wait_for_everyone()
+
+    def restore(
+        self, model: nn.Module, optimisers: list[Optimizer], journal: list[Any], kept: dict[str, Tensor]
+    ) -> tuple[Position, list[str]]:
+        """Bring a run to its newest sound state: where that is, and what there is to say about it."""
+        said = []
+        for path in reversed(self._paths()):
+            if not _is_sound(path):
+                said.append(f"the state of step {int(path.name)} is damaged")
+                continue
+            progress = read_json(path / PROGRESS)
+            load_weights(model, self._read(path / MODEL))
+            _load_optimisers(optimisers, path / OPTIMISERS)
+            kept.update(self._read(path / KEPT))
+            journal[:] = progress["journal"]
+            _set_generators(progress["generators"][self._device.rank])
+            at = Position(**progress["position"])
+            return at, [*said, f"going on after step {at.step}"]
+        return Position(), said
+
+    def remove(self) -> None:
+        """Remove all states: the run is done in every process, and its outputs are written."""
+        self._device.accelerator.wait_for_everyone()
+        if self._lock is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            _lock_of(self._folder).unlink(missing_ok=True)
+            self.close()
+        self._device.accelerator.wait_for_everyone()
+
+    def close(self) -> None:
+        """Leave the states to another run; the end of this process does so too."""
+        if self._lock is not None:
+            self._lock.close()
+
+    def _read(self, path: Path) -> dict[str, Tensor]:
+        """The tensors of a file; where processes share the weights, the main one alone has whole ones."""
+        return load_file(path) if self._device.is_main or not self._device.sharded else {}
+
+    def _paths(self) -> list[Path]:
+        return sorted(path for path in self._folder.glob("*") if path.name.isdigit())
+
+
+def _free_place(first: Path) -> tuple[Path, TextIO]:
+    """A folder for states that no other process uses, one that has some if there is, and its lock.
+
+    Workers of `dvc exp run --queue` share the folder of states, and two may be at the same run.
+    """
+    numbered = [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, PLACES + 1))]
+    for place in sorted(numbered, key=lambda place: not any(place.glob("[0-9]*"))):
+        lock = take(_lock_of(place))
+        if lock is not None:
+            return place, lock
+    raise InputError(f"{first}: {PLACES} processes are at this run already")
+
+
+def _lock_of(place: Path) -> Path:
+    return place.with_name(f"{place.name}.lock")
+
+
+def _seconds() -> float:
+    wanted = os.environ.get("RETRACE_SAVE_SECONDS", "")
+    try:
+        seconds = float(wanted) if wanted else SECONDS
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise InputError(f"RETRACE_SAVE_SECONDS: {wanted!r} is not allowed; expected seconds, 0 or more")
+    return seconds
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        sums = read_json(path / CHECKSUMS)
+        return all(file_digest(path / name) == digest for name, digest in sums.items())
+    except (OSError, InputError):
+        return False
+
+
+def _optimiser_tensors(optimisers: list[Optimizer], device: Device) -> dict[str, Tensor]:
+    """Whole tensors by optimiser, weight and name; of sharded ones on the main process alone."""
+    found = {}
+    for number, optimiser in enumerate(optimisers):
+        for index, tensors in optimiser.state_dict()["state"].items():
+            for name, tensor in tensors.items():
+                complete = whole(tensor)
+                if device.is_main:
+                    found[f"{number}.{index}.{name}"] = complete.cpu().contiguous()
+    return found
+
+
+def _load_optimisers(optimisers: list[Optimizer], path: Path) -> None:
+    """Read what `_optimiser_tensors` found, one tensor at a time: of sharded ones a process keeps its part alone."""
+    found: list[dict[int, dict[str, Tensor]]] = [{} for _ in optimisers]
+    weights = [[weight for group in o.param_groups for weight in group["params"]] for o in optimisers]
+    with safe_open(path, framework="pt") as file:
+        for key in file.keys():  # noqa: SIM118 - not a dict
+            number, index, name = key.split(".")
+            tensor, weight = file.get_tensor(key), weights[int(number)][int(index)]
+            mine = part(tensor, weight) if tensor.shape == weight.shape else tensor  # else a count of steps
+            found[int(number)].setdefault(int(index), {})[name] = mine
+    for optimiser, state in zip(optimisers, found, strict=True):
+        optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def _generators() -> dict[str, Any]:
+    """The states of this process's random generators, as json."""
+    kind, keys, *rest = np.random.get_state()
+    return {
+        "python": random.getstate(),
+        "numpy": [kind, np.asarray(keys).tolist(), *rest],
+        "torch": torch.get_rng_state().tolist(),
+        "cuda": [state.tolist() for state in torch.cuda.get_rng_state_all()] if torch.cuda.is_available() else [],
+    }
+
+
+def _set_generators(states: dict[str, Any]) -> None:
+    version, internal, gauss = states["python"]
+    random.setstate((version, tuple(internal), gauss))
+    np.random.set_state(tuple(states["numpy"]))
+    torch.set_rng_state(torch.tensor(states["torch"], dtype=torch.uint8))
+    if states["cuda"]:
+        torch.cuda.set_rng_state_all([torch.tensor(state, dtype=torch.uint8) for state in states["cuda"]])

@@ -1,0 +1,269 @@
+"""The one training loop, which pretraining and fine-tuning share: exact, resumable, on one process or many."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Generic, Protocol, TypeVar
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from retrace.compute.device import Device
+from retrace.compute.flops import count_flops
+from retrace.compute.sharding import synchronised, whole
+from retrace.core.errors import InputError, ResumableError
+from retrace.training.checkpoint import Position, States
+from retrace.training.optimizer import make_optimisers, rate_factor, set_rate
+from retrace.training.progress import LiveCurves, Meter
+from retrace.training.settings import OptimiserSettings
+from retrace.training.signals import StopSignals
+
+POINTS = 100  # of the curve by update: as many, and fewer than twice as many
+Batch = TypeVar("Batch")
+
+
+class Objective(Protocol[Batch]):
+    """What is learnt: batches for each epoch, and their loss."""
+
+    steps: int  # an epoch
+
+    def batches(self, epoch: int, share: slice) -> Iterable[Batch]:
+        """The epoch's batches, each cut to this process's `share`; the same for the same epoch."""
+        ...
+
+    def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
+        """The summed loss over a batch's targets, in nats, and how many targets there are."""
+        ...
+
+    def tokens(self, batch: Batch) -> int:
+        """Real tokens in the batch, padding left out."""
+        ...
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a run trains: until the first of these is used up, over which the learning rate follows its schedule."""
+
+    epochs: int
+    updates: int | None = None
+    seconds: float | None = None  # of training; how far it gets, and so the result, then depends on the machine
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch that is done, or that the budget cut short; number 0 is the model before training."""
+
+    number: int
+    loss: float | None  # mean training loss of a target, nats
+    seconds: float  # of training since the beginning
+
+
+@dataclass(frozen=True)
+class Run(Generic[Batch]):
+    """One training run of a model, and what it found and kept so far."""
+
+    title: str
+    model: nn.Module
+    objective: Objective[Batch]
+    device: Device
+    optimiser: OptimiserSettings
+    lr: float
+    budget: Budget
+    states: States | None = None  # where the run is kept while it lasts
+    journal: list[Any] = field(default_factory=list)  # what was found after epoch 0, 1, …; json
+    kept: dict[str, Tensor] = field(default_factory=dict)  # such as the weights of the epoch that counts
+
+    @property
+    def updates(self) -> int:
+        """The most updates that the budget allows."""
+        most = self.budget.epochs * self.objective.steps
+        return most if self.budget.updates is None else min(most, self.budget.updates)
+
+    @property
+    def stretch(self) -> int:
+        """Updates from one point of the curve by update to the next."""
+        return max(1, self.updates // POINTS)
+
+    def done(self, at: Position) -> float:
+        """The share of the budget that is used up."""
+        by_time = at.elapsed / self.budget.seconds if self.budget.seconds else 0.0
+        return max(at.step / self.updates if self.updates else 1.0, by_time)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What a run took, and how its loss went: seconds are of training, evaluation left out, tokens real ones over all
+    processes.
+    """
+
+    updates: int
+    seconds: float
+    waited: float  # of these seconds, in which this process waited for data
+    tokens: int
+    flops: float  # operations of matrix products over all processes, from those of one batch
+    points: list[list[float]]  # of the training loss: how many updates are done, and its mean since the point before
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update was made of, over all processes."""
+
+    loss: float  # nats, summed over the targets
+    targets: int
+    tokens: int  # real ones
+    norm: float  # of the gradient, before it was clipped
+    elapsed: float  # seconds of training before it, by the first process's clock
+    save: bool  # whether it is time for another state
+    stop: bool  # whether some process was asked to stop
+
+
+def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
+    """Train until the budget is used up; what `after_epoch(epoch, meter)` returns goes into the journal.
+
+    A run that has a state goes on from there.
+    Raises InputError where the loss or the gradient is no longer finite or the loss has risen far, ResumableError
+    where a signal asked to stop.
+    """
+    flops = _flops_a_token(run) if run.updates else 0.0
+    model = synchronised(run.model, run.device)
+    optimisers = make_optimisers(run.model, run.optimiser, run.lr, run.device.bf16)
+    at, said = _restored(run, optimisers)
+    main = run.device.is_main
+    with (
+        Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
+        LiveCurves(run.title, goes_on=at.step > 0, wanted=main) as live,
+        StopSignals() as signals,
+    ):
+        meter.say(*(f"{run.title}  {line}" for line in said))
+        if at.epoch < 0:
+            run.model.eval()
+            run.journal.append(after_epoch(Epoch(0, None, 0.0), meter))
+            at.epoch = 0
+        while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
+            meter.resume()
+            for update in _rest_of_epoch(run, model, optimisers, at, signals):
+                meter.step(update.tokens, update.loss / update.targets, update.norm, run.done(at))
+                live.log(at.step, loss=at.level, gradient_norm=update.norm, tokens_per_second=meter.speed)
+            run.model.eval()
+            epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
+            run.journal.append(after_epoch(epoch, meter))
+            at.begin_after(epoch.number)
+    return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
+
+
+def _flops_a_token(run: Run[Batch]) -> float:
+    """Operations for one real token, of this process's share of the first batch."""
+    batch = next(iter(run.objective.batches(1, run.device.share)))
+
+    def loss() -> Tensor:
+        with run.device.autocast():
+            return run.objective.loss(run.model, batch)[0]
+
+    return count_flops(run.model, loss) / max(1, run.objective.tokens(batch))
+
+
+class Clock:
+    """Measures one thing after another."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def lap(self) -> float:
+        """Seconds since the last lap."""
+        last, self._last = self._last, time.monotonic()
+        return self._last - last
+
+
+def _restored(run: Run[Batch], optimisers: list[Optimizer]) -> tuple[Position, list[str]]:
+    """Where the run begins, and what there is to say about it."""
+    if run.states is None:
+        return Position(), []
+    return run.states.restore(run.model, optimisers, run.journal, run.kept)
+
+
+def _rest_of_epoch(
+    run: Run[Batch], model: nn.Module, optimisers: list[Optimizer], at: Position, signals: StopSignals
+) -> Iterator[Update]:
+    """Make the running epoch's updates that are not done yet, as far as the budget reaches."""
+    run.model.train()
+    clock = Clock()
+    for batch in _rest_of_batches(run, at):
+        at.waited += clock.lap()
+        set_rate(optimisers, rate_factor(run.done(at), run.optimiser.warmup, run.optimiser.flat))
+        update = _update(run, model, optimisers, batch, at, signals)
+        at.add(update.loss, update.targets, update.tokens, clock.lap())
+        at.elapsed = update.elapsed
+        if at.step % run.stretch == 0:
+            at.mark()
+        yield update
+        _require_no_spike(run, at)
+        _keep(run, optimisers, at, update)
+        at.seconds += clock.lap()
+
+
+def _rest_of_batches(run: Run[Batch], at: Position) -> Iterator[Batch]:
+    """The running epoch's batches; those that are done are drawn too, so that all draws stay in step."""
+    batches = run.objective.batches(at.epoch + 1, run.device.share)
+    for batch in islice(batches, at.step - at.epoch * run.objective.steps, None):
+        if run.done(at) >= 1:
+            return
+        yield batch
+
+
+def _update(
+    run: Run[Batch], model: nn.Module, optimisers: list[Optimizer], batch: Batch, at: Position, signals: StopSignals
+) -> Update:
+    """One update on this process's share.
+
+    Processes are weighted by their targets: gradients are averaged over processes, so each one's
+    sum is divided by the mean number of targets.
+    """
+    with run.device.autocast():
+        loss, count = run.objective.loss(model, batch)
+    due, asked = run.states is not None and run.states.due(), signals.received is not None
+    elapsed = at.seconds + at.waited if run.device.is_main else 0.0
+    mine = [loss.item(), count, run.objective.tokens(batch), elapsed, due, asked]
+    summed, targets, tokens, elapsed, saving, stopping = run.device.summed(mine)
+    _require_finite(run, summed, "loss", at.step)
+    run.device.accelerator.backward(loss * (run.device.processes / targets))
+    norm = whole(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip)).item()
+    _require_finite(run, norm, "norm of the gradient", at.step)
+    for optimiser in optimisers:
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+    return Update(summed, int(targets), int(tokens), norm, elapsed, saving > 0, stopping > 0)
+
+
+def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None:
+    """Stop before an update that would spoil the weights; the last state stays as it is."""
+    if not math.isfinite(value):
+        raise InputError(
+            f"{run.title}: the {name} is {value} at {_place(run, done)}; a lower lr than {run.lr} may help"
+        )
+
+
+def _require_no_spike(run: Run[Batch], at: Position) -> None:
+    """Stop where the loss has risen far above what it was, before that is saved as a state."""
+    most = run.optimiser.spike
+    if most is not None and at.lowest is not None and at.level > at.lowest + most:
+        raise InputError(
+            f"{run.title}: the loss rose from {at.lowest:.2f} to {at.level:.2f} at {_place(run, at.step - 1)}; "
+            f"a lower lr than {run.lr} may help, or a higher optimiser.spike than {most}"
+        )
+
+
+def _place(run: Run[Batch], done: int) -> str:
+    """The update after `done` others, as people count."""
+    epoch, batch = divmod(done, run.objective.steps)
+    return f"step {done + 1} (epoch {epoch + 1}, batch {batch + 1})"
+
+
+def _keep(run: Run[Batch], optimisers: list[Optimizer], at: Position, update: Update) -> None:
+    """Save a state where it is time to; end the run where it was asked to stop."""
+    if run.states and (update.save or update.stop):
+        run.states.save(run.model, optimisers, at, run.journal, run.kept)
+    if update.stop:
+        where = "run it again to go on from there" if run.states else "nothing was kept"
+        raise ResumableError(f"{run.title}: asked to stop after step {at.step}; {where}")

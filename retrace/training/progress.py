@@ -1,0 +1,138 @@
+"""Progress of long work: a live bar on a terminal, a plain line now and then elsewhere.
+
+Curves of a run while it lasts: DVCLive writes them, `dvc plots show` and editors draw them.
+
+They hold speeds and follow the clock, so they lie in a folder of their own and are no stage's output.
+"""
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+PLAIN_EVERY = 10.0  # seconds between plain lines
+
+
+class Meter:
+    """Counts steps and tokens and shows loss, tokens a second and the time left.
+
+    Use as a context manager; a quiet meter (for processes that are not the first) shows nothing.
+    """
+
+    def __init__(self, title: str, steps: int, done: int = 0, share: float = 0.0, quiet: bool = False) -> None:
+        self._title, self._steps, self._quiet = title, steps, quiet
+        self._live = None if quiet or not sys.stderr.isatty() else _bar()
+        self._task = self._live.add_task(title, total=1.0, note="") if self._live else None
+        self._done, self._began = done, share
+        self._tokens = 0
+        self._busy = 0.0  # seconds of training, evaluation left out
+        self._last = self._shown = time.monotonic()
+
+    def __enter__(self) -> "Meter":
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def resume(self) -> None:
+        """Training goes on after an evaluation, whose time is not counted."""
+        self._last = time.monotonic()
+
+    def step(self, tokens: int, loss: float, norm: float, share: float) -> None:
+        """One optimiser step on `tokens` real tokens with mean loss `loss` (nats) and gradient norm `norm`.
+
+        With it, `share` of the whole run is done.
+        """
+        self._done += 1
+        self._tokens += tokens
+        now = time.monotonic()
+        self._busy += now - self._last
+        self._last = now
+        note = f"loss {loss:.3f}  gradient {norm:.2f}  {self.speed:,.0f} tokens/s"
+        if self._live and self._task is not None:
+            self._live.update(self._task, completed=share, note=note)
+        elif not self._quiet and (now - self._shown > PLAIN_EVERY or share >= 1):
+            self._shown = now
+            left = self._busy / (share - self._began) * max(0.0, 1 - share)
+            print(f"{self._title}  {self._done}/{self._steps}  {note}  {left:.0f} s left", flush=True)
+
+    @property
+    def speed(self) -> float:
+        """Tokens a second so far."""
+        return self._tokens / max(self._busy, 1e-9)
+
+    def say(self, *lines: str) -> None:
+        """Print lines above the bar."""
+        for line in lines:
+            if self._live:
+                self._live.console.print(line)
+            elif not self._quiet:
+                print(line, flush=True)
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
+    return Progress(*columns, transient=True)
+
+
+CURVES = Path("reports/live")
+BEGINS = 30.0  # seconds; a shorter run does without, for loading DVCLive takes some of them
+EVERY = 5.0  # seconds between two points
+
+
+class LiveCurves:
+    """The curves of one run; those that an earlier run of the name left are removed unless this one goes on with it."""
+
+    def __init__(self, name: str, goes_on: bool, wanted: bool) -> None:
+        self._folder, self._goes_on, self._wanted = CURVES / Path(*name.split()), goes_on, wanted
+        self._live: Any = None
+        self._next = time.monotonic() + BEGINS
+        if wanted and not goes_on:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def log(self, step: int, **figures: float) -> None:
+        """Add a point where it is time for one."""
+        if not self._wanted or time.monotonic() < self._next:
+            return
+        if self._live is None:
+            self._live = _open(self._folder, self._goes_on)
+        if self._live is None:
+            self._wanted = False
+            return
+        self._live.step = step
+        for name, value in figures.items():
+            self._live.log_metric(name, value)
+        self._live.sync()
+        self._next = time.monotonic() + EVERY
+
+    def __enter__(self) -> "LiveCurves":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.end()
+
+
+def _open(folder: Path, goes_on: bool) -> Any:
+    """DVCLive, which is to leave dvc.yaml and experiments alone: both are the pipeline's.
+
+    None in a git repository without a commit, which it does not take: no reason to end a run.
+    """
+    from dvclive.live import Live
+    from scmrepo.exceptions import SCMError
+
+    try:
+        return Live(dir=str(folder), resume=goes_on, dvcyaml=None, save_dvc_exp=False)
+    except SCMError:
+        return None

@@ -1,0 +1,79 @@
+"""A stage's code deps are the rooms (folders of retrace/) that its script's imports reach: fewer would leave stale
+results in place, more would rerun for nothing."""
+
+from pathlib import Path
+
+import grimp
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[1]
+SEVEN = {"tokenize", "pretrain", "perplexity-eval", "finetune-sst2", "finetune-squad", "evaluate", "report"}
+# Rooms of which a stage depends on one file or folder: the plug-in that it loads, its kind of task.
+FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
+PARTS = {
+    "retrace/families": FAMILY,
+    "retrace/methods": METHOD,
+    "retrace/tasks/classification.py": "retrace/tasks/classification.py",
+    "retrace/tasks/question_answering": "retrace/tasks/question_answering",
+}
+# Plug-ins are found by file name at run time, so no import shows them: the packages of those that each stage may load.
+LOADED = {
+    "model": ["retrace.families"],
+    "pretrain": ["retrace.families"],
+    "perplexity-eval": ["retrace.families"],
+    "finetune-sst2": ["retrace.families", "retrace.methods"],
+    "finetune-squad": ["retrace.families", "retrace.methods"],
+    "evaluate": ["retrace.evaluation.metrics"],
+    "classification": ["retrace.sources.formats"],
+}
+
+
+def _stages() -> list[tuple[str, str, set[str]]]:
+    """Name, script and code deps of each stage of the pipeline and of the data."""
+    found = []
+    for file, package in (("dvc.yaml", "stages"), ("data/dvc.yaml", "stages.sources")):
+        for name, stage in YAML(typ="safe").load(ROOT / file)["stages"].items():
+            deps = stage.get("do", stage)["deps"]
+            code = {dep for dep in deps if dep.startswith(("stages/", "retrace/"))}
+            found.append((name, f"{package}.{name.replace('-', '_')}", code))
+    return found
+
+
+STAGES = _stages()
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph("stages", "retrace", cache_dir=None)
+
+
+def _room(module: str) -> str | None:
+    """What a dep on a module is called; None for a package's own file, which says only what the room is for."""
+    path = module.replace(".", "/")
+    if (ROOT / path).is_dir():
+        return None
+    for part, dep in PARTS.items():
+        if f"{path}.py" == part or path.startswith(f"{part}/"):
+            return dep
+    return f"{path}.py" if path.startswith("stages/") else "/".join(path.split("/")[:2])
+
+
+@pytest.mark.parametrize(("name", "script", "deps"), STAGES, ids=[name for name, *_ in STAGES])
+def test_code_deps_are_the_rooms_that_a_stage_reaches(
+    graph: grimp.ImportGraph, name: str, script: str, deps: set[str]
+) -> None:
+    loaded = {plugin for package in LOADED.get(name, []) for plugin in graph.find_children(package)}
+    start = {script, *loaded}
+    reached = start.union(*(graph.find_upstream_modules(module) for module in start))
+    rooms = {_room(module) for module in reached} - {None}
+    assert rooms - deps == set(), f"{name} lacks these deps"
+    assert deps - rooms == set(), f"{name} reaches none of these"
+
+
+def test_the_pipeline_has_its_seven_stages_and_each_its_launcher() -> None:
+    file = YAML(typ="safe").load(ROOT / "dvc.yaml")
+    assert set(file["stages"]) == SEVEN
+    for name, stage in file["stages"].items():
+        processes = "${run}" if "retrace/compute" in stage["deps"] else "${run_single}"  # else each would do all of it
+        assert stage["cmd"].startswith(f"{processes} stages.{name.replace('-', '_')}")

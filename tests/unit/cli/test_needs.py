@@ -1,0 +1,106 @@
+"""What is said of disk and memory before any run starts."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from retrace.estimates import needs
+from tests.console import retrace
+
+GIB = 2**30
+OPTIMISER = {"kind": "adamw"}
+TUNED = {"lr": 0.001, "epochs": 1, "batch_size": 2, "max_length": 16, "optimiser": OPTIMISER}
+PARAMS: dict[str, Any] = {
+    "profile": "published", "precision": "fp32", "family": "roberta", "model": {"from": None},
+    "finetune": {"classification": ["sst2"], "methods": ["full", "frozen"], "squad": ["full"], "seeds": [1, 2]},
+    "squad": {"answers": "spans", "max_answer": 30},
+    "profiles": {"published": {
+        "tokenizer": {"kind": "bpe", "vocab_size": 300, "lowercase": False, "texts": ["text"]},
+        "model": {"hidden_size": 32, "layers": 1, "heads": 2, "intermediate_size": 32, "max_length": 16},
+        "pretrain": {"epochs": 1, "batch_size": 2, "block": 16, "optimiser": OPTIMISER},
+        "sst2": TUNED, "squad": TUNED,
+    }},
+}  # fmt: skip
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A folder with params.yaml, and how much there is of everything."""
+    there = SimpleNamespace(disk=GIB, memory=GIB)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(needs.shutil, "disk_usage", lambda path: SimpleNamespace(free=there.disk))
+    monkeypatch.setattr(needs, "_main_memory", lambda: (there.memory // 2, there.memory))
+    monkeypatch.setattr(needs.torch.cuda, "is_available", lambda: False)
+    return there
+
+
+def _write(params: dict[str, Any]) -> None:
+    with Path("params.yaml").open("w", encoding="utf-8") as file:
+        YAML().dump(params, file)
+
+
+def test_what_is_needed_stands_beside_what_there_is(machine, monkeypatch, capsys) -> None:
+    _write(PARAMS)
+    assert retrace(monkeypatch, "needs") == 0
+    disk, memory = capsys.readouterr().out.splitlines()
+    assert disk.startswith("needs: about ")
+    assert disk.endswith(" of disk for models and states; 1.0 GiB are free")
+    assert " of memory for the tensors of " in memory
+    assert memory.endswith(" on one device; 512 MiB of 1.0 GiB are free in main memory")
+
+
+def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monkeypatch, capsys) -> None:
+    machine.memory = 1024
+    _write(PARAMS)
+    assert retrace(monkeypatch, "needs") == 2
+    monkeypatch.setenv("RETRACE_LAUNCH", "fsdp")
+    assert retrace(monkeypatch, "needs") == 0
+
+
+def test_disk_is_of_the_runs_that_are_left(machine) -> None:
+    params = {**PARAMS, "finetune": {**PARAMS["finetune"], "squad": []}}
+    runs = list(needs._runs(params, {None: needs._config(params, None)}))
+    assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
+    pretrain, full, _, frozen, _ = runs
+    assert frozen.saved < full.saved == full.needs.weights
+    largest = max(run.state for run in runs)
+    assert needs._disk(runs) == 2 * (pretrain.saved + 2 * full.saved + 2 * frozen.saved) + 3 * largest
+    done = [needs.Planned(run.name, None, run.needs, run.name != "sst2 frozen 2") for run in runs]
+    assert needs._disk(done) == 2 * frozen.saved + 3 * frozen.state
+
+
+@pytest.mark.parametrize(
+    ("short", "message"),
+    [("memory", "it needs about "), ("disk", ": the runs need about ")],
+)
+def test_too_little_is_one_line(machine, monkeypatch, capsys, short: str, message: str) -> None:
+    setattr(machine, short, 1000)
+    _write(PARAMS)
+    assert retrace(monkeypatch, "needs", "--published") == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_small_profile_needs_nothing_to_be_said(machine, monkeypatch, capsys) -> None:
+    _write({**PARAMS, "profile": "small"})
+    assert retrace(monkeypatch, "needs", "--published") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_model_of_unknown_size_is_named(machine, monkeypatch, capsys) -> None:
+    models = {"models": {"other": {"family": "bert", "from": f"org/other@{'a' * 40}"}}}
+    matrix = {"classification": ["sst2"], "methods": ["full"], "squad": [], "seeds": [1]}
+    _write({**PARAMS, **models, "methods": {"full": {"model": "other"}}, "finetune": matrix})
+    assert retrace(monkeypatch, "needs") == 0
+    assert capsys.readouterr().out == (
+        "needs: the sizes of other are not known before they are fetched, and left out\n"
+    )
+
+
+def test_some_of_the_memory_is_free() -> None:
+    free, whole = needs._main_memory()
+    assert 0 < free <= whole

@@ -1,0 +1,80 @@
+"""Who is asked to stop, and who is not."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from retrace.cli import stop
+from retrace.core.guard import Holder, take
+from tests.console import retrace
+from tests.toy import ROOT
+
+RUN = """
+import signal, sys
+from retrace.core.guard import guarded
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+with guarded("pretrain-0", [], {}): print("running", flush=True); signal.pause()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_run_is_asked_to_stop(tmp_path, monkeypatch, capsys) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, stdout=-1, text=True
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "running\n"
+        assert retrace(monkeypatch, "stop") == 0
+        assert run.wait(timeout=60) == 75
+    assert capsys.readouterr().out == f"pretrain-0: process {run.pid} was asked to stop\n"
+    assert retrace(monkeypatch, "stop") == 0
+    assert capsys.readouterr().out == "nothing is running here\n"
+
+
+def test_a_stranger_of_the_same_number_is_left_alone(monkeypatch, capsys) -> None:
+    """As where machines share a folder: the lock is held, but the number in it is another process's here."""
+    lock = take(Path(".retrace/locks/pretrain-0.lock"))
+    assert lock is not None
+    with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as stranger:
+        lock.truncate(0)
+        lock.write(f"{stranger.pid} node-7")
+        lock.flush()
+        assert retrace(monkeypatch, "stop") == 0
+        assert stranger.poll() is None
+        stranger.kill()
+    lock.close()
+    line = f"pretrain-0: runs as process {stranger.pid} of node-7, not here, and was not asked to stop\n"
+    assert capsys.readouterr().out == line
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (psutil.AccessDenied(1), "process 1 is another user's and was not asked to stop"),
+        (psutil.NoSuchProcess(1), "runs as process 1 of here, not here, and was not asked to stop"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(monkeypatch, error: psutil.Error, said: str) -> None:
+    def fail(process: psutil.Process) -> None:
+        raise error
+
+    monkeypatch.setattr(psutil.Process, "open_files", fail)
+    sent: list[signal.Signals] = []
+    monkeypatch.setattr(psutil.Process, "send_signal", lambda process, number: sent.append(number))
+    assert stop.ask(Holder(Path("x.lock"), 1, "here")) == said
+    assert not sent
+
+
+def test_a_command_loads_no_other_commands_modules() -> None:
+    """One that is asked again and again is to begin at once."""
+    listed = "import sys; from stages import cli; sys.argv[1:] = ['stop']; cli.main(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", listed], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.stdout == "nothing is running here\nFalse\n"

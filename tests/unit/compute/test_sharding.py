@@ -1,0 +1,64 @@
+"""Two processes that share a model's weights against one that holds all of them."""
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrace.compute.device import Device
+from tests.sharded import CASES, held, run
+from tests.tiny import tiny_device
+from tests.toy import ROOT
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29619"]
+
+
+@given(st.integers(0, 30), st.integers(1, 7))
+def test_every_process_gets_as_many_batches_and_each_counts_once(count: int, processes: int) -> None:
+    def deal(rank: int) -> list[tuple[int, bool]]:
+        accelerator: Any = SimpleNamespace(process_index=rank, num_processes=processes)
+        return list(Device(accelerator, bf16=False, sharded=True).dealt(range(count)))
+
+    dealt = [deal(rank) for rank in range(processes)]
+    assert len({len(mine) for mine in dealt}) == 1
+    assert sorted(batch for mine in dealt for batch, counts in mine if counts) == list(range(count))
+    assert all([b for b, counts in mine if counts] == list(range(count))[r::processes] for r, mine in enumerate(dealt))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What two processes wrote down that share the weights."""
+    path = tmp_path_factory.mktemp("sharded") / "found.json"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "ACCELERATE_USE_FSDP": "true"}
+    subprocess.run([*TORCHRUN, "-m", "tests.sharded", str(path)], env=environment, cwd=ROOT, timeout=280, check=True)
+    return json.loads(path.read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_losses_and_weights_are_those_of_one_process(shared: dict[str, Any], case: str) -> None:
+    one, two = run(case, tiny_device()), shared["runs"][case]
+    assert two["journal"] == [pytest.approx(found, rel=1e-5) for found in one["journal"]]
+    assert two["weights"].keys() == one["weights"].keys()
+    for name, norm in one["weights"].items():  # softmax takes no notice of the keys' bias: its gradient is noise
+        assert name.endswith(".key.bias") or two["weights"][name] == pytest.approx(norm, rel=1e-3, abs=1e-5)
+    assert "pairs" in case or two["flops"] == one["flops"]  # padded pairs vary, and only one batch is counted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["muon", "adamw"])
+def test_each_process_holds_half(shared: dict[str, Any], kind: Literal["muon", "adamw"]) -> None:
+    whole = held(kind, tiny_device())
+    assert all(size == pytest.approx(whole / 2, rel=0.002) for size in shared["held"][kind])
+
+
+@pytest.mark.slow
+def test_weights_are_put_together_cut_and_loaded_exactly(shared: dict[str, Any]) -> None:
+    assert shared["sharded"]
+    assert shared["same"] == [1.0, 1.0]

@@ -1,0 +1,83 @@
+import errno
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from safetensors import SafetensorError
+
+from retrace.core.errors import InputError, ResumableError, exit_cleanly
+from tests.toy import ROOT
+
+
+def _raise(error: BaseException):
+    def main() -> None:
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (InputError("a.tsv:3: label '7' is not allowed"), "error: a.tsv:3: label '7' is not allowed\n"),
+        (FileNotFoundError(errno.ENOENT, "no", "x.json"), "error: x.json: no such file or folder\n"),
+        (OSError(errno.ENOSPC, "full", "m.bin"), "error: m.bin: full; nothing was left half-written\n"),
+        (SafetensorError("header too large"), "error: weights: header too large\n"),
+    ],
+)
+def test_one_line_and_exit_code_2(error: Exception, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        exit_cleanly(_raise(error))
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == line
+
+
+def test_a_defect_keeps_its_traceback() -> None:
+    with pytest.raises(PermissionError):
+        exit_cleanly(_raise(PermissionError(errno.EACCES, "no")))
+
+
+def test_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETRACE_TRACEBACK", "1")
+    with pytest.raises(InputError):
+        exit_cleanly(_raise(InputError("x")))
+
+
+def test_work_that_goes_on_later_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        exit_cleanly(_raise(ResumableError("asked to stop after step 3")))
+    assert caught.value.code == 75
+    assert capsys.readouterr().err == "asked to stop after step 3\n"
+
+
+def test_a_reader_that_has_read_enough_is_no_error() -> None:
+    lines = "from retrace.core.errors import exit_cleanly; exit_cleanly(lambda: [print(n) for n in range(10**5)])"
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(lines)} | head -n 1"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_work_is_done_although_nobody_reads_what_it_prints(tmp_path: Path, stream: Literal["stdout", "stderr"]) -> None:
+    work = (
+        "import sys; from pathlib import Path; from retrace.core.errors import exit_cleanly\n"
+        f"def work():\n    for n in range(10**4): print('a line of what is printed', file=sys.{stream}, flush=True)\n"
+        f"    Path({str(tmp_path / 'done')!r}).write_text('yes')\n"
+        "exit_cleanly(work)"
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    closed, other = (writing, None) if stream == "stdout" else (None, writing)
+    code = subprocess.call([sys.executable, "-c", work], cwd=ROOT, stdout=closed, stderr=other)
+    os.close(writing)
+    assert code == 0
+    assert (tmp_path / "done").read_text() == "yes"
+
+
+def test_a_broken_connection_is_no_reader_that_has_read_enough() -> None:
+    with pytest.raises(BrokenPipeError):
+        exit_cleanly(_raise(BrokenPipeError(errno.EPIPE, "the hub went away")))

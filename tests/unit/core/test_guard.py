@@ -1,0 +1,117 @@
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from retrace.core import guard
+from retrace.core.errors import InputError
+from retrace.core.guard import guarded, running, take
+from retrace.core.settings import read_params, values_of
+from tests.toy import ROOT
+
+HOLD = "from retrace.core.guard import guarded\nwith guarded('x', [], {}): print('held', flush=True); input()"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("params.yaml").write_text("lr: 1\nother: 1\n")
+    Path("in").mkdir()
+    Path("in/a").write_text("a")
+
+
+def test_passes_when_nothing_changed() -> None:
+    with guarded("x", [Path("in")], {"lr": 1}):
+        Path("params.yaml").write_text("lr: 1\nother: 2\n")
+
+
+@pytest.mark.parametrize("change", ["in/a", "in/b"])
+def test_notices_a_changed_or_new_input(change: str) -> None:
+    with pytest.raises(InputError, match=f"{change} changed while x ran"), guarded("x", [Path("in")], {}):
+        Path(change).write_text("other")
+
+
+def test_notices_a_removed_input() -> None:
+    with pytest.raises(InputError, match="in/a changed"), guarded("x", [Path("in")], {}):
+        Path("in/a").unlink()
+
+
+def _rewrite_at_the_same_time(path: Path, text: str) -> None:
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_content_counts_and_not_the_time_of_change() -> None:
+    with guarded("x", [Path("in")], {}):
+        os.utime("in/a")
+    with pytest.raises(InputError, match="in/a changed while x ran"), guarded("x", [Path("in")], {}):
+        _rewrite_at_the_same_time(Path("in/a"), "b")
+
+
+def test_a_param_that_was_edited_after_the_stage_read_it_is_noticed() -> None:
+    params = read_params()
+    Path("params.yaml").write_text("lr: 2\nother: 1\n")
+    with (
+        pytest.raises(InputError, match=r"params\.yaml: lr changed while x started"),
+        guarded("x", [], values_of(params, ["lr"])),
+    ):
+        pass
+
+
+def test_code_that_changed_while_python_loaded_it_is_not_run(tmp_path: Path) -> None:
+    """The main module is read first, and its imports take seconds."""
+    for folder in ("stages", "retrace"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "stages/late.py").write_text("from pathlib import Path\nPath(__file__).touch()\n" + HOLD)
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.late"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert "InputError: stages/late.py changed while x started; run it again" in done.stderr
+    assert done.stdout == ""
+
+
+def test_notices_a_changed_param() -> None:
+    with pytest.raises(InputError, match=r"params\.yaml: lr changed"), guarded("x", [], {"lr": 1}):
+        Path("params.yaml").write_text("lr: 2\nother: 1\n")
+
+
+def test_a_second_run_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, stdin=-1, stdout=-1, text=True
+    ) as first:
+        assert first.stdin is not None
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        with pytest.raises(InputError, match=f"x is already running here as process {first.pid}"), guarded("x", [], {}):
+            pass
+        first.stdin.write("\n")
+        first.stdin.close()
+    with guarded("x", [], {}):
+        pass
+
+
+def test_a_lock_says_who_holds_it_while_it_is_held() -> None:
+    path = Path(".retrace/locks/x.lock")
+    lock = take(path)
+    assert lock is not None
+    assert take(path) is None
+    (found,) = running()
+    assert (found.path, found.process, found.host) == (path, os.getpid(), socket.gethostname())
+    lock.close()
+    assert running() == []
+
+
+def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `retrace stop` does, again and again in a job."""
+    Path(".retrace/locks").mkdir(parents=True)
+    looks = iter([None, *[take] * 9])  # the first try meets somebody who looks
+    monkeypatch.setattr(guard, "take", lambda path: (found := next(looks)) and found(path))
+    Path(".retrace/locks/x.lock").touch()
+    with guarded("x", [], {}):
+        pass

@@ -1,0 +1,148 @@
+import random
+
+import numpy as np
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.datasets.overlap import Words, given_away, keys_of, known_rows, shared_finding, words_of
+from retrace.sources.files import LOOSE, groups_of, held_out_split
+
+
+def _lies_in(part: Words, whole: Words) -> bool:
+    return any(whole[start : start + len(part)] == part for start in range(len(whole) - len(part) + 1))
+
+
+def _random_texts(generator: random.Random) -> list[Words]:
+    letters = "abcd"[: generator.randint(1, 4)]
+    sizes = [generator.choice([1, 2, 3, 4, 5, 6, 9]) for _ in range(generator.randint(1, 8))]
+    return [tuple(generator.choices(letters, k=size)) for size in sizes]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("A great film .", "a great film ."),
+        ("a  great\tfilm", "a great film"),
+        ("A great film.", "a great film ."),
+        ("la Café naïve", "la cafe naive"),
+    ],
+)
+def test_case_accents_and_spaces_make_no_other_text(one: str, other: str) -> None:
+    assert words_of(one) == words_of(other)
+    assert known_rows(keys_of([(one, None)]), keys_of([(other, None)])).all()
+
+
+def test_signs_of_a_text_without_spaces_are_words() -> None:
+    film, sentence = "很好的电影", "这是一部很好的电影"
+    assert words_of("很好 film") == ("很", "好", "film")
+    assert given_away([words_of(film)], [words_of(sentence)]).all()
+    assert words_of("좋은 영화") == ("좋은", "영화")
+
+
+def test_short_texts_alone_are_no_training_data() -> None:
+    texts = [words_of(f"the {noun} was a great one indeed") for noun in ("film", "cast", "plot", "end")]
+    texts += [words_of("great one")] * 6  # in all of them
+    groups = groups_of(texts)
+    assert groups[4:] == [LOOSE] * 6
+    with pytest.raises(InputError, match=r"are too few texts for a split at 0\.5; split_by: row"):
+        held_out_split(texts, 0.5, 1, "t", groups)
+
+
+def test_rows_are_counted_and_not_texts() -> None:
+    shared = known_rows(["a", "a", "b"], ["a", "c"])
+    assert shared.tolist() == [True, True, False]
+    assert shared_finding(shared, "sentences", "dev") == ["2 of 3 sentences of dev are in train too"]
+
+
+def test_a_text_is_given_away_by_one_that_it_lies_in_or_that_is_half_of_it() -> None:
+    training = [words_of(text) for text in ("we saw a great film today", "one two three four", "the film")]
+    texts = {
+        "A great film": True,
+        "the film": True,
+        "one two three four five six seven eight": True,  # half
+        "one two three four five six seven eight nine": False,
+        "the film was long": False,  # held, and too short to say anything
+        "a great day": False,
+    }
+    assert given_away([words_of(text) for text in texts], training).tolist() == list(texts.values())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_given_away_by_comparing_each_with_each(seed: int) -> None:
+    generator = random.Random(seed)
+    training, texts = _random_texts(generator), _random_texts(generator)
+    expected = [
+        any(_lies_in(text, other) or (len(other) >= 4 and 2 * len(other) >= len(text) and _lies_in(other, text))
+            for other in training)
+        for text in texts
+    ]  # fmt: skip
+    assert given_away(texts, training).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_text_lies_in_one_of_another_group(seed: int) -> None:
+    texts = _random_texts(random.Random(seed))
+    groups = groups_of(texts)
+    for part, group in zip(texts, groups, strict=True):
+        for whole, other in zip(texts, groups, strict=True):
+            if _lies_in(part, whole) and group != other:
+                assert group == LOOSE
+                assert len(part) < 4
+
+
+def test_a_text_without_words_lies_in_none() -> None:
+    assert given_away([(), ("a",)], [("a", "b"), ()]).tolist() == [False, True]
+    assert len({*groups_of([(), ("a",), ("b",)])}) == 3
+
+
+def test_short_texts_tie_no_others_together() -> None:
+    texts = ["the film is long and loud", "we left the film at nine", "the film", "is long", "the film is long"]
+    one, two, both, own, phrase = groups_of([words_of(text) for text in texts])
+    assert both == LOOSE
+    assert one == own == phrase != two
+
+
+def _phrases(sentences: int, phrases: int) -> list[str]:
+    """Sentences and phrases of them, shuffled; words are few, so that short phrases are in several sentences."""
+    generator = random.Random(1)
+    rows = []
+    for _ in range(sentences):
+        words = generator.choices([f"w{number}" for number in range(200)], k=16)
+        rows.append(" ".join(words))
+        for _ in range(phrases - 1):
+            start = generator.randrange(15)
+            rows.append(" ".join(words[start : generator.randint(start + 1, 16)]))
+    generator.shuffle(rows)
+    return rows
+
+
+def test_phrases_of_a_sentence_are_on_one_side() -> None:
+    rows = _phrases(60, 20)
+    words = [words_of(row) for row in rows]
+    by_row, by_text = held_out_split(words, 0.8, 1, "f"), held_out_split(words, 0.8, 1, "f", groups_of(words))
+    assert given_away(by_row[1], by_row[0]).mean() > 0.8
+    assert not given_away(by_text[1], by_text[0]).any()
+    assert abs(len(by_text[0]) - 960) <= 20
+    assert sorted(by_text[0] + by_text[1]) == sorted(words)
+    assert by_text == held_out_split(words, 0.8, 1, "f", groups_of(words))
+    assert by_text != held_out_split(words, 0.8, 2, "f", groups_of(words))
+
+
+def test_rows_that_have_nothing_in_common_are_drawn_as_one_by_one() -> None:
+    rows = list(range(50))
+    for seed in range(5):
+        assert held_out_split(rows, 0.8, seed, "f", rows) == held_out_split(rows, 0.8, seed, "f")
+
+
+def test_a_text_too_large_to_be_held_out_is_trained_on() -> None:
+    groups = [0] * 60 + list(range(1, 41))
+    for seed in range(5):
+        train, dev = held_out_split(range(100), 0.8, seed, "f", groups)
+        assert (len(train), len(dev)) == (80, 20)
+        assert set(range(60)) <= set(train)
+    with pytest.raises(InputError, match=r"f: 10 rows are too few texts for a split at 0\.8; split_by: row divides"):
+        held_out_split(range(10), 0.8, 1, "f", [0] * 10)
+
+
+def test_finding_nothing_says_nothing() -> None:
+    assert shared_finding(np.zeros(3, bool), "sentences", "dev") == []

@@ -1,0 +1,170 @@
+"""Each score by hand, against scikit-learn on random data, and its resampled form against repeated examples."""
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, matthews_corrcoef, precision_recall_fscore_support, roc_auc_score
+
+from retrace.core.registry import load_plugin
+from retrace.evaluation.confusion import confusion
+from retrace.evaluation.metrics import accuracy, calibration, f1, matthews, precision, recall, roc_auc
+from retrace.evaluation.outcomes import Classified
+
+NAMES = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
+HAND = Classified(("no", "yes"), np.array([1, 1, 1, 0, 0]), np.array([1, 1, 0, 1, 0]))  # 2 hits, 1 missed, 1 false
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> Classified:
+    """Few or many classes, of which some may not occur; ties, certainty, and one row or several."""
+    classes = draw(st.sampled_from([1, 2, 2, 2, 3, 3, 4, 4, 5, 30]))
+    size = draw(st.integers(1, 60))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32)))
+    probabilities = generator.dirichlet(np.full(classes, draw(st.sampled_from([0.01, 1.0]))), size)
+    if draw(st.booleans()):  # ties
+        probabilities = (probabilities * 4).round() + 1e-3
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+    if draw(st.booleans()):  # all or nothing
+        probabilities = np.eye(classes)[probabilities.argmax(axis=1)]
+    labels = generator.integers(draw(st.integers(1, classes)), size=size)
+    if draw(st.booleans()) and size >= classes:
+        labels[:classes] = np.arange(classes)
+    predicted = probabilities.argmax(axis=1) if draw(st.booleans()) else generator.integers(classes, size=size)
+    return Classified(tuple(map(str, range(classes))), labels, predicted, probabilities)
+
+
+def test_by_hand() -> None:
+    assert accuracy.score(HAND) == {"accuracy": pytest.approx(3 / 5)}
+    assert precision.score(HAND)["precision"] == pytest.approx(2 / 3)
+    assert recall.score(HAND)["recall"] == pytest.approx(2 / 3)
+    assert recall.score(HAND)["recall_macro"] == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert f1.score(HAND)["f1"] == pytest.approx(2 / 3)
+    assert f1.score(HAND)["f1_micro"] == pytest.approx(3 / 5)
+    assert matthews.score(HAND) == {"matthews": pytest.approx((2 * 1 - 1 * 1) / np.sqrt(3 * 3 * 2 * 2))}
+
+
+def test_no_probabilities_no_area_and_no_calibration() -> None:
+    assert roc_auc.score(HAND) == calibration.score(HAND) == {}
+
+
+def test_the_area_of_one_pair_in_the_wrong_order() -> None:
+    chances = np.array([0.9, 0.8, 0.3, 0.4, 0.1])
+    outcome = Classified(HAND.classes, HAND.labels, HAND.predicted, np.stack([1 - chances, chances], axis=1))
+    assert roc_auc.score(outcome) == {"roc_auc": pytest.approx(5 / 6)}
+
+
+def test_calibration_by_hand() -> None:
+    chances = np.array([0.95, 0.95, 0.65, 0.65, 0.65])
+    outcome = Classified(
+        ("no", "yes"), np.array([1, 1, 1, 0, 0]), np.ones(5, int), np.stack([1 - chances, chances], axis=1)
+    )
+    assert calibration.score(outcome) == {"calibration_error": pytest.approx(2 / 5 * 0.05 + 3 / 5 * (0.65 - 1 / 3))}
+
+
+@settings(deadline=None, max_examples=60)
+@given(outcomes())
+def test_the_resampled_form_gives_the_score_itself(outcome: Classified) -> None:
+    for name in NAMES:
+        module = load_plugin("retrace.evaluation.metrics", name, "")
+        plain, drawn = module.score(outcome), module.resampled(outcome)(np.ones((2, len(outcome.labels))))
+        assert plain.keys() == drawn.keys() <= module.FIGURES.keys()
+        for figure, value in plain.items():
+            np.testing.assert_allclose(drawn[figure], value, atol=1e-9, err_msg=figure)
+
+
+@settings(deadline=None, max_examples=60)
+@given(outcomes(), st.integers(0, 2**32))
+def test_a_weight_is_a_repeated_example(outcome: Classified, seed: int) -> None:
+    weights = np.random.default_rng(seed).integers(0, 4, size=len(outcome.labels))
+    weights[0] += 1
+    assert outcome.probabilities is not None
+    repeated = Classified(
+        outcome.classes,
+        np.repeat(outcome.labels, weights),
+        np.repeat(outcome.predicted, weights),
+        np.repeat(outcome.probabilities, weights, axis=0),
+    )
+    for name in NAMES:
+        module = load_plugin("retrace.evaluation.metrics", name, "")
+        drawn = module.resampled(outcome)(weights[None].astype(float))
+        for figure, value in module.score(repeated).items():
+            assert drawn[figure][0] == pytest.approx(value, abs=1e-9), figure
+
+
+def _area(outcome: Classified) -> float | None:
+    """What scikit-learn says of the probabilities as they are; None where the data lacks a class."""
+    assert outcome.probabilities is not None
+    classes = len(outcome.classes)
+    if len(np.unique(outcome.labels)) < max(classes, 2):
+        return None
+    scores = outcome.probabilities[:, 1] if classes == 2 else outcome.probabilities
+    return float(roc_auc_score(outcome.labels, scores, multi_class="ovr"))
+
+
+def _calibration_error(outcome: Classified) -> float:
+    """Guo et al., bin by bin, as their own code has it."""
+    assert outcome.probabilities is not None
+    confidence = outcome.probabilities[np.arange(len(outcome.labels)), outcome.predicted]
+    right, error = outcome.labels == outcome.predicted, 0.0
+    for bin_ in range(15):
+        held = (confidence > bin_ / 15) & (confidence <= (bin_ + 1) / 15) | (confidence == 0) & (bin_ == 0)
+        if held.any():
+            error += held.mean() * abs(right[held].mean() - confidence[held].mean())
+    return error
+
+
+@settings(deadline=None, max_examples=200)
+@given(outcomes())
+def test_scikit_learn_agrees(outcome: Classified) -> None:
+    labels, predicted = outcome.labels, outcome.predicted
+    assert accuracy.score(outcome)["accuracy"] == accuracy_score(labels, predicted)
+    expected: Any
+    binary = [("binary", "")] if len(outcome.classes) == 2 else []
+    figures = precision.score(outcome) | recall.score(outcome) | f1.score(outcome)
+    for mean, ending in [*binary, ("macro", "_macro"), ("micro", "_micro"), ("weighted", "_weighted")]:
+        expected = precision_recall_fscore_support(
+            labels, predicted, average=mean, zero_division=0  # pyright: ignore[reportArgumentType]
+        )  # fmt: skip
+        found = [figures.pop(name + ending) for name in ("precision", "recall", "f1")]
+        assert found == pytest.approx(expected[:3], abs=1e-12)
+    assert figures == {}
+    if len(np.union1d(labels, predicted)) > 1:
+        assert matthews.score(outcome)["matthews"] == pytest.approx(matthews_corrcoef(labels, predicted), abs=1e-12)
+    area = _area(outcome)
+    assert roc_auc.score(outcome) == ({} if area is None else {"roc_auc": pytest.approx(area, abs=1e-12)})
+    error = _calibration_error(outcome)
+    assert calibration.score(outcome)["calibration_error"] == pytest.approx(error, abs=1e-12)
+
+
+def test_many_classes_take_memory_by_example_and_not_by_pair_of_classes() -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(150, size=4500)
+    predicted = np.where(generator.random(4500) < 0.7, labels, generator.integers(150, size=4500))
+    outcome = Classified(tuple(map(str, range(150))), labels, predicted)
+    weights = np.stack([np.bincount(generator.integers(4500, size=4500), minlength=4500) for _ in range(3)])
+    tracemalloc.start()
+    drawn = {name: values for module in (precision, recall, f1, matthews)
+             for name, values in module.resampled(outcome)(weights.astype(float)).items()}  # fmt: skip
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
+    for row, counts in enumerate(weights):
+        right, decided = np.repeat(labels, counts), np.repeat(predicted, counts)
+        assert drawn["matthews"][row] == pytest.approx(matthews_corrcoef(right, decided), abs=1e-12)
+        for mean in ("macro", "micro", "weighted"):
+            expected: Any = precision_recall_fscore_support(
+                right, decided, average=mean, zero_division=0  # pyright: ignore[reportArgumentType]
+            )  # fmt: skip
+            found = [drawn[f"{name}_{mean}"][row] for name in ("precision", "recall", "f1")]
+            assert found == pytest.approx(expected[:3], abs=1e-12)
+
+
+def test_the_confusion_matrix_of_many_classes() -> None:
+    outcome = Classified(tuple(map(str, range(150))), np.array([0, 149, 149]), np.array([0, 149, 3]))
+    found = confusion(outcome)
+    assert found.shape == (150, 150)
+    assert (found[0, 0], found[149, 149], found[149, 3], found.sum()) == (1, 1, 1, 3)

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from retrace.evaluation.flags import (
+    answer_flags,
+    class_flags,
+    figure_flags,
+    loss_flags,
+    overlap_flags,
+    validation_flags,
+)
+from retrace.evaluation.outcomes import Answered, Classified
+from retrace.statistics.comparisons import not_above  # fmt: skip
+
+SCALES = {"accuracy": "fraction", "exact": "percentage", "f1": "percentage", "matthews": "correlation", "best": "score"}
+
+
+def test_one_class_for_all() -> None:
+    labels = np.array([0, 1, 1])
+    (name, evidence), *_ = class_flags(Classified(("no", "yes"), labels, np.ones(3, int))).items()
+    assert name == "one_class_only"
+    assert evidence == "all 3 examples are called yes"
+    assert class_flags(Classified(("no", "yes"), labels, labels)) == {}
+
+
+def test_empty_answers_and_the_same_answer() -> None:
+    golds = (("Ada",), ())
+    assert answer_flags(Answered(golds, ("", ""))).keys() == {"always_empty"}
+    assert answer_flags(Answered(golds, ("the", "the"))).keys() == {"always_the_same"}
+    assert answer_flags(Answered(golds, ("the", ""))) == {}
+
+
+@pytest.mark.parametrize(
+    ("figures", "flags"),
+    [
+        ({"accuracy": 1.0, "exact": 100.0, "f1": 100.0, "matthews": -1.0, "best": -7.5}, set()),
+        ({"accuracy": 1.01}, {"off_scale"}),
+        ({"accuracy": float("nan")}, {"off_scale"}),
+        ({"matthews": -1.1}, {"off_scale"}),
+        ({"f1": 754.0, "exact": 100.0}, {"off_scale"}),
+        ({"f1": 50.0, "exact": 60.0}, {"f1_below_exact"}),
+        ({"f1": 30.0, "exact": 2.0}, {"f1_without_exact"}),
+        ({"f1": 12.0, "exact": 0.0}, set()),
+        ({"accuracy": 0.6, "precision": 0.6, "recall": 1.0}, {"recall_without_accuracy"}),
+        ({"accuracy": 0.89, "precision": 0.885, "recall": 1.0}, set()),  # 850 of 850, and 40 of the 150 others
+        ({"accuracy": 1.0, "precision": 1.0, "recall": 1.0}, set()),
+    ],
+)
+def test_figures(figures: dict[str, float], flags: set[str]) -> None:
+    assert figure_flags(figures, SCALES).keys() == flags
+
+
+def test_not_above_by_the_interval_of_the_difference() -> None:
+    assert not_above("accuracy", "majority", 0.6, 0.5, {"low": 0.02, "high": 0.18}) == {}
+    (evidence,) = not_above("accuracy", "before_training", 0.81, 0.8, {"low": -0.02, "high": 0.04}).values()
+    assert evidence == "accuracy 0.81, before training 0.8; difference 0.01 (95% interval -0.02 to 0.04)"
+
+
+def test_of_a_figure_that_is_better_low_the_lower_is_above() -> None:
+    assert not_above("loss", "x", 0.1, 0.3, {"low": -0.3, "high": -0.1}, "lower") == {}
+    assert not_above("loss", "x", 0.3, 0.1, {"low": 0.1, "high": 0.3}, "lower").keys() == {"not_above_x"}
+    assert not_above("loss", "x", 0.1, 0.3, {"low": -0.4, "high": 0.0}, "lower").keys() == {"not_above_x"}
+
+
+@pytest.mark.parametrize(
+    ("losses", "diverges"),
+    [
+        ([(None, 0.7), (0.6, 0.5), (0.3, 0.9)], False),
+        ([(None, 0.7), (0.6, 0.5), (0.8, 0.6)], True),
+        ([(None, 0.7), (0.6, 0.8), (0.3, 0.9)], True),
+        ([(None, 0.7), (float("inf"), 0.6)], True),
+    ],
+)
+def test_losses(losses: list[tuple[float | None, float]], diverges: bool) -> None:
+    assert bool(loss_flags(losses)) == diverges
+
+
+def test_overlaps_are_counted() -> None:
+    none, some = np.zeros(4, bool), np.array([True, False, True, False])
+    assert overlap_flags(none, none, "dev") == {}
+    assert overlap_flags(some, some, "test") == {"test_in_training": "2 of 4 examples of test are in train too"}
+    given = "3 of 4 examples of dev lie word for word in a text of train, or half of their words are one"
+    assert overlap_flags(none, np.arange(4) < 3, "dev") == {"dev_given_away": given}
+    assert validation_flags(some) == {"test_in_validation": "2 of 4 examples of test are in dev too"}
+
+
+def test_a_text_that_lies_in_a_training_text_by_chance_is_no_sign() -> None:
+    few = np.arange(100) < 7
+    assert overlap_flags(np.zeros(100, bool), few, "dev") == {}

@@ -1,0 +1,62 @@
+import csv
+
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from retrace.datasets.examples import Example
+from retrace.datasets.squad import Question
+from retrace.evaluation.assessment import as_csv
+from retrace.evaluation.baselines import has_words, majority, no_answer, tfidf, word_overlap
+from retrace.evaluation.classification import ClassificationTask
+from retrace.evaluation.outcomes import decided_answer, decided_class
+
+
+def test_decisions() -> None:
+    assert decided_class({"logit_0": 1.0, "logit_1": 1.0}) == 0
+    assert decided_class({"id": 7, "label": 0, "logit_0": 1.0, "logit_1": 1.1, "logit_2": 1.2}) == 2
+    assert decided_answer({"text": "x", "score": 1.0, "null_score": 1.1}) == ""
+    assert decided_answer({"text": "x", "score": 1.0, "null_score": 0.9}) == "x"
+    assert decided_answer({"text": "x", "score": 1.0, "null_score": None}) == "x"
+
+
+def test_baselines_of_sentences() -> None:
+    train = [Example("good ale", None, 1), Example("bad ale", None, 0), Example("good", "hall", 1)]
+    dev = [Example("bad", "hall", 0), Example("good soup", None, 1)]
+    assert majority(train, dev) == [1, 1]
+    assert tfidf(train[:2] * 5, dev) == [0, 1]
+    assert tfidf(train[:1], dev) == [1, 1]
+
+
+@pytest.mark.parametrize(("good", "bad"), [("☀", "☂"), ("a", "b"), ("a ☀ !", "b ☂ ?")])
+def test_texts_without_words_are_told_apart_by_their_characters(good: str, bad: str) -> None:
+    train = [Example(good, None, 1), Example(bad, None, 0), Example(f"{bad} {bad}", None, 0)]
+    assert tfidf(train * 5, [Example(bad, None, 0), Example(good, None, 1)]) == [0, 1]
+    task = ClassificationTask(("bad", "good"), train * 5, train)
+    assert {name: outcome.predicted.tolist() for name, outcome in task.baselines().items()} == {
+        "majority": [0, 0, 0], "tfidf": [1, 0, 0]
+    }  # fmt: skip
+    assert task.notes == {"tfidf": "of single characters, as no training text has a word of two letters"}
+
+
+def test_words_are_those_of_scikit_learn() -> None:
+    texts = ["a I ☀", "x1", "naïve_", "它", "它们", "a-b c", "A\u0130", "don't", ""]
+    analyser = TfidfVectorizer().build_analyzer()
+    assert [has_words([Example(text, None, 0)]) for text in texts] == [bool(analyser(text)) for text in texts]
+
+
+def test_word_overlap_takes_the_name_in_the_nearest_sentence() -> None:
+    question = Question(
+        "q", "T", "Ada Lund built the mill. Bob Ros burned the old hall.", "Who burned the old hall?", ()
+    )
+    assert word_overlap([question]) == {"q": "Bob Ros"}
+    assert no_answer([question]) == {"q": ""}
+
+
+def test_curves_leave_absent_values_empty() -> None:
+    rows = [{"method": "full", "epoch": 0, "training_loss": None}, {"method": "full", "epoch": 1, "training_loss": 0.5}]
+    assert as_csv(rows) == "method,epoch,training_loss\nfull,0,\nfull,1,0.5\n"
+
+
+def test_a_name_with_commas_and_quotes_is_one_cell() -> None:
+    (row,) = csv.DictReader(as_csv([{"method": 'full, "tuned"', "epoch": 1}]).splitlines())
+    assert row == {"method": 'full, "tuned"', "epoch": "1"}

@@ -1,0 +1,122 @@
+"""The scores as users of `evaluate` meet them: loaded from the file, without a network."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.evaluation.outcomes import Classified
+from tests.toy import ROOT
+
+FILE = str(ROOT / "retrace" / "evaluation" / "hf_module.py")
+ANSWERS, GOLDS = ["Ada", ""], [["Ada Lund", "Ada"], []]
+ROWS = [
+    {"id": "a", "prediction_text": "Ada", "no_answer_probability": 0.1},
+    {"id": "b", "prediction_text": "hall", "no_answer_probability": 0.7},
+]
+REFERENCES = [
+    {"id": "a", "answers": {"text": ["Ada Lund", "Ada"], "answer_start": [0, 0]}},
+    {"id": "b", "answers": {"text": [], "answer_start": []}},
+]
+
+
+@pytest.fixture(scope="module")
+def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The library, with its files in a folder of the test and no way out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HOME", str(tmp_path_factory.mktemp("home")))
+
+        def refuse(*_: Any) -> None:
+            raise AssertionError("nothing may need a network")
+
+        patch.setattr(socket.socket, "connect", refuse)
+        import evaluate
+
+        yield evaluate
+
+
+def _load(evaluate: ModuleType, name: str, folder: Path) -> Any:
+    return evaluate.load(FILE, name, cache_dir=str(folder))
+
+
+def test_a_metric_describes_itself(evaluate: ModuleType, tmp_path: Path) -> None:
+    metric = _load(evaluate, "rouge", tmp_path)
+    assert metric.name == "rouge"
+    assert metric.description.startswith("ROUGE-1, ROUGE-2")
+    assert metric.citation.startswith("Lin 2004")
+    assert "lists of right answers" in metric.inputs_description
+    assert set(metric.features[0]) == {"predictions", "references"}
+
+
+def test_squads_own_format_and_plain_texts(evaluate: ModuleType, tmp_path: Path) -> None:
+    metric = _load(evaluate, "squad_v2", tmp_path)
+    plain = metric.compute(predictions=ANSWERS, references=GOLDS)
+    assert plain["exact"] == plain["NoAns_f1"] == 100.0
+    assert "best_f1" not in plain
+    answered = metric.compute(predictions=ROWS, references=REFERENCES)
+    assert (answered["exact"], answered["best_exact"], answered["best_exact_thresh"]) == (50.0, 100.0, 0.1)
+    taken_back = metric.compute(predictions=ROWS, references=REFERENCES, no_answer_threshold=0.5)
+    assert taken_back["exact"] == 100.0
+
+
+def test_answers_belong_to_questions_by_their_id(evaluate: ModuleType, tmp_path: Path) -> None:
+    metric = _load(evaluate, "squad_v2", tmp_path)
+    in_order = metric.compute(predictions=ROWS, references=REFERENCES)
+    assert metric.compute(predictions=ROWS, references=REFERENCES[::-1]) == in_order
+    with pytest.raises(InputError, match="of different questions: b is only predicted"):
+        metric.compute(predictions=ROWS, references=[REFERENCES[0], {**REFERENCES[1], "id": "c"}])
+    with pytest.raises(InputError, match="of different questions"):
+        metric.compute(predictions=[ROWS[0], ROWS[0]], references=REFERENCES)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "said"),
+    [
+        ([[2.5, -1.5], [0.4, 0.6]], [0, 1], r"predictions: \[2.5, -1.5\] is not allowed; expected probabilities"),
+        ([[0.9, 0.1], [4.0, 6.0]], [0, 1], r"predictions: \[4.0, 6.0\] is not allowed"),
+        ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
+    ],
+)
+def test_what_is_no_probability_is_refused(
+    evaluate: ModuleType, tmp_path: Path, rows: list[list[float]], labels: list[int], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        _load(evaluate, "calibration", tmp_path).compute(predictions=rows, references=labels)
+
+
+def test_batches_and_combinations(evaluate: ModuleType, tmp_path: Path) -> None:
+    names = ["squad_v2", "meteor", "bleu", "rouge"]
+    both = evaluate.combine([_load(evaluate, name, tmp_path) for name in names])
+    for answer, golds in zip(ANSWERS, GOLDS, strict=True):
+        both.add_batch(predictions=[answer], references=[golds])
+    found = both.compute()
+    assert found["total"] == 2
+    assert found["rouge1"] == 1.0
+    assert found["bleu_precision_1"] == 100.0
+    assert any(name.startswith("meteor") for name in found)
+
+
+def test_classes_and_probabilities(evaluate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from retrace.evaluation import hf_module
+
+    def score(outcome: Classified) -> dict[str, float]:
+        certain = 0.0 if outcome.probabilities is None else float(outcome.probabilities.max())
+        return {"right": float(np.mean(outcome.labels == outcome.predicted)), "certain": certain}
+
+    monkeypatch.setattr(hf_module, "load_plugin", lambda *_: SimpleNamespace(score=score))
+    metric = hf_module.RetraceMetric("accuracy", cache_dir=str(tmp_path))
+    assert metric.compute(predictions=[0, 2], references=[1, 2]) == {"right": 0.5, "certain": 0.0}
+    rows = [[0.9, 0.1], [0.4, 0.6]]
+    assert metric.compute(predictions=rows, references=[0, 1]) == {"right": 1.0, "certain": 0.9}
+
+
+def test_an_unknown_name_says_which_are_known(evaluate: ModuleType, tmp_path: Path) -> None:
+    from retrace.evaluation import hf_module
+
+    with pytest.raises(InputError, match="'blue' is not allowed; expected one of accuracy, bleu"):
+        hf_module.RetraceMetric("blue", cache_dir=str(tmp_path))

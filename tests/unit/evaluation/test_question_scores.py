@@ -1,0 +1,167 @@
+"""METEOR, BLEU and ROUGE: what their libraries say, and every score of questions for weights of them."""
+
+import math
+from types import ModuleType
+from typing import Any
+
+import nltk
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk.corpus import LazyCorpusLoader, WordNetCorpusReader
+from nltk.translate.bleu_score import sentence_bleu
+from rouge_score.rouge_scorer import RougeScorer
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+
+from retrace.evaluation.metrics import bleu, meteor, rouge, squad_v2
+from retrace.evaluation.outcomes import Answered
+
+SCORES = [squad_v2, meteor, bleu, rouge]
+WORDS = "the Ada Lund built mills , milling in 1601 . Łódź 東京の İ ß 🙂 don't e\u0301 A.I. \u200b -".split()
+TEXT = st.one_of(
+    st.lists(st.sampled_from(WORDS[:10]), min_size=1, max_size=7).map(" ".join),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(" ".join),
+    st.sampled_from([" ", "the", "...", "Ada\nLund", "\u00a0Ada\u2009Lund", "1,601.5%", "&lt;skipped&gt;"]),
+)
+ANSWER = st.one_of(st.just(""), TEXT)
+
+
+@st.composite
+def outcomes(draw: Any) -> Answered:
+    golds = draw(st.lists(st.lists(TEXT, max_size=3).map(tuple), min_size=1, max_size=12))
+    count = len(golds)
+    answer = draw(st.sampled_from([ANSWER, ANSWER, ANSWER, st.just("")]))
+    answers, spans = (tuple(draw(st.lists(answer, min_size=count, max_size=count))) for _ in range(2))
+    if draw(st.booleans()):
+        return Answered(tuple(golds), answers)
+    numbers = draw(st.lists(st.sampled_from([-1.5, 0.0, 0.25, 3.0]), min_size=count, max_size=count))
+    return Answered(tuple(golds), answers, spans, np.array(numbers))
+
+
+def _repeated(outcome: Answered, weights: list[int]) -> Answered:
+    places = np.repeat(np.arange(len(weights)), weights)
+    return Answered(
+        tuple(outcome.golds[place] for place in places),
+        tuple(outcome.answers[place] for place in places),
+        outcome.spans and tuple(outcome.spans[place] for place in places),
+        None if outcome.no_answer is None else outcome.no_answer[places],
+    )
+
+
+def _resampled_names(score: ModuleType, figures: dict[str, float]) -> set[str]:
+    return {name for name in figures if score.FIGURES[name].scale != "count" and not name.endswith("_thresh")}
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
+@given(outcome=outcomes(), data=st.data())
+@settings(deadline=None)
+def test_weights_are_repetitions(score: ModuleType, outcome: Answered, data: st.DataObject) -> None:
+    count = len(outcome.answers)
+    drawn = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count).filter(any))
+    figures = score.resampled(outcome)(np.array([[1.0] * count, drawn]))
+    for row, weights in enumerate(([1] * count, drawn)):
+        expected = score.score(_repeated(outcome, weights))
+        for name, values in figures.items():
+            assert values.shape == (2,)
+            # A resample without questions of the kind has no such figure.
+            wanted = expected.get(name, math.nan)
+            assert values[row] == pytest.approx(wanted, abs=1e-9, nan_ok=True), name
+    assert set(figures) == _resampled_names(score, score.score(outcome))
+
+
+@given(outcome=outcomes())
+@settings(deadline=None, max_examples=200)
+def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
+    pairs = [(answer, golds) for answer, golds in zip(outcome.answers, outcome.golds, strict=True) if golds]
+    if not pairs:
+        assert bleu.score(outcome) == bleu.notes(outcome) == {}
+        return
+    most = max(len(golds) for _, golds in pairs)
+    columns = [[golds[n] if n < len(golds) else None for _, golds in pairs] for n in range(most)]
+    metric = BLEU()
+    expected = metric.corpus_score([answer for answer, _ in pairs], columns)  # pyright: ignore[reportArgumentType]
+    figures = bleu.score(outcome)
+    del figures["bleu_sentence"]
+    assert figures == {
+        "bleu": min(100.0, expected.score),
+        "bleu_precision_1": expected.precisions[0], "bleu_precision_2": expected.precisions[1],
+        "bleu_precision_3": expected.precisions[2], "bleu_precision_4": expected.precisions[3],
+        "bleu_brevity_penalty": expected.bp, "bleu_length_ratio": expected.ratio,
+        "bleu_length": expected.sys_len, "bleu_reference_length": expected.ref_len,
+    }  # fmt: skip
+    assert bleu.notes(outcome) == {"bleu_signature": str(metric.get_signature())}
+
+
+@given(outcome=outcomes())
+@settings(deadline=None, max_examples=200)
+@pytest.mark.filterwarnings("ignore:\\nThe hypothesis contains 0 counts:UserWarning")
+def test_the_mean_bleu_of_answers_is_what_nltk_says(outcome: Answered) -> None:
+    words = Tokenizer13a()
+    rows = [
+        sentence_bleu([words(gold.rstrip()).split() for gold in golds], words(answer.rstrip()).split())
+        for answer, golds in zip(outcome.answers, outcome.golds, strict=True)
+        if golds
+    ]
+    if rows:
+        expected = 100.0 * float(np.mean(rows))
+        assert bleu.score(outcome)["bleu_sentence"] == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_an_answer_of_one_right_word_has_a_bleu_of_nothing() -> None:
+    # Three precisions of four are the smallest number there is: the fourth root of its third power.
+    found = bleu.score(Answered((("Ada",), ("Lund",)), ("Ada", "built")))
+    assert found["bleu_sentence"] == pytest.approx(100 * 2.2250738585072014e-308**0.75 / 2, rel=1e-9, abs=0)
+    longer = bleu.score(Answered((("Ada built mills in 1601",), ()), ("Ada built mills in", "x")))
+    assert longer["bleu_sentence"] == pytest.approx(100 * math.exp(1 - 5 / 4))
+
+
+@given(outcome=outcomes())
+@settings(deadline=None, max_examples=200)
+def test_rouge_is_what_rouge_score_says(outcome: Answered) -> None:
+    scorer = RougeScorer(rouge.NAMES)
+    rows = [
+        scorer.score_multi(list(golds), answer)
+        for answer, golds in zip(outcome.answers, outcome.golds, strict=True)
+        if golds
+    ]
+    figures = rouge.score(outcome)
+    assert set(figures) == (set(rouge.NAMES) if rows else set())
+    for name in rouge.NAMES:
+        if rows:
+            assert figures[name] == pytest.approx(np.mean([row[name].fmeasure for row in rows]))
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
+@pytest.mark.parametrize("answer", ["", "x"])
+def test_a_right_answer_without_words_has_the_same_figures_resampled(score: ModuleType, answer: str) -> None:
+    outcome = Answered(((" ",), (" ", "\u00a0")), (answer, answer))
+    figures, drawn = score.score(outcome), score.resampled(outcome)(np.ones((1, 2)))
+    assert {name: values.tolist() for name, values in drawn.items()} == {name: [figures[name]] for name in drawn}
+
+
+def test_rouge_by_hand() -> None:
+    # Of "Ada built mills" two words of three are right and both of "Ada mills": 2·(2/3)·1 / (2/3 + 1).
+    figures = rouge.score(Answered((("x", "Ada mills"), ()), ("Ada built mills", "Ada")))
+    assert figures == pytest.approx({"rouge1": 0.8, "rouge2": 0.0, "rougeL": 0.8, "rougeLsum": 0.8})
+
+
+@pytest.fixture
+def without_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.setattr(meteor, "wordnet", LazyCorpusLoader("wordnet", WordNetCorpusReader, None))
+
+
+@pytest.mark.usefixtures("without_wordnet")
+def test_meteor_by_hand() -> None:
+    # "milling" has the stem of "mills": two of two words match, in one chunk: 1 - (1/2)·(1/2)³.
+    outcome = Answered((("nothing", "Ada mills"), ()), ("Ada milling", "Ada"))
+    assert meteor.score(outcome) == pytest.approx({"meteor_exact_stem": 1 - 0.5 * 0.5**3})
+
+
+@pytest.mark.usefixtures("without_wordnet")
+def test_meteor_without_wordnet_says_so_by_its_name() -> None:
+    outcome = Answered((("car",),), ("auto",))
+    assert meteor.score(outcome) == {"meteor_exact_stem": 0.0}
+    assert set(meteor.resampled(outcome)(np.ones((1, 1)))) == {"meteor_exact_stem"}

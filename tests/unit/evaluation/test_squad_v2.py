@@ -1,0 +1,87 @@
+"""Cases worked by hand after the official evaluation script, version 2.0."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrace.evaluation.metrics.squad_v2 import exact_match, normalised, overlap_f1, resampled, right_answers, score
+from retrace.evaluation.outcomes import Answered
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("The  Ada-Lund, an A.I.!", "adalund ai"), ("a theatre", "theatre"), ("the", ""), ("Écu", "écu"), ("", "")],
+)
+def test_normalising(text: str, expected: str) -> None:
+    assert normalised(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "exact", "f1"),
+    [
+        (["Ada Lund"], "ada lund.", 1, 1.0),
+        (["Ada Lund"], "Ada", 0, 2 / 3),
+        (["Ada Lund", "Lund"], "lund", 1, 1.0),
+        (["in 1601"], "the year 1601 was", 0, 0.4),
+        (["red red blue"], "red blue blue", 0, 2 / 3),
+        (["Ada"], "", 0, 0.0),
+        ([""], "", 1, 1.0),
+        ([""], "Ada", 0, 0.0),
+        (["Ada"], "the", 0, 0.0),
+    ],
+)
+def test_one_answer(gold: list[str], answer: str, exact: int, f1: float) -> None:
+    assert exact_match(gold, answer) == exact
+    assert overlap_f1(gold, answer) == pytest.approx(f1)
+
+
+def test_what_is_empty_after_normalising_is_no_right_answer() -> None:
+    assert right_answers(["the", "Ada"]) == ["Ada"]
+    assert right_answers(["the", "?"]) == right_answers([]) == [""]
+
+
+def test_a_data_set() -> None:
+    golds = (("Ada Lund",), ("1601", "the year 1601"), (), ())
+    assert score(Answered(golds, ("Ada", "1601", "", "Ada"))) == pytest.approx(
+        {
+            "exact": 50.0, "f1": 100 * (2 / 3 + 1 + 1) / 4, "total": 4,
+            "HasAns_exact": 50.0, "HasAns_f1": 100 * (2 / 3 + 1) / 2, "HasAns_total": 2,
+            "NoAns_exact": 50.0, "NoAns_f1": 50.0, "NoAns_total": 2,
+        }
+    )  # fmt: skip
+
+
+def test_kinds_of_questions_that_do_not_occur_have_no_figures() -> None:
+    assert score(Answered((("x",),), ("x",))) == {
+        "exact": 100.0, "f1": 100.0, "total": 1, "HasAns_exact": 100.0, "HasAns_f1": 100.0, "HasAns_total": 1,
+    }  # fmt: skip
+    assert score(Answered((), ())) == {}
+
+
+def test_the_best_threshold_by_hand() -> None:
+    # Answered from the left: right, wrong where there is no answer, half right, an empty span.
+    golds, spans = (("Ada",), (), ("1601 x y",), ()), ("Ada", "hall", "1601", "")
+    outcome = Answered(golds, ("", "", "", ""), spans, np.array([-2.0, 0.5, 0.7, 3.0]))
+    figures = score(outcome)
+    assert figures["exact"] == 50.0
+    assert figures["best_exact"] == figures["best_f1"] == 75.0  # 2 abstained rightly, 1 answered
+    assert figures["best_exact_thresh"] == figures["best_f1_thresh"] == -2.0
+    # With the first question twice and the second never, it pays to answer the third.
+    weights = np.array([[2.0, 0.0, 1.0, 1.0]])
+    assert resampled(outcome)(weights)["best_f1"] == pytest.approx([100 * (1 + 2 + 0.5) / 4])
+
+
+def test_abstaining_always_has_the_threshold_0() -> None:
+    outcome = Answered((("Ada",), ()), ("", ""), ("hall", "hall"), np.array([-2.0, -1.0]))
+    figures = score(outcome)
+    assert (figures["best_exact"], figures["best_exact_thresh"]) == (50.0, 0.0)
+    assert resampled(outcome)(np.ones((2, 2)))["best_exact"].tolist() == [50.0, 50.0]
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_f1_is_symmetric_bounded_and_one_for_a_match(gold: str, answer: str) -> None:
+    f1 = overlap_f1([gold], answer)
+    assert 0 <= f1 <= 1
+    assert f1 == pytest.approx(overlap_f1([answer], gold))
+    assert f1 >= exact_match([gold], answer)

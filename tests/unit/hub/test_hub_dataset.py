@@ -1,0 +1,76 @@
+"""Rows of a data set of the hub that was prepared before: neither the hub nor `datasets` is asked for them."""
+
+import json
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from huggingface_hub import constants
+
+from retrace.core.errors import InputError
+from retrace.hub.datasets import INFO, licence, open_split
+from retrace.hub.settings import HubDataset
+
+COMMIT = "0123456789" * 4
+SOURCE = HubDataset(repository=f"org/name@{COMMIT}", config="small")
+
+
+def _write(path: Path, words: list[str], labels: list[int]) -> None:
+    rows = pa.table({"word": words, "label": labels})
+    with pa.ipc.new_stream(path, rows.schema) as file:
+        file.write_table(rows)
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a data set whose training split is in two files."""
+    monkeypatch.setattr(constants, "HF_HOME", str(tmp_path))
+    folder = tmp_path / f"retrace/datasets-{version('datasets')}/org/name/{COMMIT}/small"
+    folder.mkdir(parents=True)
+    _write(folder / "name-train-00001-of-00002.arrow", ["d", "e"], [1, 1])
+    _write(folder / "name-train-00000-of-00002.arrow", ["a", "b", "c"], [0, 1, 0])
+    _write(folder / "name-test.arrow", ["x"], [-1])
+    splits = {name: {"name": name, "num_examples": size} for name, size in (("train", 5), ("test", 1))}
+    features = {
+        "word": {"dtype": "string", "_type": "Value"},
+        "label": {"names": ["low", "high"], "_type": "ClassLabel"},
+    }
+    (folder / INFO).write_text(json.dumps({"license": "mit", "features": features, "splits": splits}))
+    return folder
+
+
+def _words(split: str) -> str:
+    return "".join(row["word"] for _, row in open_split(SOURCE, split, "hub.text").records())
+
+
+def test_rows_classes_and_licence() -> None:
+    split = open_split(SOURCE, "train", "hub.text")
+    assert split.classes == {"label": ("low", "high")}
+    where, row = next(split.records())
+    assert where == f"org/name@{COMMIT} small train: row 1"
+    assert row == {"word": "a", "label": 0}
+    assert _words("train") == "abcde"
+    assert licence(SOURCE, "hub.text") == "mit"
+
+
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [("train[:60%]", "abc"), ("train[3:]", "de"), ("train[-2:]+test", "dex"), ("test+train[1:4]", "xbcd")],
+)
+def test_parts_of_splits(split: str, words: str) -> None:
+    assert _words(split) == words
+
+
+def test_a_split_that_is_not_there() -> None:
+    with pytest.raises(InputError, match=rf'params.yaml: hub.text: org/name@{COMMIT}: Unknown split "dev".*train'):
+        open_split(SOURCE, "dev", "hub.text")
+
+
+def test_datasets_is_not_imported_for_whole_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)  # importing it fails
+    monkeypatch.delitem(sys.modules, "retrace.hub.loading", raising=False)
+    assert _words("train") == "abcde"
+    with pytest.raises(ImportError):
+        open_split(SOURCE, "train[:60%]", "hub.text")

@@ -1,0 +1,201 @@
+"""What each method trains, what it saves, and that this brings the same model back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from retrace.core.errors import InputError
+from retrace.core.registry import load_plugin
+from retrace.finetuning.trained_part import is_part, load_trained, save_trained
+from retrace.methods import adapter, full, lora, scratch
+from retrace.models.heads import Head, attention_matrices, make_model, token_embeddings
+from retrace.tasks.question_answering.generative import Writer, Written
+from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
+
+PARTS = ("frozen", "lora", "adapter")
+HIDDEN, LAYERS = MODEL.hidden_size, MODEL.layers
+IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
+
+
+def _start(method: str, folder: Path, head: Head = "classifier", seed: int = 1, **settings: Any) -> PreTrainedModel:
+    module = load_plugin("retrace.methods", method, "finetune.methods")
+    return module.start(head, folder, seed, "eager", module.Settings(**settings)).eval()
+
+
+def _answer(model: PreTrainedModel) -> torch.Tensor:
+    with torch.no_grad():
+        return model(input_ids=IDS).logits
+
+
+def _trained(model: PreTrainedModel) -> dict[str, torch.nn.Parameter]:
+    return {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+def _step(model: PreTrainedModel) -> None:
+    """One update of what is trained."""
+    optimiser = torch.optim.SGD(_trained(model).values(), lr=1.0)
+    model(input_ids=IDS, labels=torch.tensor([1])).loss.backward()
+    optimiser.step()
+
+
+def test_full_starts_from_the_pretrained_body_and_scratch_does_not(tmp_path: Path) -> None:
+    folder = tiny_pretrained(tmp_path)
+    pretrained, random = (m.start("classifier", folder, 1, "eager", m.Settings()).state_dict() for m in (full, scratch))
+    saved = full.start("language_model", folder, 5, "eager", full.Settings()).state_dict()
+    name = "model.layers.0.attn.Wqkv.weight"
+    assert torch.equal(pretrained[name], saved[name])
+    assert not torch.equal(random[name], saved[name])
+    assert pretrained.keys() == random.keys()
+
+
+def test_scratch_depends_on_the_seed_alone(tmp_path: Path) -> None:
+    folder = tiny_pretrained(tmp_path)
+    first, again, other = (_start("scratch", folder, "spans", seed).state_dict() for seed in (1, 1, 2))
+    name = "model.layers.0.attn.Wqkv.weight"
+    assert torch.equal(first[name], again[name])
+    assert not torch.equal(first[name], other[name])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("method", PARTS)
+def test_a_part_is_trained_saved_and_loaded_back(tmp_path: Path, method: str, family: str) -> None:
+    folder = tiny_pretrained(tmp_path / "pretrained", family)
+    model = _start(method, folder)
+    body = {name: weight.clone() for name, weight in model.named_parameters() if not weight.requires_grad}
+    before = _answer(model)
+    _step(model)
+    assert body
+    assert is_part(model)
+    assert all(torch.equal(weight, dict(model.named_parameters())[name]) for name, weight in body.items())
+    assert not torch.equal(_answer(model), before)
+    saved = tmp_path / "tuned"
+    saved.mkdir()
+    save_trained(model, model.state_dict(), saved)
+    again = _start(method, folder)
+    load_trained(again, saved)
+    assert torch.equal(_answer(again), _answer(model))
+    other = _start("frozen" if method == "lora" else "lora", folder)
+    with pytest.raises(InputError, match="not those of a model that was tuned in this way"):
+        load_trained(other, saved)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_adapters_are_two_a_layer_and_at_first_almost_change_nothing(tmp_path: Path, family: str) -> None:
+    folder = tiny_pretrained(tmp_path, family)
+    model = _start("adapter", folder, reduction=4)
+    added = [module for module in model.modules() if isinstance(module, adapter.Bottleneck)]
+    assert len(added) == 2 * LAYERS
+    narrow = HIDDEN // 4
+    assert sum(w.numel() for m in added for w in m.parameters()) == 2 * LAYERS * (2 * HIDDEN * narrow + HIDDEN + narrow)
+    torch.testing.assert_close(_answer(model), _answer(_start("full", folder)), atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_lora_starts_as_the_pretrained_model_and_merges(tmp_path: Path, family: str) -> None:
+    folder = tiny_pretrained(tmp_path, family)
+    model = _start("lora", folder, rank=4)
+    assert torch.equal(_answer(model), _answer(_start("full", folder)))
+    matrices = [dict(_start("full", folder).named_modules())[n] for n in attention_matrices(_start("full", folder))]
+    expected = sum(4 * sum(m.weight.shape) for m in matrices)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert sum(w.numel() for n, w in _trained(model).items() if "lora_" in n) == expected
+    _step(model)
+    tuned = _answer(model)
+    lora.merge(model)
+    torch.testing.assert_close(_answer(model), tuned, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_language_models_head_is_not_new_and_trained_only_as_all_or_alone(tmp_path: Path, tied: bool) -> None:
+    folder = _causal(tmp_path, tied)
+    trained = {method: set(_trained(_start(method, folder, "language_model"))) for method in ("full", *PARTS)}
+    assert ("lm_head.weight" in trained["full"]) == (not tied)
+    assert trained["frozen"] == {"lm_head.weight"}
+    assert all("lora_" in name for name in trained["lora"])
+    assert all(".adapter." in name for name in trained["adapter"])
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("method", PARTS)
+def test_a_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, tied: bool) -> None:
+    """To the same scores, and so to the same text, while what it reads stays as it was pretrained."""
+    folder = _causal(tmp_path, tied)
+    model, again = (Writer(_start(method, folder, "language_model")) for _ in range(2))
+    embeddings = model.body.get_parameter("model.embed_tokens.weight").clone()
+    before = _written(model)
+    optimiser = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=3.0)
+    for _ in range(5):
+        optimiser.zero_grad()
+        functional.cross_entropy(model(IDS[:, :-1], IDS[:, :-1] > 0), IDS[0, 1:]).backward()
+        optimiser.step()
+    assert torch.equal(model.body.get_parameter("model.embed_tokens.weight"), embeddings)
+    save_trained(model, model.state_dict(), tmp_path)
+    assert torch.equal(_written(again).score, before.score)
+    load_trained(again, tmp_path)
+    assert not torch.equal(_written(again).score, before.score)
+    assert torch.equal(_written(again).score, _written(model).score)
+    assert torch.equal(_written(again).ids, _written(model).ids)
+
+
+def _causal(folder: Path, tied: bool) -> Path:
+    """A pretrained Llama whose head shares the weights of the embeddings, or has its own."""
+    config = tiny_config("llama", tiny_tokenizer())
+    config.tie_word_embeddings = tied
+    (folder / "pretrained").mkdir()
+    make_model("language_model", config, 0, "eager").save_pretrained(folder / "pretrained")
+    return folder / "pretrained"
+
+
+@torch.no_grad()
+def _written(model: Writer) -> Written:
+    return model.write(IDS, torch.ones_like(IDS), 6, 3)
+
+
+BESIDE_EMBEDDINGS = {"lora": {"rank": 4, "embeddings": True}, "adapter": {"embedding_rank": 4}}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("method", BESIDE_EMBEDDINGS)
+def test_products_beside_the_token_embeddings(tmp_path: Path, method: str, family: str) -> None:
+    """They add what a table of their rank takes, change nothing at the start, learn, and load back."""
+    folder, settings = tiny_pretrained(tmp_path, family), BESIDE_EMBEDDINGS[method]
+    model, again, plain = (_start(method, folder, **chosen) for chosen in (settings, settings, {}))
+    table = plain.get_parameter(f"{token_embeddings(plain)}.weight")
+    added = {name: weight for name, weight in _trained(model).items() if "lora_embedding" in name}
+    assert sum(weight.numel() for weight in added.values()) == 4 * sum(table.shape)
+    torch.testing.assert_close(_answer(model), _answer(_start("full", folder)), atol=0.02, rtol=0.02)
+    before = {name: weight.clone() for name, weight in added.items()}
+    for _ in range(2):  # one factor is 0 at the start, so the other moves in the second update only
+        _step(model)
+    assert not any(torch.equal(before[name], weight) for name, weight in added.items())
+    save_trained(model, model.state_dict(), tmp_path)
+    load_trained(again, tmp_path)
+    assert torch.equal(_answer(again), _answer(model))
+
+
+def test_lora_beside_the_token_embeddings_merges(tmp_path: Path) -> None:
+    model = _start("lora", tiny_pretrained(tmp_path), **BESIDE_EMBEDDINGS["lora"])
+    for _ in range(2):
+        _step(model)
+    tuned = _answer(model)
+    lora.merge(model)
+    torch.testing.assert_close(_answer(model), tuned, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", BESIDE_EMBEDDINGS)
+def test_a_language_models_embeddings_get_no_product(tmp_path: Path, method: str) -> None:
+    with pytest.raises(InputError, match=r"embedding.*is not allowed with squad.answers: generated"):
+        _start(method, _causal(tmp_path, True), "language_model", **BESIDE_EMBEDDINGS[method])
+
+
+def test_targets_name_the_matrices(tmp_path: Path) -> None:
+    model = _start("lora", tiny_pretrained(tmp_path), targets=("Wi",))
+    assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
+
+
+def test_a_folder_without_trained_weights_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"trained\.safetensors: no such file"):
+        load_trained(torch.nn.Linear(1, 1), tmp_path)

@@ -1,0 +1,128 @@
+"""Training on from published weights, in the layouts of the four families."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForSequenceClassification
+
+from retrace.core.errors import InputError
+from retrace.core.weights import weight_names
+from retrace.models.heads import read_model
+from retrace.models.language_model import LanguageModel, PairModel, continue_model
+from retrace.tokens.tokenizer import load_tokenizer
+from retrace.tokens.vocabulary import Vocabulary
+from tests.hub.content.models import BERT, LLAMA, ROBERTA, published_models
+
+
+def _written(folder: Path, name: str) -> Path:
+    for file, content in published_models()[name].items():
+        (folder / file).write_bytes(content)
+    return folder
+
+
+def _continued(folder: Path, pairs: bool = False, seed: int = 1) -> LanguageModel | PairModel:
+    return continue_model(folder, Vocabulary.of(load_tokenizer(folder)), pairs, seed, "eager")
+
+
+@pytest.mark.parametrize("name", list(published_models()))
+def test_every_weight_is_the_published_one_in_float32(tmp_path: Path, name: str) -> None:
+    published = load_file(_written(tmp_path, name) / "model.safetensors")
+    model = _continued(tmp_path)
+    assert isinstance(model, LanguageModel)
+    found = dict(model.body.state_dict())
+    for key, weight in published.items():
+        ours = found[key.replace(".gamma", ".weight").replace(".beta", ".bias")]
+        assert ours.dtype == torch.float32
+        assert torch.equal(ours, weight.float())
+    other = _continued(tmp_path, seed=2).state_dict()
+    assert all(torch.equal(weight, other[key]) for key, weight in model.state_dict().items())
+
+
+def test_what_bert_learnt_of_pairs_is_kept_for_classifiers_and_stands_still(tmp_path: Path) -> None:
+    published = load_file(_written(tmp_path, BERT) / "model.safetensors")
+    model = _continued(tmp_path)
+    still = [name for name, weight in model.named_parameters() if not weight.requires_grad]
+    assert len(still) == 4
+    assert all("pooler" in name or "seq_relationship" in name for name in still)
+    model.body.save_pretrained(tmp_path / "saved")
+    classifier = read_model("classifier", tmp_path / "saved", 1, "eager", ("no", "yes")).state_dict()
+    assert torch.equal(classifier["bert.pooler.dense.weight"], published["bert.pooler.dense.weight"])
+
+
+def test_the_relation_head_is_taken_where_pairs_are_trained_on(tmp_path: Path) -> None:
+    published = load_file(_written(tmp_path, BERT) / "model.safetensors")
+    model = _continued(tmp_path, pairs=True)
+    assert isinstance(model, PairModel)
+    assert torch.equal(model.body.state_dict()["cls.seq_relationship.weight"], published["cls.seq_relationship.weight"])
+    assert all(weight.requires_grad for weight in model.parameters())
+    bare = {name: weight for name, weight in published.items() if "pooler" not in name and "seq_" not in name}
+    save_file(bare, tmp_path / "model.safetensors", {"format": "pt"})
+    one, other = (_continued(tmp_path, pairs=True, seed=seed).state_dict() for seed in (1, 2))
+    new = {name for name, weight in one.items() if not torch.equal(weight, other[name])}
+    assert new == {"body.cls.seq_relationship.weight", "body.bert.pooler.dense.weight"}
+    assert "pooler" not in " ".join(_continued(tmp_path).state_dict())
+
+
+def test_pairs_are_for_bert_alone(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="next_sentence: true is not allowed with family: roberta"):
+        _continued(_written(tmp_path, ROBERTA), pairs=True)
+
+
+def test_weights_in_several_files(tmp_path: Path) -> None:
+    whole = load_file(_written(tmp_path, LLAMA) / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    where = {}
+    for number, names in enumerate((sorted(whole)[::2], sorted(whole)[1::2]), 1):
+        file = f"model-0000{number}-of-00002.safetensors"
+        save_file({name: whole[name] for name in names}, tmp_path / file, {"format": "pt"})
+        where |= dict.fromkeys(names, file)
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": where}))
+    assert sorted(weight_names(tmp_path)) == sorted(whole)
+    found = _continued(tmp_path).body.state_dict()
+    assert all(torch.equal(found[name], weight.float()) for name, weight in whole.items())
+
+
+def test_llama_gets_the_padding_without_which_it_classifies_no_batch(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.of(load_tokenizer(_written(tmp_path, LLAMA)))
+    model = _continued(tmp_path)
+    assert vocabulary.mask is None
+    assert vocabulary.unknown is None
+    assert model.body.config.pad_token_id == vocabulary.pad == vocabulary.end
+    assert len(vocabulary.special) == len(set(vocabulary.special)) == 2
+
+
+def test_classes_of_a_task_before_are_no_longer_the_models(tmp_path: Path) -> None:
+    config = json.loads((_written(tmp_path, ROBERTA) / "config.json").read_text())
+    names = {str(number): name for number, name in enumerate(("a", "b", "c"))}
+    config |= {"id2label": names, "label2id": {name: int(number) for number, name in names.items()}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    _continued(tmp_path).body.save_pretrained(tmp_path / "saved")
+    spans = read_model("spans", tmp_path / "saved", 1, "eager").state_dict()
+    assert spans["qa_outputs.weight"].shape[0] == 2
+
+
+def test_a_classifiers_weights_are_started_from_too(tmp_path: Path) -> None:
+    _written(tmp_path, ROBERTA)
+    model = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    model.save_pretrained(tmp_path)
+    assert isinstance(_continued(tmp_path), LanguageModel)  # under a new head of a language model
+    weights = load_file(tmp_path / "model.safetensors")
+    save_file({name: w for name, w in weights.items() if ".layer.1." not in name}, tmp_path / "model.safetensors",
+              {"format": "pt"})  # fmt: skip
+    with pytest.raises(InputError, match=r"the weights lack roberta\.encoder\.layer\.1\.\S+ and \d+ more"):
+        _continued(tmp_path)
+
+
+def test_a_published_classifier_of_other_classes_is_drawn_anew(tmp_path: Path) -> None:
+    _written(tmp_path, ROBERTA)
+    AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3).save_pretrained(tmp_path)
+    one, other = (read_model("classifier", tmp_path, seed, "eager", list("abcde")).state_dict() for seed in (1, 2))
+    assert one["classifier.out_proj.weight"].shape[0] == 5
+    assert {name for name in one if not torch.equal(one[name], other[name])} == {"classifier.out_proj.weight"}
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"vocab_size": config["vocab_size"] + 1}))
+    with pytest.raises(InputError, match=r"roberta.embeddings.word_embeddings.weight has another size in the weights"):
+        read_model("classifier", tmp_path, 1, "eager", list("abcde"))

@@ -1,0 +1,137 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel
+
+from retrace.core.errors import InputError
+from retrace.core.weights import parameters_by_module
+from retrace.models.heads import longest_input, make_config, make_model, read_config, read_model, set_dropout
+from retrace.models.settings import ModelSettings
+from retrace.tokens.vocabulary import Vocabulary
+from tests.tiny import FAMILIES, MASKED_FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("head", ["classifier", "spans"])
+def test_the_body_comes_from_the_folder_and_the_head_from_the_seed(tmp_path: Path, family: str, head) -> None:
+    folder = tiny_pretrained(tmp_path, family)
+    one, again, other = (read_model(head, folder, seed, "eager").state_dict() for seed in (1, 1, 2))
+    saved = load_file(folder / "model.safetensors")
+    assert all(torch.equal(one[name], again[name]) for name in one)
+    assert [name for name in one if not torch.equal(one[name], other[name])]
+    one = {
+        name.replace("transformer.", "model."): weight for name, weight in one.items()
+    }  # as Llama's span head has it
+    shared = [name for name in one if name in saved]
+    assert len(shared) > 10
+    assert all(torch.equal(one[name], saved[name]) for name in shared)
+
+
+def test_missing_weights_of_the_body_are_an_error(tmp_path: Path) -> None:
+    folder = tiny_pretrained(tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    gone = [name for name in weights if ".layers.1." in name]
+    save_file(
+        {name: w for name, w in weights.items() if name not in gone}, folder / "model.safetensors", {"format": "pt"}
+    )
+    with pytest.raises(InputError, match=rf"the weights lack model\.layers\.1\.\S+ and {len(gone) - 1} more"):
+        read_model("spans", folder, 1, "eager")
+
+
+def test_an_unknown_family_is_told_the_known_ones() -> None:
+    with pytest.raises(
+        InputError, match=r"family: 'gpt' is not allowed; expected one of bert, llama, modernbert, roberta"
+    ):
+        make_config("gpt", MODEL, Vocabulary.of(tiny_tokenizer()))
+
+
+def test_a_missing_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"config\.json: no such file"):
+        read_config(tmp_path)
+    with pytest.raises(InputError, match=r"model\.safetensors: no such file"):
+        parameters_by_module(tmp_path)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_parameters_are_those_of_the_model(tmp_path: Path, family: str) -> None:
+    tokenizer = tiny_tokenizer()
+    model = make_model("language_model", tiny_config(family, tokenizer), 0, "eager")
+    model.save_pretrained(tmp_path)
+    counts = parameters_by_module(tmp_path)
+    assert sum(counts.values()) == sum(weight.numel() for weight in model.parameters())
+    assert sum(module.split(".")[-1].isdigit() for module in counts) == MODEL.layers
+
+
+def test_bert_base_has_the_published_number_of_parameters() -> None:
+    """109,482,240 is BertModel's count, as the first study gives it."""
+    config = make_config("bert", ModelSettings(768, 12, 12, 3072, 512, dropout=0.1), Vocabulary(30522, 0, 1, 2, 3, 4))
+    with torch.device("meta"):
+        body = AutoModel.from_config(config)
+    assert sum(weight.numel() for weight in body.parameters()) == 109_482_240
+
+
+def test_roberta_small_has_the_published_number_of_parameters() -> None:
+    """22,829,056 by the formula of the study, which leaves out the one row of segment embeddings."""
+    config = make_config("roberta", ModelSettings(512, 4, 8, 512, 256), Vocabulary(32000, 1, 3, 0, 2, 4))
+    with torch.device("meta"):
+        body = AutoModel.from_config(config, add_pooling_layer=False)
+    assert config.max_position_embeddings == 258
+    assert sum(weight.numel() for weight in body.parameters()) == 22_829_056 + 512
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_the_longest_input_is_read(family: str) -> None:
+    config = tiny_config(family, tiny_tokenizer())
+    assert longest_input(config) == MODEL.max_length
+    model = make_model("spans", config, 0, "eager").eval()
+    ids = torch.full((1, MODEL.max_length), 7)
+    assert model(input_ids=ids).start_logits.shape == (1, MODEL.max_length)
+
+
+@pytest.mark.parametrize("family", MASKED_FAMILIES)
+@torch.no_grad()
+def test_dropout_can_be_changed_afterwards(family: str) -> None:
+    model = make_model("classifier", tiny_config(family, tiny_tokenizer()), 0, "eager").train()
+    ids = torch.arange(5, 25)[None]
+    assert torch.equal(model(input_ids=ids).logits, model(input_ids=ids).logits)
+    set_dropout(model, 0.5)
+    assert not torch.equal(model(input_ids=ids).logits, model(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize(
+    ("head", "parameters"), [("language_model", 1_235_814_400), ("classifier", 1_235_814_400 + 4_096),
+                             ("spans", 1_235_814_400 + 4_098)],
+)  # fmt: skip
+def test_llama_has_the_published_number_of_parameters(head, parameters: int) -> None:
+    """Llama-3.2-1B and its two heads, as the study with the frozen body counts them."""
+    settings = ModelSettings(2048, 16, 32, 8192, 4096, kv_heads=8)
+    config = make_config("llama", settings, Vocabulary(128_256, 0, 1, 2, 3, 4))
+    with torch.device("meta"):
+        model = make_model(head, config, 0, "eager")
+    assert sum(weight.numel() for weight in model.parameters()) == parameters
+
+
+@pytest.mark.parametrize(("setting", "value"), [("kv_heads", 1), ("rope_theta", 1000.0)])
+def test_settings_that_a_family_does_not_have(setting: str, value: float) -> None:
+    settings = replace(MODEL, **{setting: value})
+    with pytest.raises(InputError, match=rf"model\.{setting}: {value} is not allowed with family: bert"):
+        make_config("bert", settings, Vocabulary.of(tiny_tokenizer()))
+
+
+@pytest.mark.parametrize("family", ["modernbert", "llama"])
+def test_rotary_positions_turn_as_fast_as_asked(family: str) -> None:
+    vocabulary = Vocabulary.of(tiny_tokenizer())
+    configs = [make_config(family, replace(MODEL, rope_theta=theta), vocabulary) for theta in (None, 1000.0)]
+    shown = [str(config.rope_parameters) for config in configs]
+    assert "'rope_theta': 1000.0" in shown[1]
+    assert "'rope_theta': 1000.0" not in shown[0]
+
+
+def test_dropout_that_a_model_does_not_have_is_an_error() -> None:
+    model = make_model("classifier", tiny_config("llama", tiny_tokenizer()), 0, "eager")
+    with pytest.raises(InputError, match=r"dropout: 0\.3 is not allowed; llama has no layers for it"):
+        set_dropout(model, 0.3)

@@ -1,0 +1,217 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from retrace.core.errors import InputError
+from retrace.models.heads import read_model
+from retrace.models.language_model import PairModel, make_pair_model, read_language_model
+from retrace.objectives.language_modelling import IGNORED
+from retrace.objectives.masked import Masking
+from retrace.objectives.next_sentence import PairModelling, Pairs, relation_accuracy
+from retrace.tokens.blocks import find_documents
+from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, save_tokenizer, token_id, train_tokenizer
+from retrace.tokens.vocabulary import Vocabulary
+from retrace.training.loop import Budget, Run, train
+from retrace.training.settings import OptimiserSettings
+from tests.tiny import tiny_config, tiny_device
+
+BLOCK, BATCH = 24, 8
+
+
+def _documents() -> list[str]:
+    """Four documents of forty sentences; no two have a word in common."""
+    return [" . ".join(f"{a}{b} {b}{a} {a}{a} {b}{b}" for _ in range(40)) + " ." for a, b in ("aw", "bx", "cy", "dz")]
+
+
+TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=38), _documents, "vocab_size")
+VOCABULARY = Vocabulary.of(TOKENIZER)
+STREAM = np.array([i for text in _documents() for i in TOKENIZER.encode(text).ids], dtype=np.uint16)
+DOCUMENTS = [STREAM[first:last].tolist() for first, last in find_documents(STREAM, VOCABULARY.begin)]
+
+
+def _pairs(stream: np.ndarray = STREAM, rate: float = 0.15) -> PairModelling:
+    return PairModelling(stream, TOKENIZER, BLOCK, BATCH, Masking(rate), 1, torch.device("cpu"))
+
+
+def _segments(batch: Pairs, row: int) -> tuple[list[int], list[int]]:
+    """A and B as they were before masking."""
+    ids = batch.labels[row].where(batch.labels[row] != IGNORED, batch.ids[row])[batch.mask[row] == 1].tolist()
+    middle = ids.index(VOCABULARY.end)
+    assert ids[0] == VOCABULARY.begin
+    assert ids[-1] == VOCABULARY.end
+    assert batch.segments[row][batch.mask[row] == 1].tolist() == [0] * (middle + 1) + [1] * (len(ids) - middle - 1)
+    return ids[1:middle], ids[middle + 1 : -1]
+
+
+def _homes(part: list[int]) -> set[int]:
+    """The documents in which these tokens stand in this order."""
+    return {
+        number for number, document in enumerate(DOCUMENTS)
+        if any(document[at : at + len(part)] == part for at in range(len(document) - len(part) + 1))
+    }  # fmt: skip
+
+
+def test_documents_are_found_without_their_marks() -> None:
+    assert len(DOCUMENTS) == len(_documents())
+    assert [TOKENIZER.decode(document) for document in DOCUMENTS] == [text.replace(" .", ".") for text in _documents()]
+
+
+def test_a_pair_is_what_it_says() -> None:
+    full_stop = token_id(TOKENIZER, ".")
+    seen = []
+    for epoch in range(1, 20):
+        for batch in _pairs().batches(epoch, slice(None)):
+            assert batch.ids.shape[1] <= BLOCK
+            for row, unrelated in enumerate(batch.unrelated.tolist()):
+                left, right = _segments(batch, row)
+                assert left
+                assert right
+                assert left[-1] == full_stop
+                if unrelated:
+                    assert left == [full_stop] or not _homes(left) & _homes(right)
+                else:
+                    assert _homes(left + right)
+                seen.append(unrelated)
+    assert sum(seen) / len(seen) == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_short_pair_has_fewer_masks_and_padding_none() -> None:
+    short = np.array([i for text in ("aw ww . " * 6, "bx xx . " * 9) for i in TOKENIZER.encode(text).ids])
+    batch = next(iter(_pairs(short, rate=0.3).batches(1, slice(None))))
+    masks, real = (batch.labels != IGNORED).sum(1), batch.mask.sum(1)
+    assert (masks == (real * 0.3).long()).all()
+    assert len(set(real.tolist())) > 1
+    assert not ((batch.labels != IGNORED) & (batch.mask == 0)).any()
+
+
+def _of_text(texts: list[str], tokenizer: SubwordTokenizer, block: int) -> list[tuple[list[int], list[int], int]]:
+    """A, B and whether they are unrelated, of several epochs."""
+    stream = np.concatenate([np.array(ids) for ids in tokenizer.encode_documents(texts)])
+    pairs = PairModelling(stream, tokenizer, block, BATCH, Masking(0.15), 1, torch.device("cpu"))
+    return [
+        (*_segments(batch, row), int(unrelated))
+        for epoch in range(4)
+        for batch in pairs.batches(epoch, slice(None))
+        for row, unrelated in enumerate(batch.unrelated)
+    ]
+
+
+def _shares_are_alike(kinds: np.ndarray, shown: np.ndarray) -> bool:
+    """Whether a sign is as frequent among related as among unrelated pairs, within four standard errors."""
+    share, (related, unrelated) = shown.mean(), (shown[kinds == kind] for kind in (0, 1))
+    error = math.sqrt(share * (1 - share) * (1 / len(related) + 1 / len(unrelated)))
+    return abs(related.mean() - unrelated.mean()) <= 4 * error
+
+
+def _uneven(generator: np.random.Generator) -> list[str]:
+    """Documents of two to eight sentences of three to eleven words, which are letters."""
+    words = list("abcdefgh")
+    return [
+        " ".join(" ".join(generator.choice(words, generator.integers(3, 12))) + " ." for _ in range(sentences))
+        for sentences in generator.integers(2, 9, 240)
+    ]
+
+
+@pytest.mark.parametrize("block", [24, 48, 96])
+def test_neither_lengths_nor_ends_tell_which_pairs_are_related(block: int) -> None:
+    texts = _uneven(np.random.default_rng(1))
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=14), lambda: texts, "vocab_size")
+    pairs, full_stop = _of_text(texts, tokenizer, block), token_id(tokenizer, ".")
+    kinds = np.array([unrelated for *_, unrelated in pairs])
+    lengths = np.array([[len(left), len(right)] for left, right, _ in pairs])
+    sizes = np.column_stack([lengths, lengths.sum(1)])
+    for size in sizes.T:  # of A, of B, of both
+        for most in np.quantile(size, [0.1, 0.25, 0.5, 0.75, 0.9]):
+            assert _shares_are_alike(kinds, size <= most)
+    assert _shares_are_alike(kinds, np.array([right[-1] == full_stop for _, right, _ in pairs]))
+    stops = np.array([right.count(full_stop) for _, right, _ in pairs])
+    assert all(_shares_are_alike(kinds, stops > most) for most in range(4))
+
+
+def test_where_all_say_the_same_nothing_tells_which_pairs_are_related() -> None:
+    """Of one sentence again and again: short pairs were unrelated ones in two of three cases."""
+    texts = ["the cat sat on a mat . " * count for count in np.random.default_rng(1).integers(8, 61, 240)]
+    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=24), lambda: texts, "vocab_size")
+    pairs = _of_text(texts, tokenizer, 200)
+    kinds = np.array([unrelated for *_, unrelated in pairs])
+    lengths = np.array([len(left) + len(right) for left, right, _ in pairs])
+    rule = ((lengths < lengths.max()) == kinds).mean()
+    assert rule == pytest.approx(0.5, abs=4 * 0.5 / math.sqrt(len(pairs)))
+
+
+def test_each_passage_of_another_document_may_be_drawn() -> None:
+    pairs = _pairs()
+    for passage in range(len(pairs._passages)):
+        draws = np.linspace(0, 1, 3 * len(pairs._passages), endpoint=False)
+        drawn = {pairs._other_passage(passage, draw) for draw in draws}
+        assert drawn == set(np.flatnonzero(pairs._passages != pairs._passages[passage]).tolist())
+
+
+def test_pairs_are_drawn_anew_each_epoch_and_reproducibly() -> None:
+    one, again, two = (list(_pairs().batches(epoch, slice(None))) for epoch in (1, 1, 2))
+    assert len(one) == len(two) == _pairs().steps
+    for first, second in zip(one, again, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(vars(first).values(), vars(second).values(), strict=True))
+    assert [a.unrelated.tolist() for a in one] != [b.unrelated.tolist() for b in two]
+
+
+def test_processes_share_a_batch_without_overlap() -> None:
+    shares = (slice(None), slice(0, None, 2), slice(1, None, 2))
+    whole, first, second = (next(iter(_pairs().batches(1, share))) for share in shares)
+    assert torch.equal(torch.stack([first.ids, second.ids], 1).reshape(whole.ids.shape), whole.ids)
+    assert torch.equal(torch.stack([first.unrelated, second.unrelated], 1).flatten(), whole.unrelated)
+
+
+def test_the_loss_is_the_sum_of_both_means() -> None:
+    model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager").eval()
+    objective = _pairs()
+    batch = next(iter(objective.batches(1, slice(None))))
+    loss, count = objective.loss(model, batch)
+    inputs = {"input_ids": batch.ids, "token_type_ids": batch.segments, "attention_mask": batch.mask}
+    both = model.body(**inputs, labels=batch.labels, next_sentence_label=batch.unrelated)
+    related = torch.nn.functional.cross_entropy(both.seq_relationship_logits, batch.unrelated)
+    filled = both.loss - related
+    masks = int(BLOCK * 0.15)  # of a full pair
+    assert (loss / count).item() == pytest.approx((filled + related * masks * BATCH / count).item(), rel=1e-5)
+
+
+def _trained(epochs: int) -> PairModel:
+    model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager")
+    optimiser = OptimiserSettings(kind="adamw", warmup=0.1, flat=0.5)
+    train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, Budget(epochs)), lambda epoch, meter: None)
+    return model.eval()
+
+
+def test_a_model_learns_which_sentences_belong_together() -> None:
+    held_out = list(_pairs().batches(0, slice(None)))
+    untrained = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager").eval()
+    before, after = (relation_accuracy(model, held_out, tiny_device()) for model in (untrained, _trained(150)))
+    assert before < 0.75
+    assert after > 0.9
+
+
+def test_the_pooled_head_goes_with_the_model_into_classification(tmp_path: Path) -> None:
+    model = _trained(1)
+    model.body.save_pretrained(tmp_path)
+    save_tokenizer(TOKENIZER, tmp_path, lowercase=True)
+    weights = read_model("classifier", tmp_path, 1, "eager").state_dict()
+    assert torch.equal(weights["bert.pooler.dense.weight"], model.body.state_dict()["bert.pooler.dense.weight"])
+    again = read_language_model(tmp_path, 1, "eager").eval()
+    ids, at = torch.arange(5, 21)[None], torch.ones(1, 16, dtype=torch.bool)
+    zeros, ones = torch.zeros(1, 16, dtype=torch.long), torch.ones(1, 16, dtype=torch.long)
+    torch.testing.assert_close(again(ids, at), model(ids, zeros, ones, at)[0])
+    assert torch.equal(again(ids, at), model.of_tokens(ids, at))
+
+
+@pytest.mark.parametrize("family", ["modernbert", "roberta", "llama"])
+def test_other_families_have_no_pairs(family: str) -> None:
+    with pytest.raises(InputError, match="next_sentence: true is not allowed with family: "):
+        make_pair_model(tiny_config(family, TOKENIZER), 0, "eager")
+
+
+def test_one_document_makes_no_pairs() -> None:
+    with pytest.raises(InputError, match="two documents of 16 tokens or more; the text has 1"):
+        _pairs(STREAM[: len(DOCUMENTS[0]) + 2])

@@ -1,0 +1,191 @@
+import math
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retrace.perplexity.measures import (
+    Losses,
+    Sizes,
+    intervals,
+    perplexities,
+    resampled,
+    unigram_losses,
+    with_intervals,
+)  # fmt: skip
+from retrace.statistics.intervals import draw
+from tests.tiny import tiny_tokenizer
+
+# Three documents: a loss of 2, 3 and 10 on 1, 2 and 2 tokens that are asked.
+THREE = Losses(3.0, np.array([2.0, 3.0, 10.0]), np.array([1.0, 2.0, 2.0]))
+SIZES = Sizes(np.array([4, 6, 10]), np.array([2, 4, 4]), np.array([10, 20, 20]))
+DOCUMENTS = st.lists(st.tuples(st.floats(0.1, 9), st.integers(1, 300)), min_size=2, max_size=60)
+
+
+def _documents(means: np.ndarray, asked: np.ndarray) -> tuple[Losses, Sizes]:
+    """Documents of two tokens a word and five bytes a token."""
+    sums = means * asked
+    return Losses(float(sums.sum() / asked.sum()), sums, asked), Sizes(asked, asked / 2, asked * 5)
+
+
+def _interval(losses: Losses, sizes: Sizes, seed: int = 0) -> dict[str, float]:
+    drawn = draw({"": resampled(losses, sizes)}, len(losses.sums), 400, seed)[""]
+    found = intervals(losses, sizes, drawn)["per_token"]
+    return {end: value for end, value in found.items() if value is not None}
+
+
+def test_perplexity_a_token_a_word_and_a_byte() -> None:
+    sizes = Sizes(np.array([10, 20]), np.array([5, 15]), np.array([60, 40]))
+    result = perplexities(Losses(math.log(8), np.zeros(2), np.zeros(2)), sizes)
+    assert result["per_token"] == pytest.approx(8)
+    assert result["per_word"] == pytest.approx(8**1.5)
+    assert result["bits_per_byte"] == pytest.approx(3 * 30 / 100)
+
+
+def test_sizes_count_ordinary_tokens_and_the_words_and_bytes_that_they_stand_for() -> None:
+    tokenizer = tiny_tokenizer()
+    lengths, sizes = Sizes.of(iter(["the town\n, the", "é"]), tokenizer)
+    assert lengths.tolist() == [len(tokenizer.encode(text).ids) for text in ("the town\n, the", "é")]
+    assert sizes.tokens.tolist() == (lengths - 2).tolist()
+    assert sizes.words.tolist() == [4, 1]
+    assert sizes.bytes.tolist() == [14, 2]
+
+
+def test_what_the_unknown_token_stands_for_is_in_no_size() -> None:
+    lengths, sizes = Sizes.of(["the <unk> town", "the 🙂 town🙂", "🙂"], tiny_tokenizer())
+    of_words = (Sizes.of(["the town"], tiny_tokenizer())[1].tokens[0], Sizes.of(["the"], tiny_tokenizer())[1].tokens[0])
+    assert sizes.tokens.tolist() == [of_words[0], of_words[1], 0]
+    assert lengths.tolist() == [of_words[0] + 3, of_words[1] + 4, 3]
+    assert sizes.words.tolist() == [2, 1, 0]  # a sequence of letters with a sign in it is one unknown token
+    assert sizes.bytes.tolist() == [len("the  town"), len("the  "), 0]
+
+
+def test_a_figure_too_large_for_a_number_is_absent_and_the_others_are_there() -> None:
+    asked = np.array([300.0, 400.0])
+    report = with_intervals(
+        {"masked": (Losses(4.0, 4 * asked, asked), Sizes(asked, np.ones(2), 3 * asked))},
+        (Losses(2.0, 2 * asked, asked), Sizes(asked, np.ones(2), 3 * asked)), 400, 0,
+    )  # fmt: skip
+    masked, unigram = report["masked"], report["unigram"]
+    assert masked["per_word"] is None  # 350 tokens of 4 nats a word
+    assert masked["per_token"] == pytest.approx(math.exp(4))
+    assert masked["bits_per_byte"] == pytest.approx(4 / 3 / math.log(2))
+    assert unigram["per_word"] == pytest.approx(math.exp(700))
+    assert unigram["interval"]["per_word"] == {"low": pytest.approx(math.exp(600)), "high": None}
+    assert report["beats_unigram"] is False
+
+
+def test_a_text_of_which_nothing_can_be_asked_has_no_figures_and_a_flag() -> None:
+    nothing = Losses(math.nan, np.zeros(2), np.zeros(2)), Sizes(np.zeros(2), np.zeros(2), np.ones(2))
+    assert math.isnan(unigram_losses(np.array([5, 6]), np.array([2, 1, 3]), np.array([3]), 7, (0, 1, 2, 3, 4)).mean)
+    report = with_intervals({"masked": nothing}, nothing, 100, 0)
+    absent = {"per_token": None, "per_word": None, "bits_per_byte": None}
+    assert report == {
+        "masked": absent, "unigram": absent, "beats_unigram": None,
+        "health": {"nothing_asked": "no token of the text can be asked"},
+    }  # fmt: skip
+
+
+def test_a_resample_is_a_ratio_of_sums_over_documents() -> None:
+    found = resampled(THREE, SIZES)(np.array([[1.0, 1, 1], [3, 0, 0], [0, 2, 1]]))
+    assert found["per_token"].tolist() == [15 / 5, 2, 16 / 6]
+    assert found["per_word"] == pytest.approx([3 * 20 / 10, 2 * 12 / 6, 16 / 6 * 22 / 12])
+    assert found["bits_per_byte"] == pytest.approx([3 * 20 / 50, 2 * 12 / 30, 16 / 6 * 22 / 60])
+
+
+def test_the_interval_is_that_of_all_resamples_there_are() -> None:
+    """Each of the 27 ordered resamples of three documents is as probable as the others."""
+    every = sorted(
+        Fraction(sum(int(THREE.sums[i]) for i in drawn), sum(int(THREE.asked[i]) for i in drawn))
+        for drawn in product(range(3), repeat=3)
+    )
+    found = intervals(THREE, SIZES, draw({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""])["per_token"]
+    assert (every[0], every[-1]) == (Fraction(3, 2), 5)  # both above one in forty, so they are the ends
+    assert found == {"low": pytest.approx(math.exp(1.5)), "high": pytest.approx(math.exp(5))}
+
+
+def test_a_document_of_which_nothing_is_asked_is_no_reason_to_fail() -> None:
+    losses = Losses(2.0, np.array([2.0, 0.0]), np.array([1.0, 0.0]))
+    assert _interval(losses, _documents(np.ones(2), np.ones(2))[1]) == {
+        "low": pytest.approx(math.e**2),
+        "high": pytest.approx(math.e**2),
+    }
+
+
+@settings(deadline=None, max_examples=50)
+@given(DOCUMENTS, st.integers(0, 9))
+def test_an_interval_holds_its_figure(documents: list[tuple[float, int]], seed: int) -> None:
+    means, asked = (np.array(of, dtype=float) for of in zip(*documents, strict=True))
+    losses, sizes = _documents(means, asked)
+    found, figure = _interval(losses, sizes, seed), perplexities(losses, sizes)["per_token"] or 0
+    assert found["low"] <= figure <= found["high"]
+
+
+def test_intervals_shrink_with_more_documents() -> None:
+    means = np.random.default_rng(1).normal(4, 0.5, size=20)
+    widths = []
+    for times in (1, 4, 16):
+        found = _interval(*_documents(np.tile(means, times), np.full(20 * times, 50.0)))
+        widths.append(math.log(found["high"] / found["low"]))
+    assert all(after == pytest.approx(before / 2, rel=0.2) for before, after in pairwise(widths))
+
+
+def test_intervals_hold_the_true_perplexity_in_most_samples_of_documents() -> None:
+    """Tokens of a document share its difficulty, so an interval from tokens, not documents, would be far too narrow."""
+    generator, held = np.random.default_rng(1), 0
+    for sample in range(200):
+        asked = generator.integers(20, 200, size=50).astype(float)
+        found = _interval(*_documents(generator.normal(4, 0.5, size=50), asked), sample)
+        held += found["low"] <= math.exp(4) <= found["high"]
+    assert 0.88 <= held / 200 <= 0.98
+
+
+def _report(means: np.ndarray, others: np.ndarray) -> dict:
+    asked = np.full(len(means), 10.0)
+    return with_intervals({"masked": _documents(means, asked)}, _documents(others, asked), 400, 0)
+
+
+def test_a_model_is_better_than_word_frequencies_where_the_paired_difference_says_so() -> None:
+    means = np.random.default_rng(1).normal(5, 1, size=40)
+    clear = _report(means, means + 0.05)  # far less than documents differ among themselves
+    assert clear["masked"]["interval"]["per_token"]["high"] > clear["unigram"]["interval"]["per_token"]["low"]
+    assert (clear["beats_unigram"], clear["health"]) == (True, {})
+
+
+def test_a_model_that_is_better_by_chance_is_flagged_with_the_evidence() -> None:
+    means, noise = np.full(40, 5.0), np.tile([0.5, -0.4], 20)
+    found = _report(means, means + noise)
+    assert found["masked"]["per_token"] < found["unigram"]["per_token"]
+    assert found["beats_unigram"] is False
+    (evidence,) = found["health"].values()
+    assert found["health"].keys() == {"not_above_unigram"}
+    assert evidence.startswith("log likelihood a token -5, unigram -5.05; difference 0.05 (95% interval -0.")
+
+
+def test_one_document_has_figures_and_no_interval() -> None:
+    found = _report(np.array([2.0]), np.array([3.0]))
+    assert found["beats_unigram"] is None  # of how documents differ nothing is known
+    assert found["health"] == {}
+    assert found["masked"].keys() == {"per_token", "per_word", "bits_per_byte"}
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    means = np.random.default_rng(1).normal(5, 1, size=40)
+    assert _report(means, means + 1) == _report(means, means + 1)
+
+
+def test_the_unigram_model_by_hand() -> None:
+    train, held_out = np.array([2, 2, 3, 0]), np.array([2, 3, 0, 2, 0])  # 0 and 1 are special
+    p2, p3 = 3 / 6, 2 / 6  # one added to each of three counts: 2, 1 and 0
+    found = unigram_losses(train, held_out, np.array([3, 2]), 5, (0, 1))
+    assert found.mean == pytest.approx(-(2 * math.log(p2) + math.log(p3)) / 3)
+    assert found.sums == pytest.approx([-math.log(p2) - math.log(p3), -math.log(p2)])
+    assert found.asked.tolist() == [2, 1]
+
+
+def test_a_uniform_model_has_the_vocabulary_as_perplexity() -> None:
+    stream = np.arange(2, 102)
+    assert math.exp(unigram_losses(stream, stream, np.array([100]), 102, (0, 1)).mean) == pytest.approx(100)

@@ -1,0 +1,165 @@
+"""The three lines of every form load the very model that was tuned, whatever the family."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from retrace.core.errors import InputError
+from retrace.core.registry import load_plugin
+from retrace.finetuning.method import METHODS
+from retrace.finetuning.trained_part import is_part, save_trained
+from retrace.hub.repository import Pin
+from retrace.models.heads import Head
+from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
+from retrace.publishing.load import Tuning, read_tuned
+from retrace.tasks.question_answering.extractive import Reader
+from retrace.tasks.question_answering.generative import Writer
+from retrace.tasks.question_answering.windows import KINDS
+from tests.tiny import FAMILIES, tiny_pretrained
+
+IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
+CLASSES = ("bad", "so-so", 'a "good" one')
+TUNED = ("full", "scratch", "frozen", "lora", "adapter")
+
+
+def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, Path]:
+    """A model whose trained weights are not what they were, saved as a stage does."""
+    body = tuning.start(pretrained)
+    around = {"classifier": lambda m: m, "spans": lambda m: Reader(m, KINDS * tuning.question_match),
+              "language_model": Writer}[tuning.head]  # fmt: skip
+    model = around(body).eval()
+    torch.manual_seed(5)
+    for weight in model.parameters():
+        if weight.requires_grad:
+            weight.data += 0.3 * torch.randn_like(weight)
+    folder.mkdir()
+    if is_part(model):
+        save_trained(model, model.state_dict(), folder)
+    else:
+        model.save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((pretrained / name).read_bytes())
+    return (model if tuning.question_match or tuning.head == "classifier" else body), folder
+
+
+@torch.no_grad()
+def _answer(model: Any) -> torch.Tensor:
+    if isinstance(model, Reader):
+        return model(IDS, torch.ones_like(IDS), torch.zeros_like(IDS), IDS % KINDS)
+    output = model(input_ids=IDS)
+    return output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits])
+
+
+def _loaded(lines: tuple[str, ...]) -> Any:
+    names: dict[str, Any] = {}
+    exec("\n".join(lines), names)
+    assert names["tokenizer"]("ale")["input_ids"]
+    assert not names["model"].training
+    return names["model"]
+
+
+def _tuning(method: str, head: Head, match: bool = False, **chosen: Any) -> Tuning:
+    settings = load_plugin(METHODS, method, "").Settings(**chosen)
+    return Tuning(method, settings, head, CLASSES if head == "classifier" else (), match)
+
+
+@pytest.mark.parametrize("method", TUNED)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_three_lines_load_the_model(tmp_path: Path, family: str, method: str) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained", family)
+    heads: list[Head] = ["classifier", "spans", *(["language_model"] if family == "llama" else [])]
+    for head in heads:
+        tuning = _tuning(method, head)
+        model, saved = _tuned(tmp_path / f"saved-{head}", tuning, pretrained)
+        folder = tmp_path / f"published-{head}"
+        folder.mkdir()
+        published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder)
+        assert published.library == {"lora": "peft", "adapter": "retrace"}.get(method, "transformers")
+        found = _loaded(published.lines)
+        assert torch.equal(_answer(found), _answer(model)), head
+        if head == "classifier":
+            assert found.config.id2label == dict(enumerate(CLASSES))
+        assert not [path for path in folder.rglob("*") if path.suffix in (".bin", ".py", ".pt")]
+
+
+@pytest.mark.parametrize(("method", "chosen"), [("lora", {"embeddings": True}), ("adapter", {"embedding_rank": 3})])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_products_beside_embeddings_come_along(
+    tmp_path: Path, family: str, method: str, chosen: dict[str, Any]
+) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained", family)
+    for head in ("classifier", "spans"):
+        tuning = _tuning(method, head, **chosen)
+        model, saved = _tuned(tmp_path / f"saved-{head}", tuning, pretrained)
+        folder = tmp_path / f"published-{head}"
+        folder.mkdir()
+        published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder)
+        assert torch.equal(_answer(_loaded(published.lines)), _answer(model)), head
+
+
+@pytest.mark.parametrize("method", ["full", "lora", "adapter"])
+def test_question_matches_come_along(tmp_path: Path, method: str) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained")
+    tuning = _tuning(method, "spans", match=True)
+    model, saved = _tuned(tmp_path / "saved", tuning, pretrained)
+    folder = tmp_path / "published"
+    folder.mkdir()
+    published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder)
+    assert published.library == "retrace"
+    assert torch.equal(_answer(_loaded(published.lines)), _answer(model))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str) -> None:
+    pretrained, folder = tiny_pretrained(tmp_path / "pretrained", family), tmp_path / "published"
+    published = write_pretrained(pretrained, Address(str(folder)), folder)
+    tuned = read_tuned(_tuning("full", "language_model"), pretrained, pretrained)
+    assert torch.equal(_answer(_loaded(published.lines)), _answer(tuned))
+    assert len(base_digest(pretrained)) == 64
+
+
+def test_an_adapter_alone_names_the_commit_it_goes_onto(tmp_path: Path) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
+    pin = Pin("org/base", "a" * 40)
+    cases: list[tuple[str, Head]] = [("lora", "spans"), ("lora", "classifier"), ("adapter", "classifier")]
+    for method, head in cases:
+        tuning = _tuning(method, head)
+        _, saved = _tuned(tmp_path / f"{method}-{head}", tuning, pretrained)
+        folder = tmp_path / f"published-{method}-{head}"
+        folder.mkdir()
+        lines = write_tuned(tuning, saved, pretrained, Address("org/name", "trial", pin), folder).lines
+        written = " ".join([*lines, *(path.read_text() for path in folder.glob("*.json"))])
+        assert pin.commit in written
+        assert not list(folder.rglob("model.safetensors"))
+        if head == "spans":
+            assert r"key_mapping={'^model\\.': 'transformer.'}" in lines[1]
+    tuning = _tuning("full", "classifier")
+    _, saved = _tuned(tmp_path / "full", tuning, pretrained)
+    with pytest.raises(InputError, match="--base: not allowed with full"):
+        write_tuned(tuning, saved, pretrained, Address("org/name", None, pin), tmp_path)
+    with pytest.raises(InputError, match="--base: not allowed with the pretrained model"):
+        write_pretrained(pretrained, Address("org/name", None, pin), tmp_path)
+
+
+def test_a_description_of_somebody_else_is_checked() -> None:
+    good = json.loads(json.dumps(_tuning("adapter", "classifier").description()))
+    assert Tuning.of(good) == _tuning("adapter", "classifier")
+    for key, value in (("method", "os"), ("head", "shell"), ("settings", {"reduction": 0}), ("classes", "x")):
+        with pytest.raises(InputError):
+            Tuning.of({**good, key: value})
+
+
+def test_the_same_model_gives_the_same_files(tmp_path: Path) -> None:
+    pretrained = tiny_pretrained(tmp_path / "pretrained")
+    tuning = _tuning("lora", "classifier")
+    _, saved = _tuned(tmp_path / "saved", tuning, pretrained)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        write_tuned(tuning, saved, pretrained, Address("org/name"), folder)
+    one, two = ({path.name: path.read_bytes() for path in folder.iterdir()} for folder in folders)
+    assert one == two

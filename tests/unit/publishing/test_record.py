@@ -1,0 +1,89 @@
+"""What a card is told of a model is what the files and params.yaml say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.core.settings import read_params
+from retrace.finetuning.run import Cell
+from retrace.publishing.facts import learned_nothing, read_flags, read_origins, read_scores, read_tuning
+from tests.toy import ROOT
+
+FULL, COMMIT = Cell("sst2", "full", 1), "b" * 40
+HEALTH = {"sst2": {"full 1": {"one_class_only": "all"}, "full": {"not_above_scratch": "no"}, "data": {"test_in": "2"}}}
+
+
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The project's params in a folder with a few reports."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("params.yaml", "data/classification/sst2/classes.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    _write("reports/metrics.json", {"health": HEALTH, "sst2": {"full": {"1": {"accuracy": 0.5}}, "baselines": {}}})
+    _write("reports/scores.json", {})
+    return read_params()
+
+
+def _write(path: str, value: Any) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(value))
+
+
+def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
+    assert learned_nothing(FULL) == {"one_class_only": "all"}
+    assert read_flags(FULL) == {"one_class_only": "all", "not_above_scratch": "no", "test_in": "2"}
+    assert learned_nothing(Cell("sst2", "full", 2)) == {}
+
+
+def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
+    _write("reports/perplexity.json", {"valid": {"health": {"not_above_unigram": "x"}}, "test": {"health": {}}})
+    assert learned_nothing(None) == read_flags(None) == {"not_above_unigram on valid": "x"}
+
+
+def test_what_was_not_scored_is_an_input_error(params) -> None:
+    with pytest.raises(InputError, match="no figures of sst2 full 1; run dvc repro first"):
+        read_scores(FULL)
+
+
+def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
+    figures = {"full": {"1": {"accuracy": 0.4}}, "baselines": {}}
+    metrics = json.loads(Path("reports/metrics.json").read_text())
+    metrics["health"]["sst2-test"] = {"full 1": {"not_above_tfidf": "so"}}
+    _write("reports/metrics.json", metrics | {"sst2-test": figures})
+    trial = {"intervals": {}, "before": {}}
+    details = {"methods": {"full": {"seeds": {"1": trial}}}, "baselines": {}, "scales": {}, "headlines": []}
+    _write("reports/scores.json", {"sst2-test": details})
+    scores = read_scores(FULL)
+    assert (scores.figures, scores.split) == ({"accuracy": 0.4}, "test")
+    assert learned_nothing(FULL) == {"not_above_tfidf": "so", "one_class_only on validation": "all"}
+    assert read_origins(FULL, params)[-1].split == "test"
+
+
+def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
+    params["squad"]["question_match"] = True
+    assert read_tuning(FULL, params).classes == ("negative", "positive")
+    spans = read_tuning(Cell("squad", "full", 1), params)
+    assert (spans.head, spans.question_match, spans.classes) == ("spans", True, ())
+    params["squad"] |= {"question_match": False, "answers": "generated"}
+    assert read_tuning(Cell("squad", "full", 1), params).head == "language_model"
+
+
+def test_data_is_named_by_where_it_is_from(params) -> None:
+    assert [origin.dataset for origin in read_origins(FULL, params)] == [None, None]
+    assert "embedded sample" in read_origins(FULL, params)[0].title
+    params["data"] = "files"
+    assert read_origins(FULL, params)[1].licence is None
+    params["data"] = "hub"
+    origin = {"repository": f"org/x@{COMMIT}", "config": "c", "licence": "mit"}
+    _write("data/hub/card.json", {"origin": {"text": origin, "sst2": origin}})
+    params["hub"]["sst2"] |= {"repository": f"org/x@{COMMIT}", "dev": None, "split": 0.8}
+    text, sst2 = read_origins(FULL, params)
+    assert (text.title, text.split) == ("WikiText", "validation")
+    assert (sst2.dataset, sst2.commit, sst2.licence) == ("org/x", COMMIT, "mit")
+    assert sst2.split == "train, of which a part was held out"
+    params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
+    assert read_origins(Cell("news", "full", 1), params)[1].split == "test"

@@ -1,0 +1,221 @@
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from retrace.report.blocks import Code, Section, Table, figure_text
+from retrace.report.data import data_section
+from retrace.report.figures import line_chart
+from retrace.report.perplexity import perplexity_section
+from retrace.report.render import as_html, as_markdown
+from retrace.report.scores import health_lines, scores_section
+from retrace.report.settings import model_section
+
+EVIL = "<script>alert('x')</script> | & *b*"
+POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
+
+
+def test_text_is_escaped_in_html() -> None:
+    page = as_html(EVIL, [Section(EVIL, [EVIL, Table((EVIL, "n"), [(EVIL, "1.5")])])])
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 6  # title twice, heading, paragraph, two cells
+
+
+def test_text_is_escaped_in_markdown() -> None:
+    page = as_markdown("T", [Section("S", [Table(("a",), [(EVIL,)])])], "figures")
+    assert r"\<script\>alert('x')\</script\> \| & \*b\*" in page
+
+
+def test_code_stays_as_it_is() -> None:
+    sections = [Section("S", [Code("a = '*'\nb = [a]")])]
+    assert "\n```python\na = '*'\nb = [a]\n```\n" in as_markdown("T", sections, "figures")
+    assert "<pre>a = &#39;*&#39;\nb = [a]</pre>" in as_html("T", sections)
+
+
+def test_code_of_no_language_is_not_python() -> None:
+    assert "\n```text\n└─ x\n```\n" in as_markdown("T", [Section("S", [Code("└─ x", "text")])], "figures")
+
+
+def test_a_long_table_is_folded_away_in_html_and_plain_in_markdown() -> None:
+    sections = [Section("S", [Table(("a",), [("1",)], folded="<30> rows"), Table(("b",), [("2",)])])]
+    page = as_html("T", sections)
+    assert page.count("<details><summary>&lt;30&gt; rows</summary>") == page.count("</details>") == 1
+    assert page.index("</details>") < page.index('<th class="n">b</th>')
+    assert "\n\\<30\\> rows\n\n| a |\n| ---: |\n| 1 |\n\n| b |" in as_markdown("T", sections, "figures")
+
+
+def test_the_html_needs_nothing_else() -> None:
+    page = as_html("T", [Section("S", [line_chart("f", "caption", POINTS, ("epoch", "accuracy"))])])
+    assert "<svg" in page
+    for outside in ("src=", "href=", "@import", "url("):
+        assert outside not in page.replace('xlink:href="#', "")
+
+
+def test_a_chart_is_well_formed_and_shows_its_series() -> None:
+    figure = line_chart("f", "caption", POINTS, ("epoch", "accuracy"), {"majority": 0.5})
+    ElementTree.fromstring(figure.svg)
+    assert ">full<" in figure.svg
+    assert ">majority<" in figure.svg
+    assert ">accuracy<" in figure.svg
+
+
+def test_the_x_axis_is_marked_at_whole_epochs() -> None:
+    flat = [{**point, "y": 7} for point in POINTS]
+    labels = re.findall(r">([0-9.]+)</text>", line_chart("f", "caption", flat, ("epoch", "accuracy")).svg)
+    assert labels[:2] == ["0", "1"]
+    assert "0.5" not in labels
+
+
+def test_columns_of_figures_are_aligned() -> None:
+    table = Table(("name", "n", "i"), [("a", "+1,234.50", "0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", "")])
+    assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
+    assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])], "f")
+
+
+def test_figures_have_fixed_digits() -> None:
+    assert [figure_text(1234.5), figure_text(0.5, 4), figure_text(None), figure_text(7, 0)] == [
+        "1,234.50",
+        "0.5000",
+        "–",
+        "7",
+    ]
+
+
+TASK = {
+    "baselines": {"majority": {"accuracy": 0.5}},
+    "full": {"1": {"epoch": 1, "loss": 0.7, "accuracy": 0.51}, "mean": {"loss": 0.7, "accuracy": 0.51}},
+}
+SEED = {
+    "before": {"accuracy": 0.25}, "confusion": [[9, 1], [2, 8]],
+    "classes": {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")},
+    "groups": {"1–4 words": {"accuracy": 0.5, "examples": 20}},
+}  # fmt: skip
+INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
+PAIR = {
+    "figure": "accuracy", "first": "full", "second": "scratch", "difference": 0.02, "low": -0.01, "high": 0.05,
+    "test": "exact McNemar", "p": 0.1, "p_corrected": 0.2, "verdict": "tie", "detectable": 0.04,
+}  # fmt: skip
+DETAILS = {
+    "headlines": ["accuracy"], "scales": {"accuracy": "fraction"}, "notes": {"signature": "v1"},
+    "baselines": {"majority": INTERVAL}, "methods": {"full": {"intervals": INTERVAL, "seeds": {"1": SEED}}},
+    "comparisons": [PAIR],
+}  # fmt: skip
+LOSS = {"method": "full", "seed": "1", "training_loss": "", "validation_loss": "0.7", "accuracy": "0.51"}
+CURVE = [{**LOSS, "epoch": str(epoch)} for epoch in (0, 1)]
+
+
+def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
+    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, DETAILS, {}, CURVE)], "figures")
+    for line in (
+        "| score | majority | full, before | full |",
+        "| accuracy | 0.5000 (0.4900 – 0.5300) | 0.2500 | 0.5100 (0.4900 – 0.5300) |",
+        "| full | 1 | 1 | 0.5100 (0.4900 – 0.5300) |",
+        "| accuracy | full – scratch | 0.0200 | -0.0100 to 0.0500 | exact McNemar | 0.2000 | tie | 0.0400 |",
+        "| 1–4 words | 20 | full | 0.5000 |",
+        "| bad | 10 | full | 0.5000 | 0.2500 | 0.7500 |",
+        "| full | good | 2 | 8 |",
+        "signature: v1",
+        "![Sentiment: validation accuracy by epoch; dashed lines are baselines.](figures/sst2-accuracy.svg)",
+    ):
+        assert line in page
+    assert "Warning" not in page
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, r"\< 0.0001")])
+def test_a_probability_is_never_printed_as_none(p: float, text: str) -> None:
+    details = {**DETAILS, "comparisons": [{**PAIR, "p_corrected": p}]}
+    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, details, {}, CURVE)], "figures")
+    assert f"| exact McNemar | {text} | tie |" in page
+
+
+@pytest.mark.parametrize("verdict", ["models differ", "no difference shown"])
+def test_of_one_seed_the_page_says_that_methods_are_not_told_apart(verdict: str) -> None:
+    details = {**DETAILS, "comparisons": [{**PAIR, "verdict": verdict}]}
+    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, details, {}, CURVE)], "figures")
+    assert f"| 0.2000 | {verdict} |" in page
+    said = "these two models differ; the methods cannot be told apart from one seed"
+    assert (said in page) == (verdict == "models differ")
+    assert "one seed" in page.split("| detectable |")[1]
+
+
+def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
+    task = {**TASK, "full": TASK["full"] | {"sd": {"loss": 0.1, "accuracy": 0.03}}}
+    page = as_markdown("T", [scores_section("sst2", "Sentiment", task, DETAILS, {}, CURVE)], "figures")
+    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in page
+
+
+def test_flags_become_warnings_with_their_evidence() -> None:
+    health = {"full 1": {"one_class_only": "all 20 examples are called good"}}
+    section = scores_section("sst2", "Sentiment", TASK, DETAILS, health, CURVE)
+    assert "Warning: sst2 full 1: one class only: all 20 examples are called good." in section.blocks
+    assert health_lines({"sst2": health, "squad": {}}) == [
+        "sst2 full 1: one class only: all 20 examples are called good"
+    ]
+
+
+def test_the_data_page_has_the_cards_of_further_tasks() -> None:
+    sst2 = {"train": {"sentences": 1200}, "dev": {"sentences": 2}, "shared_between_splits": 0}
+    card = {"text": {}, "sst2": sst2, "squad": {}, "findings": []}
+    parts = {"dev": {"examples": 1500, "classes": {"sports": 900, "world": 600}}}
+    page = as_markdown("T", [data_section(card, {"news": {"parts": parts, "findings": ["dev is odd"]}})], "figures")
+    assert "Note: news: dev is odd." in page
+    for row in (
+        "| sst2 | train | sentences | 1,200 |",
+        "| news | dev | examples | 1,500 |",
+        "| news | dev | sports | 900 |",
+    ):
+        assert row in page
+
+
+FIGURES = {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0}
+ROW = {"epoch": "1", "training_loss": "3", "validation_loss": "2.2", "perplexity": "9.03"}
+
+
+def _perplexity_page(extra: dict[str, str], **figures: object) -> str:
+    report = {"valid": {"masked": FIGURES, "unigram": FIGURES, "beats_unigram": True, "health": {}} | figures}
+    return as_markdown("T", [perplexity_section(report, [ROW | extra])], "figures")
+
+
+def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
+    plain, poor, good = (
+        _perplexity_page(extra)
+        for extra in ({}, {"next_sentence_accuracy": "0.51"}, {"next_sentence_accuracy": "0.93"})
+    )
+    assert "next-sentence" not in plain
+    assert "| 0.930 |" in good
+    assert ["does not tell sentences" in page for page in (plain, poor, good)] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"from": None}, "Training started from random weights."),
+        ({"from": "org/name@0123", "license": "mit"}, "started from the weights of org/name@0123 (licence: mit)."),
+        ({"from": "folder@0123", "commit": None}, "Training started from the weights of folder@0123."),
+    ],
+)
+def test_the_model_section_says_what_training_started_from(facts, said: str) -> None:
+    assert said in as_markdown("T", [model_section(facts, {"a": 1}, {})], "figures")
+
+
+def test_perplexities_have_intervals_where_there_are_some() -> None:
+    interval = {name: {"low": 0.5, "high": 1234.5} for name in FIGURES}
+    page = _perplexity_page({}, masked={**FIGURES, "interval": interval})
+    intervals = "9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.00 (0.50 – 1,234.50)"
+    assert f"| valid | masked, fixed masks | {intervals} |" in page
+    assert "| valid | unigram baseline | 9.00 | 20.00 | 1.00 |" in page
+
+
+def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
+    interval = {"per_token": {"low": 8.0, "high": 10.0}, "per_word": {"low": 2.5e9, "high": None}}
+    huge = {"per_token": 9.0, "per_word": 1.25e300, "bits_per_byte": None, "interval": interval}
+    page = _perplexity_page({"perplexity": ""}, masked=huge, unigram=dict.fromkeys(FIGURES))
+    assert "| valid | masked, fixed masks | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
+    assert "| valid | unigram baseline | – | – | – |" in page
+    assert "A dash: too large to be written down" in page
+    assert "A dash" not in _perplexity_page({})
+
+
+def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
+    page = _perplexity_page({}, beats_unigram=False, health={"not_above_unigram": "a likelihood"})
+    assert "Warning: valid language model: not above unigram: a likelihood." in page

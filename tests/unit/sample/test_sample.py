@@ -1,0 +1,155 @@
+import hashlib
+import json
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.core.settings import build, read_params
+from retrace.datasets.card import make_card
+from retrace.datasets.examples import read_examples
+from retrace.datasets.squad import read_questions
+from retrace.datasets.sst2 import read_sentences
+from retrace.datasets.text import PARTS, read_documents, text_path
+from retrace.evaluation.baselines import no_answer, word_overlap
+from retrace.evaluation.classification import ClassificationTask
+from retrace.evaluation.metrics import accuracy, squad_v2
+from retrace.evaluation.outcomes import answered
+from retrace.sample.generate import SampleSettings, write_sample
+from retrace.sample.opinions import BLAME, COMMON, PRAISE
+from retrace.sample.relations import BY_KIND, LIKE, QUESTIONS, SHOWN, STATEMENTS, is_held_out
+from retrace.sample.world import NameMaker, Size, build_world
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample at the size that params.yaml has."""
+    folder = tmp_path_factory.mktemp("sample")
+    write_sample(folder, build(SampleSettings, read_params(ROOT / "params.yaml"), "sample"))
+    return folder
+
+
+def _digest(folder: Path) -> str:
+    parts = [(str(p.relative_to(folder)), p.read_bytes()) for p in sorted(folder.rglob("*")) if p.is_file()]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _sentences(path: Path) -> set[str]:
+    return {s.strip() for document in read_documents(path) for s in document.split(" . ") if not s.startswith("=")}
+
+
+def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
+    small = SampleSettings(articles=72, reviews=20, questioned=5, held_out_articles=24, held_out_reviews=10)
+    for name in ("a", "b"):
+        write_sample(tmp_path / name, small)
+    assert _digest(tmp_path / "a") == _digest(tmp_path / "b")
+
+
+def test_size_and_vocabulary(corpus: Path) -> None:
+    text = text_path(running_text(corpus), "train").read_text()
+    words = Counter(re.findall(r"\w+", text.lower()))
+    assert 300_000 < sum(words.values()) < 1_000_000
+    assert len(words) > 2000
+    ranked = [count for _, count in words.most_common()]
+    # Zipf-like: the tenth word occurs many times as often as the hundredth, that one as the thousandth.
+    assert ranked[9] > 5 * ranked[99] > 25 * ranked[999]
+
+
+def test_the_official_readers_read_it(corpus: Path) -> None:
+    card = make_card(corpus)
+    assert card["sst2"]["train"]["sentences"] == 2 * card["sst2"]["train"]["favourable"]
+    assert card["sst2"]["shared_between_splits"] == 0
+    assert card["squad"]["shared_between_splits"] == 0
+    assert card["squad"]["shared_passages"] == 0
+    for part in ("train", "dev"):
+        counts = card["squad"][part]
+        assert counts["unanswerable"] / counts["questions"] == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_splits_share_no_sentence_and_no_question(corpus: Path) -> None:
+    parts = {part: _sentences(text_path(running_text(corpus), part)) for part in PARTS}
+    for held_out in ("valid", "test"):
+        assert len(parts[held_out]) > 500
+        assert not parts["train"] & parts[held_out]
+    reviews = [{s.text for s in read_sentences(sentences_path(corpus, part))} for part in ("train", "dev")]
+    assert not reviews[0] & reviews[1]
+    asked = [{q.text for q in read_questions(questions_path(corpus, part))} for part in ("train", "dev")]
+    assert not asked[0] & asked[1]
+    contexts = [
+        {s for q in read_questions(questions_path(corpus, part)) for s in q.context.split(". ")}
+        for part in ("train", "dev")
+    ]
+    assert not contexts[0] & contexts[1]
+
+
+def test_splits_share_no_phrasing() -> None:
+    phrasings = {(frame, noun) for frame in range(len(STATEMENTS)) for noun in range(7)}
+    held_out = {phrasing for phrasing in phrasings if is_held_out(*phrasing)}
+    assert {frame for frame, _ in held_out} == set(range(len(STATEMENTS)))
+    assert {noun for _, noun in held_out} == set(range(7))
+    assert len(held_out) < len(phrasings) / 3
+    assert len(QUESTIONS) == len(STATEMENTS)
+
+
+def test_rare_words_are_seldom_in_labels_and_often_in_the_encyclopedia(corpus: Path) -> None:
+    rare = set(PRAISE[COMMON:] + BLAME[COMMON:])
+
+    def share(texts) -> float:
+        judged = [w for text in texts for w in text.split() if w in set(PRAISE + BLAME)]
+        return sum(w in rare for w in judged) / len(judged)
+
+    train = share(s.text for s in read_sentences(sentences_path(corpus, "train")))
+    dev = share(s.text for s in read_sentences(sentences_path(corpus, "dev")))
+    read = share(read_documents(text_path(running_text(corpus), "train")))
+    assert train < 0.1
+    assert read > 0.4
+    assert dev > 0.4
+
+
+def test_unanswerable_questions_have_a_plausible_answer_near_by(corpus: Path) -> None:
+    document = json.loads(questions_path(corpus, "dev").read_text())
+    checked = 0
+    for article in document["data"]:
+        for paragraph in article["paragraphs"]:
+            for qa in paragraph["qas"]:
+                if qa["is_impossible"]:
+                    (plausible,) = qa["plausible_answers"]
+                    start = plausible["answer_start"]
+                    assert paragraph["context"][start : start + len(plausible["text"])] == plausible["text"]
+                    checked += 1
+    assert checked > 100
+
+
+def test_facts_agree_and_dates_are_possible() -> None:
+    rng = random.Random(3)
+    world = build_world(rng, NameMaker(rng), Size(60, 14, 20, 20, 10, 6))
+    people = {person.name: person for person in world.people}
+    assert len({e.title for e in world.entities}) == len(world.entities)
+    for entity in world.entities:
+        assert {relation.name for relation in BY_KIND[entity.kind]} <= set(entity.facts)
+        assert len(set(entity.facts.values())) == len(entity.facts)
+    for person in world.people:
+        assert int(person.facts["birth"]) < int(person.facts["death"])
+        if person.facts["spouse"] in people:
+            assert people[person.facts["spouse"]].facts["spouse"] == person.name
+        for entity, relation in person.deeds:
+            assert entity.facts[relation.name] == person.name
+
+
+def test_every_kind_of_answer_has_a_form_and_a_likeness() -> None:
+    kinds = {relation.answer for relations in BY_KIND.values() for relation in relations}
+    assert kinds == set(SHOWN) == set(LIKE)
+
+
+def test_a_bag_of_words_solves_neither_task(corpus: Path) -> None:
+    train, dev = (read_examples(corpus, "sst2", part) for part in ("train", "dev"))
+    task = ClassificationTask(("negative", "positive"), train, dev)
+    questions = read_questions(questions_path(corpus, "dev"))
+    assert accuracy.score(task.baselines()["tfidf"])["accuracy"] < 0.75
+    assert squad_v2.score(answered(questions, word_overlap(questions)))["f1"] < 40
+    assert squad_v2.score(answered(questions, no_answer(questions)))["f1"] < 40

@@ -1,0 +1,404 @@
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from retrace.core.errors import InputError
+from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
+from retrace.sources.files import held_out_split
+from retrace.sources.tasks import ClassificationSettings, make_task_card, read_files, task_settings
+from tests.toy import ROOT
+
+DATA = ROOT.parent / "shared" / "data"
+ROWS = [
+    {"title": "One", "body": 'a "quoted", text', "kind": "b"},
+    {"title": "Two", "body": "another", "kind": "a"},
+    {"title": "Three", "body": "a third", "kind": "c"},
+]
+XML = """<sentences>
+<sentence id="7"><text>Good fish, bad wine.</text><aspectTerms>
+<aspectTerm term="fish" polarity="positive" from="5" to="9"/>
+<aspectTerm term="wine" polarity="negative" from="15" to="19"/></aspectTerms></sentence>
+<sentence id="8"><text>We left.</text></sentence>
+<sentence id="9"><text>Odd tea.</text><aspectTerms>
+<aspectTerm term="tea" polarity="conflict" from="4" to="7"/></aspectTerms></sentence>
+</sentences>"""
+
+
+def _tsv(path: Path) -> None:
+    path.write_text("".join("\t".join(cells) + "\n" for cells in [ROWS[0], *(row.values() for row in ROWS)]))
+
+
+def _csv(path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(ROWS[0]))
+        writer.writeheader()
+        writer.writerows(ROWS)
+
+
+def _jsonl(path: Path) -> None:
+    path.write_text("\n\n".join(map(json.dumps, ROWS)) + "\n")
+
+
+def _parquet(path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist(ROWS), path)
+
+
+def _read(folder: Path, name: str, content: str | bytes | None = None, **settings: Any) -> Any:
+    if content is not None:
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    settings = {"dev": name} | settings
+    return read_files(ClassificationSettings(folder=str(folder), train=name, **settings), "classification.own")
+
+
+@pytest.mark.parametrize("write", [_tsv, _csv, _jsonl, _parquet])
+def test_a_format_is_told_by_how_the_file_ends(tmp_path: Path, write: Callable[[Path], None]) -> None:
+    name = f"train.{write.__name__[1:]}"
+    write(tmp_path / name)
+    data = _read(tmp_path, name, text=("title", "body"), label="kind")
+    assert data.classes == ("a", "b", "c")
+    assert data.parts["train"] == data.parts["dev"]
+    assert data.parts["train"] == [
+        Example('One a "quoted", text', None, 1),
+        Example("Two another", None, 0),
+        Example("Three a third", None, 2),
+    ]
+
+
+def test_semeval_gives_a_row_for_each_term(tmp_path: Path) -> None:
+    settings = {"pair": "term", "label": "polarity", "drop": ("conflict",)}
+    data = _read(tmp_path, "train.xml", XML, **settings)
+    assert data.classes == ("negative", "positive")
+    assert data.parts["dev"] == [Example("Good fish, bad wine.", "fish", 1), Example("Good fish, bad wine.", "wine", 0)]
+    assert data.dropped == 2
+    data = _read(
+        tmp_path, "train.xml", text="term", pair="text", label="polarity", classes=("positive", "negative", "conflict")
+    )
+    assert data.parts["train"][2] == Example("tea", "Odd tea.", 2)
+
+
+def test_another_ending_with_the_format_named(tmp_path: Path) -> None:
+    _tsv(tmp_path / "train.txt")
+    assert len(_read(tmp_path, "train.txt", format="tsv", text="body", label="kind").parts["dev"]) == 3
+
+
+def test_a_quoted_cell_may_hold_a_line_break(tmp_path: Path) -> None:
+    content = 'text,label\n"one\ntwo",x\nthree,y\n,z\n'
+    with pytest.raises(InputError, match=r"f\.csv:5: the text is empty"):
+        _read(tmp_path, "f.csv", content)
+    data = _read(tmp_path, "f.csv", content.removesuffix(",z\n"))
+    assert data.parts["train"][0].text == "one\ntwo"
+
+
+def _jsonl_of(*labels: object) -> str:
+    return "".join(json.dumps({"text": f"text {i}", "label": label}) + "\n" for i, label in enumerate(labels))
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "names", "numbers"),
+    [
+        ((2, 0, 10), None, ("0", "2", "10"), [1, 0, 2]),
+        (("b", "a", "10"), None, ("10", "a", "b"), [2, 1, 0]),
+        ((1, 0, 1), ("no", "yes"), ("no", "yes"), [1, 0, 1]),
+        (("yes", "no"), ("no", "yes"), ("no", "yes"), [1, 0]),
+        ((2, 1), ("1", "2"), ("1", "2"), [1, 0]),
+    ],
+)
+def test_labels_are_names_or_numbers(tmp_path: Path, labels, classes, names, numbers) -> None:
+    data = _read(tmp_path, "f.jsonl", _jsonl_of(*labels), classes=classes)
+    assert data.classes == names
+    assert [example.label for example in data.parts["train"]] == numbers
+
+
+def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> None:
+    topics = ("world", "sports", "business", "science")
+    data = _read(tmp_path, "f.jsonl", _jsonl_of(3, "4", 1, "sports"), classes=topics)
+    assert [example.label for example in data.parts["train"]] == [2, 3, 0, 1]
+    assert make_task_card(data)["findings"][0] == "labels are numbered from 1: 1 is world, 4 is science"
+    data = _read(tmp_path, "f.jsonl", _jsonl_of(3, 0, 1), classes=topics)
+    assert [example.label for example in data.parts["train"]] == [3, 0, 1]
+    assert not data.notes
+
+
+def test_numbers_that_do_not_tell_where_they_start(tmp_path: Path) -> None:
+    names = ("world", "sports", "business", "science", "other")
+    message = (
+        "params.yaml: classification.own.classes: labels from 1 to 4 do not tell whether the first of 5 names is that "
+        "of 0 or of 1; expected a row of 0 or of 5, or names for labels"
+    )
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, "f.jsonl", _jsonl_of(1, 2, 3, 4), classes=names)
+    assert str(caught.value) == message
+
+
+def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", "b", "c"], "label": [1.0, 0.0, 10.0]}), tmp_path / "f.parquet")
+    assert _read(tmp_path, "f.parquet").classes == ("0", "1", "10")
+    (tmp_path / "dev.tsv").write_text("text\tlabel\na\t1.0\n")
+    data = _read(tmp_path, "f.tsv", "text\tlabel\na\t1\nb\t0\n", dev="dev.tsv")
+    assert (data.classes, data.parts["dev"][0].label) == (("0", "1"), 1)
+    data = _read(tmp_path, "f.tsv", "text\tlabel\na\t1.0\nb\t1.5\n", classes=("1.5", "1.0"))
+    assert [example.label for example in data.parts["train"]] == [1, 0]
+
+
+def test_negative_numbers_are_in_order_too(tmp_path: Path) -> None:
+    assert _read(tmp_path, "f.jsonl", _jsonl_of(1, -2, 0, -10)).classes == ("-10", "-2", "0", "1")
+
+
+def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: Path) -> None:
+    rows = "".join(
+        json.dumps({"text": f"the {word} was long{end}", "label": number % 2}) + "\n"
+        for number, word in enumerate(("film", "book", "song", "walk", "talk", "day", "night", "week", "war", "meal"))
+        for end in ("", " and loud", " and loud and good")
+    )
+    cards = {
+        by: make_task_card(_read(tmp_path, "f.jsonl", rows, dev=None, split=0.8, split_by=by)) for by in ("text", "row")
+    }
+    assert {by: card["parts"]["dev"]["examples"] for by, card in cards.items()} == {"text": 6, "row": 6}
+    assert cards["text"]["given_away"] == {"dev": 0}
+    count = cards["row"]["given_away"]["dev"]
+    assert count > 3
+    assert cards["row"]["findings"] == [
+        f"{count} of 6 examples of dev lie word for word in a text of train, or half of their words are one"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("f.tsv", "", "f.tsv: the file is empty"),
+        ("f.tsv", "text\tlabel\n", "f.tsv: no example in it"),
+        ("f.tsv", b"text\tlabel\n\xff\ta\n", "f.tsv:2: byte 0xff is not UTF-8; save the file as UTF-8"),
+        ("f.tsv", "text\tlabel\na\tb\tc\n", "f.tsv:2: 3 columns where the header has 2"),
+        ("f.tsv", "text\ttext\na\tb\n", "f.tsv:1: the header has the column 'text' twice"),
+        ("f.tsv", "body\tlabel\na\tb\n", "f.tsv:2: no 'text'; there is: body, label"),
+        ("f.tsv", "text\tlabel\n\na\tx\n \ty\n", "f.tsv:4: the text is empty"),
+        ("f.tsv", "text\tlabel\na\t\n", "f.tsv:2: label '' is not allowed; expected text or a whole number"),
+        ("f.tsv", "text\tlabel\na\tx\nb\tx\n", "f.tsv: every label is x; expected two classes or more"),
+        ("f.csv", 'text,label\na,x\n"b"c,y\n', "f.csv:3: not a row: ',' expected after '\"'"),
+        ("f.csv", 'text,label\na,x\n"b,y\nc,z\n', "f.csv:3: not a row: unexpected end of data"),
+        ("f.jsonl", '{"text": "a", "label": 1}\n{"text": }\n', "f.jsonl:2: not json: Expecting value at column 10"),
+        ("f.jsonl", "[1]\n", "f.jsonl:1: not a json object"),
+        ("f.jsonl", '\n{"text": "\\udc00", "label": 1}\n', "f.jsonl:2: '\\udc00' is half of a character"),
+        ("f.jsonl", '{"text": 5, "label": 1}\n', "f.jsonl:1: text 5 is not allowed; expected text"),
+        ("f.jsonl", '{"text": "a", "label": 0.5}\n', "f.jsonl:1: label 0.5 is not allowed; expected text or"),
+        ("f.jsonl", '{"text": "a", "label": true}\n', "f.jsonl:1: label True is not allowed; expected text or"),
+        ("f.jsonl", '{"text": "a", "label": null}\n', "f.jsonl:1: label None is not allowed; expected text or"),
+        ("f.jsonl", '{"text": "a", "label": NaN}\n', "f.jsonl:1: label nan is not allowed; expected text or"),
+        ("f.jsonl", '{"text": "a", "label": [1]}\n', "f.jsonl:1: label [1] is not allowed; expected text or"),
+        ("f.parquet", "text", "f.parquet: not parquet: "),
+        ("f.xml", "<sentences>\n<sentence>\n</sentences>", "f.xml:3: not xml: mismatched tag"),
+        ("f.xml", XML.replace("polarity", "mood"), "f.xml: sentence 7: an aspectTerm without 'polarity'"),
+        ("f.xml", XML.replace("<text>Odd tea.</text>", ""), "f.xml: sentence 9: text None is not allowed"),
+        ("f.xml", "<sentences/>", "f.xml: no example in it"),
+        ("f.doc", "a", "params.yaml: classification.own.format: 'doc' is not allowed; expected one of csv, jsonl, "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_by_file_and_place(tmp_path: Path, name: str, content, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, name, content, **({"label": "polarity"} if name == "f.xml" else {}))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [f"f.{ending}" for ending in ("tsv", "csv", "jsonl", "parquet", "xml")])
+def test_a_missing_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"{name}: no such file"):
+        _read(tmp_path, name)
+
+
+def _study_entry(task: str, folder: Path) -> ClassificationSettings:
+    """A task of the study plm-peft, its files elsewhere."""
+    params = YAML(typ="safe").load(ROOT / "studies/plm-peft/params.yaml")
+    return replace(task_settings(params, task), folder=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("task", "names", "published"),
+    [
+        ("acl_arc", "train.txt, dev.txt, test.txt", "https://github.com/allenai/scibert in data/text_classification"),
+        ("restaurants", "Restaurants_Train.xml, Restaurants_Test_Gold.xml", "https://alt.qcri.org/semeval2014/task4"),
+    ],
+)
+def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path, task: str, names: str, published: str) -> None:
+    key, folder = f"classification.{task}", tmp_path / "own"
+    wanted = f"put {names} into {folder}, published at {published}"
+    with pytest.raises(InputError) as caught:
+        read_files(_study_entry(task, folder), key)
+    assert str(caught.value).startswith(f"params.yaml: {key}: {str(folder)!r} is not a folder; {wanted}")
+    folder.mkdir()
+    first = names.split(", ")[0]
+    with pytest.raises(InputError) as caught:
+        read_files(_study_entry(task, folder), key)
+    assert str(caught.value).startswith(f"params.yaml: {key}: {folder / first}: no such file; {wanted}")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_as_scibert_gives_them_out(tmp_path: Path) -> None:
+    for part, intents in (("train", ("Uses", "Future", "Uses")), ("dev", ("Future",)), ("test", ("Uses", "Future"))):
+        rows = [{"text": f"{part} {n}", "label": intent, "metadata": {"id": n}} for n, intent in enumerate(intents)]
+        (tmp_path / f"{part}.txt").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = read_files(_study_entry("acl_arc", tmp_path), "classification.acl_arc")
+    assert data.classes == ("Future", "Uses")
+    assert [(example.text, example.label) for example in data.parts["test"]] == [("test 0", 1), ("test 1", 0)]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the published data sets are not beside this checkout")
+def test_the_study_reads_the_published_files(tmp_path: Path) -> None:
+    for part in ("train", "dev", "test"):  # there under the names that others gave them
+        shutil.copyfile(DATA / "acl-arc" / f"{part}.jsonl", tmp_path / f"{part}.txt")
+    citations = read_files(_study_entry("acl_arc", tmp_path), "classification.acl_arc")
+    assert {part: len(rows) for part, rows in citations.parts.items()} == {"train": 1688, "dev": 114, "test": 139}
+    terms = read_files(_study_entry("restaurants", DATA / "semeval14-restaurants"), "classification.restaurants")
+    assert terms.classes == ("negative", "neutral", "positive")
+    assert len(terms.parts["train"]) + len(terms.parts["dev"]) == 3608
+    assert len(terms.parts["test"]) == 1120
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"classes": ("x", "y")}, "f.jsonl:3: label 'z' is not allowed; expected one of x, y"),
+        ({"drop": ("w",)}, "params.yaml: classification.own.drop: no row has the label 'w'"),
+        ({"drop": ("x", "y", "z")}, "f.jsonl: no example in it"),
+        ({"dev": None, "split": 0.9}, "f.jsonl: 3 rows are too few for a split at 0.9"),
+    ],
+)
+def test_settings_that_the_rows_do_not_fit(tmp_path: Path, settings, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, "f.jsonl", _jsonl_of("x", "y", "z"), **settings)
+    assert str(caught.value).endswith(message)
+
+
+def test_a_label_that_training_lacks(tmp_path: Path) -> None:
+    (tmp_path / "dev.jsonl").write_text(_jsonl_of("x", "new"))
+    with pytest.raises(InputError, match=r"dev\.jsonl:2: label 'new' is not allowed; expected one of x, y"):
+        _read(tmp_path, "f.jsonl", _jsonl_of("x", "y"), dev="dev.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dev": None}, "own.split: None is not allowed; expected either dev or split"),
+        ({"split": 0.8}, "own.split: 0.8 is not allowed; expected either dev or split"),
+        ({"dev": None, "split": 1}, "own.split: 1.0 is not allowed; expected between 0 and 1"),
+        ({"text": []}, "own.text: () is not allowed; expected at least one column"),
+        ({"text": 3}, "own.text: 3 is not allowed; expected text"),
+        ({"classes": ["a"]}, "own.classes: ('a',) is not allowed; expected two or more, each once"),
+        ({"classes": ["a", "a", "b"]}, "own.classes: ('a', 'a', 'b') is not allowed; expected two or more, each once"),
+        ({"classes": ["a", "b"], "drop": ["b"]}, "own.drop: ['b'] is not allowed; 'b' is one of classes"),
+        ({"test": "d.csv"}, "own.test: 'd.csv' is not allowed; expected another split than train and dev"),
+        ({"column": "x"}, "own.column: unknown key; allowed: train, dev, test, split, split_seed, split_by, text"),
+    ],
+)
+def test_an_entry_is_checked(change, message: str) -> None:
+    right = {"folder": "f", "train": "t.csv", "dev": "d.csv"}
+    task_settings({"classification": {"own": right}}, "own")
+    with pytest.raises(InputError) as caught:
+        task_settings({"classification": {"own": right | change}}, "own")
+    assert str(caught.value).startswith(f"params.yaml: classification.{message}")
+
+
+@pytest.mark.parametrize("name", ["sst2", "pretrain", "tokens", "Own", "a.b", "a/b", "", "own-test"])
+def test_names_that_a_task_may_not_have(name: str) -> None:
+    with pytest.raises(InputError, match="the name is not allowed; expected a-z"):
+        task_settings({"classification": {name: {}}}, name)
+
+
+def test_train_is_split_where_there_is_no_dev(tmp_path: Path) -> None:
+    content = _jsonl_of(*(i % 3 for i in range(50)))
+    one, again, other = (_read(tmp_path, "f.jsonl", content, dev=None, split=0.8, split_seed=s) for s in (1, 1, 2))
+    assert [len(one.parts[part]) for part in ("train", "dev")] == [40, 10]
+    assert one == again
+    assert one.parts["dev"] != other.parts["dev"]
+
+
+@given(st.lists(st.integers(), min_size=2, max_size=40), st.floats(0.05, 0.95), st.integers(0, 9))
+def test_a_split_keeps_every_item_once_and_in_order(items: list[int], share: float, seed: int) -> None:
+    numbered = list(enumerate(items))
+    if not 0 < round(share * len(items)) < len(items):
+        with pytest.raises(InputError, match="too few for a split"):
+            held_out_split(numbered, share, seed, "f")
+        return
+    kept, held = held_out_split(numbered, share, seed, "f")
+    assert sorted(kept + held) == numbered
+    assert (kept, held) == (sorted(kept), sorted(held))
+    assert len(kept) == round(share * len(items))
+
+
+@given(st.lists(st.tuples(st.text(), st.none() | st.text(), st.integers(0, 1)), min_size=1))
+def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, rows) -> None:
+    data = tmp_path_factory.mktemp("data")
+    folder = data / "classification" / "own"
+    folder.mkdir(parents=True)
+    examples = [Example(*row) for row in rows]
+    write_task(folder, ("naïve", "b"), {"train": examples})
+    assert read_classes(data / "sample", "own") == ("naïve", "b")
+    assert read_examples(data / "sample", "own", "train") == examples
+
+
+def test_a_task_that_was_not_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"own/classes\.json: no such file; is own under 'classification'"):
+        read_classes(tmp_path / "sample", "own")
+
+
+def test_sst2_is_a_task_like_the_others() -> None:
+    assert read_classes(ROOT / "data" / "sample", "sst2") == ("negative", "positive")
+
+
+def test_the_card_counts_classes_and_shared_texts(tmp_path: Path) -> None:
+    (tmp_path / "test.jsonl").write_text(_jsonl_of("x") * 2 + '{"text": "new", "label": "y"}\n')
+    data = _read(tmp_path, "f.jsonl", _jsonl_of("x", "y", "x"), classes=("x", "y", "z"), test="test.jsonl")
+    card = make_task_card(data)
+    assert card["parts"]["train"] == {"examples": 3, "classes": {"x": 2, "y": 1, "z": 0}}
+    assert card["shared"] == {"dev in train": 3, "test in train": 2, "test in dev": 2}
+    assert "2 of 3 examples of test are in train too" in card["findings"]
+    assert "train has no example of z" in card["findings"]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the published data sets are not beside this checkout")
+@pytest.mark.parametrize(
+    ("folder", "settings", "counts", "findings"),
+    [
+        (
+            "acl-arc",
+            {"train": "train.jsonl", "dev": "dev.jsonl", "test": "test.jsonl"},
+            {"train": 1688, "dev": 114, "test": 139},
+            ["43 of 114 examples of dev are in train too", "52 of 139 examples of test are in train too"],
+        ),
+        (
+            "ag-news",
+            {"train": "train.jsonl", "dev": "test.jsonl", "classes": ("world", "sports", "business", "science")},
+            {"train": 9534, "dev": 7600},
+            [],
+        ),
+        (
+            "semeval14-restaurants",
+            {"train": "Restaurants_Train.xml", "dev": "Restaurants_Test_Gold.xml", "pair": "term", "label": "polarity",
+             "drop": ("conflict",)},
+            {"train": 3608, "dev": 1120},
+            [],
+        ),
+    ],
+)  # fmt: skip
+def test_published_tasks_are_entries(folder: str, settings: dict[str, Any], counts, findings) -> None:
+    data = read_files(ClassificationSettings(folder=str(DATA / folder), **settings), "classification.own")
+    card = make_task_card(data)
+    assert {part: len(examples) for part, examples in data.parts.items()} == counts
+    assert len(data.classes) == {"acl-arc": 6, "ag-news": 4}.get(folder, 3)
+    assert card["findings"][: len(findings)] == findings
+
+
+def test_the_folder_that_dvc_knows_of_sst2_has_its_classes() -> None:
+    folder = ROOT / "data" / "classification" / SST2
+    assert tuple(json.loads((folder / "classes.json").read_text())) == read_classes(ROOT / "data" / "sample", SST2)

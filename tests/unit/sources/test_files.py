@@ -1,0 +1,100 @@
+"""The user's own SST-2 and SQuAD: which files become which split."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.core.settings import build
+from retrace.datasets.card import make_card
+from retrace.datasets.sst2 import read_sentences
+from retrace.hub.datasets import Split
+from retrace.hub.settings import HubSentences
+from retrace.hub.source import write_sentences
+from retrace.sources.files import FilesSettings, chosen_files
+
+PIN = f"org/name@{'0' * 40}"
+
+
+def _own(folder: Path, *names: str) -> dict[str, Any]:
+    """Empty files of one's own; returns where they are."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    return {name: str(folder / name) for name in ("text", "sst2", "squad")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, {"dev": "dev"}),
+        ({"test": "held"}, {"dev": "dev", "test": "held"}),
+        ({"split": 0.8}, {"test": "dev"}),  # the rest of train is dev
+        ({"split": 0.8, "test": "held"}, {"test": "held"}),
+    ],
+)
+def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, settings, expected) -> None:
+    own = _own(tmp_path, "sst2/dev.tsv", "squad/dev.json")
+    names: dict[str, Any] = {f"{task}_{key}": f"{value}.{ending}" if key == "test" else value
+             for key, value in settings.items() for task, ending in (("sst2", "tsv"), ("squad", "json"))}  # fmt: skip
+    pairs = chosen_files(FilesSettings(**own, squad_train="train.json", squad_dev="dev.json", **names), Path("to"))
+    found = {target: source for source, target in pairs}
+    for path, folder, ending in ((sentences_path, "sst2", "tsv"), (questions_path, "squad", "json")):
+        parts = {part: found.get(path(Path("to"), part)) for part in ("train", "dev", "test")}
+        assert {part: path for part, path in parts.items() if path} == {
+            part: tmp_path / folder / f"{name}.{ending}" for part, name in ({"train": "train"} | expected).items()
+        }
+
+
+def test_a_split_without_an_official_dev_file_leaves_no_test(tmp_path: Path) -> None:
+    assert FilesSettings(**_own(tmp_path), sst2_split=0.8, squad_split=0.8).tests == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"sst2_test": "dev.tsv"},
+            "files.sst2_test: 'dev.tsv' is not allowed; expected another file than train.tsv and",
+        ),
+        ({"squad_test": "train-v2.0.json", "squad_split": 0.8}, "files.squad_test: 'train-v2.0.json' is not allowed"),
+    ],
+)
+def test_a_test_file_that_chooses_or_trains_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build(FilesSettings, {"files": {"text": "t", "sst2": "s", "squad": "q", **settings}}, "files")
+
+
+def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "test.tsv"
+    path.write_text("index\tsentence\n0\tgood\n")
+    with pytest.raises(InputError, match=r"no column 'label'.*; GLUE gives out its test set without labels, so that"):
+        read_sentences(path)
+    settings = HubSentences(repository=PIN)
+    rows = Split("glue test", [pa.table({"sentence": ["good"], "label": [-1]})], {})
+    with pytest.raises(InputError, match="glue test: row 1: label -1 is not allowed; expected 0 or 1; GLUE gives out"):
+        write_sentences(path, rows, settings)
+
+
+def test_the_card_counts_the_test_and_what_it_shares(tmp_path: Path) -> None:
+    for part in ("train", "valid", "test"):
+        running_text(tmp_path).mkdir(exist_ok=True)
+        (running_text(tmp_path) / f"wiki.{part}.tokens").write_text("Words .\n")
+    for path, lines in (("train", ["a\t1", "b\t0"]), ("dev", ["c\t1"]), ("test", ["a\t1", "c\t0", "d\t1"])):
+        sentences_path(tmp_path, path).parent.mkdir(exist_ok=True)
+        sentences_path(tmp_path, path).write_text("\n".join(["sentence\tlabel", *lines]))
+    for part in ("train", "dev"):
+        questions_path(tmp_path, part).parent.mkdir(exist_ok=True)
+        qa = {"id": part, "question": part, "answers": [{"text": "x", "answer_start": 0}]}
+        document = {"data": [{"paragraphs": [{"context": f"x {part}", "qas": [qa]}]}]}
+        questions_path(tmp_path, part).write_text(json.dumps(document))
+    card = make_card(tmp_path)
+    assert card["sst2"]["test"] == {"sentences": 3, "favourable": 2}
+    assert [finding for finding in card["findings"] if finding.startswith("sst2")] == [
+        "sst2: 1 of 3 sentences of test are in train too", "sst2: 1 of 3 sentences of test are in dev too"
+    ]  # fmt: skip
+    assert set(card["squad"]) == {"train", "dev", "shared_between_splits", "shared_passages"}

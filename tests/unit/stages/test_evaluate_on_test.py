@@ -1,0 +1,141 @@
+"""A test split from training to the scores: answered apart, scored apart, and without a say in which epoch counts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrace.core.files import write_json
+from retrace.core.paths import has_test, questions_path, sentences_path
+from retrace.core.settings import read_params
+from retrace.datasets.examples import Example, read_examples, write_task
+from retrace.finetuning.finetune import fine_tune, write_predictions
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.models.heads import make_model
+from retrace.report.assemble import samples_section, score_sections
+from retrace.report.blocks import Table
+from retrace.report.settings import ReportSettings
+from retrace.results.predictions import read_drawn, read_epochs, read_tested
+from retrace.tasks.classification import Classification
+from stages import evaluate
+from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, examples=16)
+WORDS = (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))
+TRAIN, DEV = (
+    [Example(f"the {noun} was {word}", None, label) for noun in nouns for word, label in WORDS]
+    for nouns in (("ale", "hall", "river", "town", "year"), ("guild", "songs", "Thorndel"))
+)
+TEST = [
+    Example(f"{opening} {word}", None, label) for opening in ("nobody doubts", "Ada Lund was") for word, label in WORDS
+]
+PARAMS = """data: source
+finetune: {classification: [moods], methods: [full], seeds: [1], squad: []}
+scores: {classification: [accuracy, f1], squad: [squad_v2], curves: [accuracy, squad_v2], resamples: 200, seed: 0}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project in whose data there is a task with three splits."""
+    monkeypatch.chdir(tmp_path)
+    Path("params.yaml").write_text(PARAMS)
+    Path("dvc.yaml").write_text("stages: {finetune-squad: {matrix: {method: '${finetune.squad}'}}}\n")
+    source = Path("data/source")
+    source.mkdir(parents=True)
+    write_moods({"train": TRAIN, "dev": DEV, "test": TEST})
+    return source
+
+
+def write_moods(parts: dict[str, list[Example]]) -> None:
+    folder = Path("data/classification/moods")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_task(folder, ("bad", "good"), parts)
+
+
+def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tune and evaluate; returns metrics.json and scores.json."""
+    task = Classification("moods", source, TOKENIZER, 32)
+    model = make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
+    write_predictions(Path("predictions/moods/full/1"), fine_tune(task, model, SETTINGS, 1, tiny_device(), "t"))
+    evaluate.main()
+    return json.loads(evaluate.METRICS.read_text()), json.loads(evaluate.DETAILS.read_text())
+
+
+def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> None:
+    metrics, details = run(source)
+    folder = Path("predictions/moods/full/1")
+    before, after = read_tested(folder)
+    kept = metrics["moods"]["full"]["1"]["epoch"]
+    assert (before.number, before.kept, after.number, after.kept) == (0, False, kept, True)
+    right = [row["label"] == (row["logit_1"] > row["logit_0"]) for row in after.rows]
+    assert metrics["moods-test"]["full"]["1"]["accuracy"] == sum(right) / len(TEST)
+    assert metrics["moods-test"]["full"]["1"]["loss"] == pytest.approx(after.validation_loss, rel=1e-5)
+    assert not Path("reports/curves/tasks/moods-test.csv").exists()
+    assert "loss_diverges" not in json.dumps(metrics["health"].get("moods-test", {}))
+    epochs = [(epoch.number, epoch.validation_loss, epoch.kept, epoch.rows) for epoch in read_epochs(folder)]
+
+    swapped = [Example(example.text, None, 1 - example.label) for example in TEST]
+    write_moods({"train": TRAIN, "dev": DEV, "test": swapped})
+    again, _ = run(source)
+    assert epochs == [(epoch.number, epoch.validation_loss, epoch.kept, epoch.rows) for epoch in read_epochs(folder)]
+    for old, new in zip((before, after), read_tested(folder), strict=True):
+        assert [row | {"label": 1 - row["label"]} for row in old.rows] == new.rows
+    assert again["moods"] == metrics["moods"]
+    assert again["moods-test"]["full"]["1"]["accuracy"] == 1 - metrics["moods-test"]["full"]["1"]["accuracy"]
+    sections = score_sections(metrics, details)
+    assert [section.title for section in sections] == ["moods", "moods, test set"]
+    assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
+    assert "It chose nothing" in str(sections[1].blocks[0])
+    _, said, table = samples_section(read_params(), source, ReportSettings(samples=2)).blocks
+    assert said == "moods, test set:"
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows] == [TEST[0].text, TEST[4].text]
+
+
+def test_baselines_are_fitted_to_the_rows_that_the_models_got(source: Path) -> None:
+    _, details = run(source)
+    drawn = read_drawn(Path("predictions/moods/full/1"))
+    assert drawn is not None
+    assert len(drawn) == 16
+    for name in ("moods", "moods-test"):
+        assert details[name]["notes"]["majority, tfidf"].startswith("fitted to 16 of 20 training examples")
+    # Of the rows that were not drawn nothing is left: without them the figures are the same.
+    write_moods(
+        {"train": [example if place in drawn else Example("x y", None, 1) for place, example in enumerate(TRAIN)]}
+    )
+    evaluate.main()
+    again = json.loads(evaluate.DETAILS.read_text())
+    assert again["moods"]["baselines"] == details["moods"]["baselines"]
+
+
+def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
+    Path("data/classification/moods/test.jsonl").unlink()
+    assert not has_test(source, "moods")
+    metrics, details = run(source)
+    assert list(metrics) == ["moods", "health"]
+    assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
+        "predictions.parquet", "losses.json", "updates.json", "drawn.json"
+    }  # fmt: skip
+    (section,) = score_sections(metrics, details)
+    assert "test" not in str(section.blocks[0])
+
+
+def test_texts_that_the_test_shares_with_dev_and_training_are_counted(source: Path) -> None:
+    write_moods({"test": [*TEST[:5], TRAIN[0], DEV[0], DEV[1]]})
+    metrics, _ = run(source)
+    assert metrics["health"]["moods-test"]["data"] == {
+        "test_in_training": "1 of 8 examples of test are in train too",
+        "test_in_validation": "2 of 8 examples of test are in dev too",
+    }
+
+
+def test_official_tasks_have_test_splits_by_name(source: Path) -> None:
+    for task, path in (("sst2", sentences_path(source, "test")), ("squad", questions_path(source, "test"))):
+        assert not has_test(source, task)
+        path.parent.mkdir()
+        write_json(path, {})
+        assert has_test(source, task)
+    assert [example.text for example in read_examples(source, "moods", "test")] == [example.text for example in TEST]

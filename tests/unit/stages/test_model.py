@@ -1,0 +1,169 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from retrace.core.errors import InputError
+from retrace.hub.checkpoint import PinnedFolder, Start
+from retrace.hub.repository import Pin
+from retrace.tokens.tokenizer import load_tokenizer
+from retrace.tokens.vocabulary import Vocabulary
+from stages.sources.model import (
+    CONVERT,
+    check,
+    check_vocabulary,
+    check_weights,
+    draw_weights,
+    facts,
+    fill,
+    name_padding,
+)
+from tests.hub.content.models import BERT, LLAMA, published_models
+
+COMMIT = "0" * 40
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, content in published_models()[BERT].items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def test_a_model_of_the_family_is_right(folder: Path) -> None:
+    check(folder, "org/name", "bert")
+
+
+def test_what_is_not_there(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    check(folder, "org/name", "bert")  # there is a vocabulary to make one of
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(InputError, match=r"^org/name: there is no tokenizer.json in it, nor vocab.txt to make one of$"):
+        check(folder, "org/name", "bert")
+    (folder / "config.json").unlink()
+    with pytest.raises(InputError, match=r"^org/name: there is no config.json in it$"):
+        check(folder, "org/name", "bert")
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_pickled_weights_are_converted_by_the_line_that_refuses_them(
+    folder: Path, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"]  # tied
+    (folder / "model.safetensors").unlink()
+    for number in range(parts):
+        of = {name: weight for place, (name, weight) in enumerate(weights.items()) if place % parts == number}
+        torch.save(of, folder / f"pytorch_model-{number}.bin")
+    with pytest.raises(InputError) as refused:
+        check_weights(folder, "own", PinnedFolder(folder, "0" * 12))
+    said = str(refused.value)
+    assert said.startswith("own: there is no model.safetensors in it; weights are read from safetensors only; its ")
+    assert "\n" not in said
+    assert f'cp -r {folder} converted && converting/bin/python -c "{CONVERT}" && rm -r' in said
+    monkeypatch.chdir(folder)
+    (folder / "converted").mkdir()
+    for path in folder.glob("*.bin"):
+        path.rename(folder / "converted" / path.name)
+    exec(CONVERT, {})
+    converted = load_file(folder / "converted/model.safetensors")
+    assert converted.keys() == weights.keys()
+    assert all(torch.equal(converted[name], weight) for name, weight in weights.items())
+
+
+def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
+    first, second = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
+    (folder / "model.safetensors").rename(folder / first)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": first, "b": second}}))
+    origin = PinnedFolder(folder, "0" * 12)
+    with pytest.raises(InputError, match=f"there is no {second} in it; weights are read from safetensors only$"):
+        check_weights(folder, "org/name", origin)
+    index.write_text("{}")
+    with pytest.raises(InputError, match=r"index.json: no weight_map in it"):
+        check_weights(folder, "org/name", origin)
+
+
+def test_another_family(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"^params.yaml: family: modernbert is not allowed; org/name is a bert$"):
+        check(folder, "org/name", "modernbert")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "t5"}))
+    with pytest.raises(InputError, match=r"^org/name: model_type: 't5' is not allowed; expected one of bert, llama"):
+        check(folder, "org/name", "bert")
+
+
+def test_a_tokenizer_of_another_model(folder: Path) -> None:
+    for name, content in published_models()[LLAMA].items():
+        if name.startswith(("tokenizer", "special")):
+            (folder / name).write_bytes(content)
+    with pytest.raises(InputError, match="the tokenizer has 322 tokens, of which the model knows 120"):
+        check_vocabulary(folder, "org/name")
+
+
+def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("config.json", "vocab.txt", "model.safetensors"):
+        (folder / name).rename(bare / name)
+    filled = tmp_path / "filled"
+    filled.mkdir()
+    fill(filled, Start(PinnedFolder(bare, "0" * 12), "bert"), PinnedFolder(bare, "0" * 12))
+    made, published = (load_tokenizer(of) for of in (filled, folder))
+    text = "The guild of weavers was founded in 1601; it's now closed."
+    assert made.encode(text).ids == published.encode(text).ids
+    assert made.roles == published.roles
+    assert sorted(path.name for path in bare.iterdir()) == ["config.json", "model.safetensors", "vocab.txt"]
+
+
+CARD = """---
+license: other
+license_name: llama3.2
+language: [en, de]
+datasets: [bookcorpus]
+tags: [x]
+---
+# A model
+"""
+
+
+def test_what_the_card_says_is_kept(folder: Path) -> None:
+    (folder / "README.md").write_text(CARD)
+    assert facts(Pin("org/name", COMMIT), folder) == {
+        "from": f"org/name@{COMMIT}", "repository": "org/name", "commit": COMMIT, "license": "other",
+        "license_name": "llama3.2", "language": ["en", "de"], "datasets": ["bookcorpus"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("card", [None, "# No metadata\n", "---\nlicense: [\n---\n", "---\n- a\n---\n"])
+def test_a_card_that_says_nothing(folder: Path, card: str | None) -> None:
+    if card is not None:
+        (folder / "README.md").write_text(card)
+    assert facts(Pin("org/name", COMMIT), folder).keys() == {"from", "repository", "commit"}
+
+
+def test_weights_are_drawn_anew(folder: Path) -> None:
+    before = load_file(folder / "model.safetensors")
+    draw_weights(folder, 1)
+    once = load_file(folder / "model.safetensors")
+    draw_weights(folder, 1)
+    again = load_file(folder / "model.safetensors")
+    draw_weights(folder, 2)
+    other = load_file(folder / "model.safetensors")
+    name = "bert.encoder.layer.0.attention.self.query.weight"
+    assert once.keys() == again.keys()
+    assert all(torch.equal(once[name], again[name]) for name in once)
+    assert not torch.equal(once[name], before[name])
+    assert not torch.equal(once[name], other[name])
+    assert "bert.pooler.dense.weight" in once  # as the published ones have it
+
+
+def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
+    for name, content in published_models()[LLAMA].items():
+        (tmp_path / name).write_bytes(content)
+    assert json.loads((tmp_path / "config.json").read_text())["pad_token_id"] is None
+    name_padding(tmp_path)
+    padding = json.loads((tmp_path / "config.json").read_text())["pad_token_id"]
+    assert padding == Vocabulary.of(load_tokenizer(tmp_path)).pad

@@ -1,0 +1,160 @@
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from retrace.core.errors import InputError
+from retrace.datasets.text import read_documents
+from retrace.models.heads import make_config
+from retrace.models.language_model import LanguageModel, make_language_model
+from retrace.objectives.causal import sliding_batches
+from retrace.objectives.masked import mask_id, masked_batches
+from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages
+from retrace.perplexity.measures import Sizes, perplexities, unigram_losses
+from retrace.tokens.blocks import open_stream, write_stream
+from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, train_tokenizer
+from retrace.tokens.vocabulary import Vocabulary
+from stages.perplexity_eval import held_out
+from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
+
+DOCUMENTS = [" = Ada = ", "the guild of weavers", " = Bob = ", "the river"]
+
+
+def test_a_stream_goes_with_its_text(tmp_path: Path) -> None:
+    tokenizer, text, tokens = tiny_tokenizer(), tmp_path / "wiki.valid.tokens", tmp_path / "valid.npy"
+    text.write_text("\n".join(DOCUMENTS))
+    lengths = [
+        len(tokenizer.encode(document).ids) for document in ("= Ada =\nthe guild of weavers", "= Bob =\nthe river")
+    ]
+    np.save(tokens, np.zeros(sum(lengths), np.uint16))
+    stream, found, sizes = held_out(tokens, text, tokenizer)
+    assert len(stream) == sum(lengths)
+    assert found.tolist() == lengths
+    assert sizes.tokens.tolist() == [7, 5]  # it does not know the signs of a heading
+    text.write_text("\n".join([*DOCUMENTS, "and more"]))
+    with pytest.raises(
+        InputError, match=r"valid\.npy: these are not the tokens of .*wiki\.valid\.tokens; run tokenize"
+    ):
+        held_out(tokens, text, tokenizer)
+
+
+# Perplexity by three ways: from the model's own scores by hand, by the definitions of EleutherAI's
+# lm-evaluation-harness (exp(-Σ log p / words), words being what white space separates; -Σ log p / bytes / ln 2), and as
+# reported. What is spelt as a special token is text; a sign that the vocabulary lacks is in no sum and no size.
+TEXTS = {
+    "short": ["the town", "ale", "the river was"],
+    "long": [" ".join(TEXT[:3]), " ".join(TEXT[:6])],
+    "spaceless": ["theriverofthetown" * 2, "weavers" * 5],
+    "bracketed": ["the [CLS] river of [SEP]", "[MASK] was the [PAD] town", "<s> the ale </s>"],
+    "unknown": ["the <unk> of the town", "ale 🙂 the river"],
+}
+KNOWN = [text for name, texts in TEXTS.items() if name != "unknown" for text in texts]
+
+
+def _tokenizer() -> SubwordTokenizer:
+    return train_tokenizer(TokenizerSettings(vocab_size=150), lambda: [*TEXT, *KNOWN * 2], "k")
+
+
+def _harness(texts: list[str], nats: float) -> dict[str, float]:
+    texts = [text.replace("<unk>", "").replace("🙂", "") for text in texts]
+    words = sum(len(re.split(r"\s+", text.strip())) for text in texts)
+    return {"per_word": math.exp(nats / words),
+            "bits_per_byte": nats / sum(len(text.encode("utf-8")) for text in texts) / math.log(2)}  # fmt: skip
+
+
+def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, dict[str, float | None]]:
+    """The part of the stage that measures, on a tiny model with random weights."""
+    tokenizer = _tokenizer()
+    vocabulary, path = Vocabulary.of(tokenizer), tmp_path / "wiki.valid.tokens"
+    path.write_text("\n\n".join(texts), encoding="utf-8")
+    write_stream(tmp_path / "train.npy", tokenizer, TEXT)
+    write_stream(tmp_path / "valid.npy", tokenizer, read_documents(path))
+    stream, lengths, sizes = held_out(tmp_path / "valid.npy", path, tokenizer)
+    model, device = _model_of(family, tokenizer), tiny_device()
+    train = open_stream(tmp_path / "train.npy")
+    found = {"unigram": (unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special), sizes)}
+    if family == "llama":
+        batches = sliding_batches(stream, len(stream), len(stream), vocabulary)
+        found["causal"] = document_losses(model, batches, lengths, device), sizes
+    else:
+        passages = sample_passages(read_documents(path), tokenizer, 99, 256, 0)
+        found["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
+    return {name: perplexities(*measured) for name, measured in found.items()}
+
+
+def _model_of(family: str, tokenizer: SubwordTokenizer) -> LanguageModel:
+    sizes = replace(MODEL, max_length=512)
+    return make_language_model(make_config(family, sizes, Vocabulary.of(tokenizer)), 0, "eager").eval()
+
+
+@torch.no_grad()
+def _causal_nats(texts: list[str]) -> float:
+    """−log p of each ordinary token after all those before it."""
+    tokenizer = _tokenizer()
+    ids = torch.tensor([[token for text in tokenizer.encode_documents(texts) for token in text]])
+    shares = _model_of("llama", tokenizer).body(input_ids=ids).logits[0].double().log_softmax(-1)
+    asked = [at for at in range(1, ids.shape[1]) if ids[0, at] not in Vocabulary.of(tokenizer).special]
+    return -sum(shares[at - 1, ids[0, at]].item() for at in asked)
+
+
+@torch.no_grad()
+def _pseudo_nats(texts: list[str]) -> float:
+    """−log p of each ordinary token where it alone is masked."""
+    tokenizer, nats = _tokenizer(), 0.0
+    vocabulary, model = Vocabulary.of(tokenizer), _model_of("bert", tokenizer)
+    for text in tokenizer.encode_documents(texts):
+        for at in (at for at, token in enumerate(text) if token not in vocabulary.special):
+            ids = torch.tensor([text])
+            ids[0, at] = mask_id(vocabulary)
+            nats -= model.body(input_ids=ids).logits[0, at].double().log_softmax(-1)[text[at]].item()
+    return nats
+
+
+def _unigram_nats(texts: list[str]) -> float:
+    """−log p of each ordinary token from its count in the training text and one more."""
+    tokenizer = _tokenizer()
+    special = Vocabulary.of(tokenizer).special
+    counts = Counter(token for text in tokenizer.encode_documents(TEXT) for token in text if token not in special)
+    total = sum(counts.values()) + tokenizer.size - len(special)
+    asked = [token for text in tokenizer.encode_documents(texts) for token in text if token not in special]
+    return -sum(math.log((counts[token] + 1) / total) for token in asked)
+
+
+@pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)
+def test_perplexity_by_hand_by_the_harness_definitions_and_as_reported(texts: list[str], tmp_path: Path) -> None:
+    pseudo = [text for text in texts if "<unk>" not in text]  # such passages are passed over
+    found = {name: _reported(texts, family, tmp_path)[name]
+             for name, family in (("unigram", "bert"), ("pseudo", "bert"), ("causal", "llama"))}  # fmt: skip
+    expected = {
+        "unigram": _harness(texts, _unigram_nats(texts)), "causal": _harness(texts, _causal_nats(texts)),
+        "pseudo": _harness(pseudo, _pseudo_nats(pseudo)),
+    }  # fmt: skip
+    for name, figures in expected.items():
+        for unit, value in figures.items():
+            assert found[name][unit] == pytest.approx(value, rel=1e-4), (name, unit)
+
+
+def test_where_documents_end_is_nothing_to_perplexity(tmp_path: Path) -> None:
+    paragraphs = ["the town", "ale", "the river was", "songs were charming", "Ada Lund", "the hall"] * 10
+    joined = ["\n".join(paragraphs[at : at + 10]) for at in range(0, len(paragraphs), 10)]
+    apart, together = (_reported(texts, "bert", tmp_path)["unigram"] for texts in (paragraphs, joined))
+    assert apart["per_word"] == pytest.approx(together["per_word"], rel=1e-9)
+    assert apart["per_token"] == pytest.approx(together["per_token"], rel=1e-9)
+
+
+def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(tmp_path: Path) -> None:
+    tokenizer, texts = _tokenizer(), [*TEXT[:3], *TEXTS["short"]]
+    vocabulary, stream = Vocabulary.of(tokenizer), np.concatenate(tokenizer.encode_documents(texts))
+    lengths, sizes = Sizes.of(texts, tokenizer)
+    batches = masked_batches(stream, 32, 0.15, vocabulary)
+    losses = document_losses(_model_of("bert", tokenizer), batches, lengths, tiny_device())
+    figures = perplexities(losses, sizes)
+    ordinary = int((~np.isin(stream, vocabulary.special)).sum())
+    words = sum(len(text.split()) for text in texts)
+    assert losses.asked.sum() < ordinary / 4
+    assert math.log(figures["per_word"] or 0) == pytest.approx(losses.mean * ordinary / words)

@@ -1,0 +1,50 @@
+import math
+
+import pytest
+import torch
+
+from retrace.core.errors import InputError
+from retrace.models.language_model import LanguageModel, make_language_model
+from retrace.training.loop import Epoch
+from retrace.training.pretraining import PretrainSettings
+from retrace.training.progress import Meter
+from stages.pretrain import Settings, evaluation
+from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+RECIPE = PretrainSettings(epochs=1, batch_size=4, block=32)
+SETTINGS = Settings(0.5, 1, "bert", "fp32", MODEL, RECIPE, None)
+
+
+def _row(model: LanguageModel) -> dict[str, float | None]:
+    """What is written down of a model after an epoch."""
+    after_epoch = evaluation(SETTINGS, TOKENIZER, tiny_stream(TOKENIZER, 20), model.eval(), tiny_device())
+    with Meter("test", 1, 0, 0.0, quiet=True) as meter:
+        return after_epoch(Epoch(1, 3.0, 0.0), meter)
+
+
+def _model() -> LanguageModel:
+    return make_language_model(tiny_config("bert", TOKENIZER), 0, "eager")
+
+
+def test_the_perplexity_of_a_curve_is_that_of_its_loss() -> None:
+    row = _row(_model())
+    assert row["perplexity"] == math.exp(row["validation_loss"] or 0)
+
+
+def test_a_perplexity_too_large_to_be_written_down_is_absent() -> None:
+    model = _model()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(std=1e4, generator=torch.Generator().manual_seed(1))
+    row = _row(model)
+    assert (row["validation_loss"] or 0) > 710
+    assert row["perplexity"] is None
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_validation_loss_that_is_no_number_ends_the_run(value: float) -> None:
+    model = _model()
+    torch.nn.init.constant_(next(model.parameters()), value)
+    with pytest.raises(InputError, match=r"pretrain: the validation loss is (nan|inf) after epoch 1; a lower lr than"):
+        _row(model)

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+
+from retrace.statistics.comparisons import Candidate, Difference, compare, holm, mcnemar
+from retrace.statistics.intervals import Share, draw, mean_of
+from retrace.statistics.scales import Better
+
+N = 400
+BETTER: dict[str, Better] = {"accuracy": "higher", "f1": "higher"}
+
+
+def _candidate(*rights: np.ndarray) -> Candidate:
+    drawn = draw({str(i): mean_of({"accuracy": right, "f1": right}) for i, right in enumerate(rights)}, N, 2000, 1)
+    return Candidate(
+        [{"accuracy": right.mean(), "f1": right.mean()} for right in rights],
+        list(drawn.values()),
+        [{"accuracy": Share.among_all(right)} for right in rights],
+    )
+
+
+def _seeds(share: float, count: int = 3, sd: float = 0.0, seed: int = 1) -> Candidate:
+    """Models that are right about so much, each of its own seed."""
+    generator = np.random.default_rng(seed)
+    return _candidate(*(generator.random(N) < generator.normal(share, sd) for _ in range(count)))
+
+
+def test_mcnemar_by_hand() -> None:
+    first = np.array([True] * 6 + [False, True, False])
+    second = np.array([False] * 6 + [True, True, False])
+    # Seven examples on which they differ, six of them for the first: P(≥ 6 of 7) = 8 / 128, on both sides.
+    assert mcnemar(first, second) == pytest.approx(2 * 8 / 128)
+    assert mcnemar(first, first) == 1.0
+
+
+def test_holm_by_hand() -> None:
+    # The worked example of three tests: 0.01 × 3, 0.03 × 2, and the last no smaller than the one before.
+    assert holm([0.03, 0.01, 0.04]) == [pytest.approx(0.06), pytest.approx(0.03), pytest.approx(0.06)]
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_the_p_is_that_of_the_interval() -> None:
+    for found in (Difference(0.1, 0.03), Difference(-0.1, 0.03, 0.02, 2.5), Difference(0.02, 0.01, 0.01, 1.0)):
+        assert found.reach(found.p) == pytest.approx(abs(found.value))
+        assert (found.interval["low"] <= 0 <= found.interval["high"]) == (found.p >= 0.05)
+    assert Difference(1.96, 1.0).p == pytest.approx(0.05, abs=1e-4)
+    assert Difference(4.302652729911275, 0.0, 1.0, 2.0).p == pytest.approx(0.05)
+    assert Difference(0.0, 0.0).p == 1.0
+    assert 0 < Difference(1.0, 0.0).p < 1e-12  # never 0
+
+
+def test_what_can_be_shown_shrinks_with_the_root_of_the_examples() -> None:
+    small, large = (Difference(0.0, 1 / np.sqrt(n)).detectable for n in (100, 400))
+    assert small / large == pytest.approx(2)
+    assert small == pytest.approx(2.8 / 10, rel=0.01)
+
+
+def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None:
+    generator = np.random.default_rng(1)
+    good, poor = generator.random(N) < 0.9, generator.random(N) < 0.6
+    near = good.copy()
+    near[:2] = ~near[:2]
+    found = compare({"good": _candidate(good), "poor": _candidate(poor), "near": _candidate(near)}, BETTER)
+    by_pair = {(c["figure"], c["first"], c["second"]): c for c in found}
+    clear = by_pair["accuracy", "good", "poor"]
+    assert clear["verdict"] == "models differ"
+    assert clear["test"] == "exact McNemar"
+    assert clear["low"] < clear["difference"] < clear["high"]
+    assert clear["p"] < clear["p_corrected"] < 0.001
+    assert by_pair["accuracy", "good", "near"]["verdict"] == "no difference shown"
+    assert by_pair["f1", "good", "poor"]["test"] == "paired bootstrap"
+    # One seed on one side is no more.
+    (uneven, _) = compare({"good": _candidate(good), "poor": _seeds(0.6)}, BETTER)
+    assert (uneven["verdict"], uneven["test"]) == ("models differ", "paired bootstrap")
+
+
+def test_the_better_method_is_the_one_that_the_figure_calls_so() -> None:
+    pair = {"good": _seeds(0.9), "poor": _seeds(0.6, seed=2)}
+    verdicts = {
+        way: compare(pair, {"accuracy": way, "f1": way})[0]["verdict"] for way in ("higher", "lower", "neither")
+    }
+    assert verdicts == {"higher": "good", "lower": "poor", "neither": "they differ"}
+
+
+def test_mcnemar_only_of_the_same_examples() -> None:
+    hits = np.random.default_rng(1).random(N) < 0.7
+    every, some = Share.among_all(hits), Share(hits & (np.arange(N) < 300), np.arange(N) < 300)
+    first, second = (
+        Candidate(_candidate(hits).figures, _candidate(hits).drawn, [{"accuracy": s}]) for s in (every, some)
+    )
+    tests = [compare({"a": first, "b": other}, BETTER)[0]["test"] for other in (first, second)]
+    assert tests == ["exact McNemar", "paired bootstrap"]
+
+
+def test_several_seeds_are_no_independent_examples() -> None:
+    generator = np.random.default_rng(1)
+    seeds = [generator.random(N) < 0.9 for _ in range(3)]
+    (found, _) = compare({"first": _candidate(*seeds), "second": _candidate(*seeds[::-1])}, BETTER)
+    assert found["test"] == "examples and seeds"
+    assert found["verdict"] == "tie"
+    assert found["difference"] == pytest.approx(0)
+
+
+def test_seeds_that_differ_make_the_difference_less_sure() -> None:
+    generator = np.random.default_rng(1)
+    even = [generator.random(N) < 0.8 for _ in range(2)]
+    uneven = [generator.random(N) < share for share in (0.65, 0.95)]
+    other = _candidate(*(generator.random(N) < 0.8 for _ in range(2)))
+    (steady, _), (shaky, _) = (compare({"a": _candidate(*seeds), "b": other}, BETTER) for seeds in (even, uneven))
+    assert shaky["high"] - shaky["low"] > 1.5 * (steady["high"] - steady["low"])
+
+
+def test_two_examples_that_say_the_same_make_no_method_better() -> None:
+    asked = np.arange(N) < 2
+    right, wrong = (Share(np.array(hits) & asked, asked) for hits in (asked, np.zeros(N, bool)))
+    first, second = (
+        Candidate([{"recall": share.value}] * 2, [{"recall": np.full(100, share.value)}] * 2, [{"recall": share}] * 2)
+        for share in (right, wrong)
+    )
+    (found,) = compare({"first": first, "second": second}, {"recall": "higher"})
+    assert (found["difference"], found["verdict"]) == (1.0, "tie")
+    assert found["low"] < 0 < found["detectable"]
+
+
+def test_what_floating_point_leaves_is_no_difference() -> None:
+    figures = [[{"f1": value} for value in values] for values in ((0.7, 0.8, 0.9), (0.9, 0.7, 0.8))]
+    drawn = [{"f1": np.linspace(0.7, 0.9, 100)}] * 3
+    (found,) = compare({name: Candidate(of, drawn) for name, of in zip("ab", figures, strict=True)}, {"f1": "higher"})
+    assert (found["difference"], found["p"]) == (0.0, 1.0)

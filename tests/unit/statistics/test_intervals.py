@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from retrace.statistics.intervals import (
+    Share,
+    centred_interval,
+    draw,
+    interval_of_examples,
+    mean_of,
+    percentile_interval,
+    resamples,
+    wilson_interval,
+    with_seeds,
+)  # fmt: skip
+
+
+def test_a_resample_draws_as_many_examples_as_there_are_and_the_same_for_the_same_seed() -> None:
+    first, second = (np.concatenate(list(resamples(50, 300, seed=3))) for _ in range(2))
+    assert first.shape == (300, 50)
+    assert set(first.sum(axis=1)) == {50}
+    assert np.array_equal(first, second)
+
+
+def test_large_and_small_chunks_hold_the_same_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = np.concatenate(list(resamples(10, 40, seed=3)))
+    monkeypatch.setattr("retrace.statistics.intervals.CHUNK", 70)
+    assert np.array_equal(whole, np.concatenate(list(resamples(10, 40, seed=3))))
+
+
+def test_the_interval_of_a_mean_is_as_wide_as_the_normal_approximation_says() -> None:
+    values = np.random.default_rng(1).normal(5, 2, size=400)
+    drawn = draw({"model": mean_of({"score": values})}, 400, 10_000, seed=1)["model"]["score"]
+    found = percentile_interval(drawn)
+    reach = 1.96 * values.std() / 20
+    assert found["low"] == pytest.approx(values.mean() - reach, abs=0.03)
+    assert found["high"] == pytest.approx(values.mean() + reach, abs=0.03)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 400), st.integers(0, 400))
+def test_wilson_as_scipy_has_it(examples: int, right: int) -> None:
+    right = min(right, examples)
+    expected = binomtest(right, examples).proportion_ci(method="wilson")
+    found = wilson_interval(right / examples, examples)
+    assert found == {"low": pytest.approx(expected.low, abs=1e-12), "high": pytest.approx(expected.high, abs=1e-12)}
+
+
+@pytest.mark.parametrize("examples", [50, 60, 872])
+def test_a_perfect_share_is_not_said_to_be_certain_and_ends_there(examples: int) -> None:
+    none, every = wilson_interval(0.0, examples), wilson_interval(1.0, examples)
+    assert (none["low"], every["high"]) == (0.0, 1.0)
+    assert none["high"] == pytest.approx(1 - every["low"])
+    assert 0 < none["high"] < 4 / examples
+
+
+def test_of_no_example_nothing_is_known() -> None:
+    nothing = Share(np.zeros(4, bool), np.zeros(4, bool))
+    assert nothing.value == 0
+    found = interval_of_examples(0.0, [nothing], np.zeros(100), 4, (0.0, 1.0))
+    assert found == {"low": 0.0, "high": 1.0}
+
+
+def test_a_share_is_of_those_it_asks() -> None:
+    asked = np.arange(100) < 40
+    share = Share(np.arange(100) < 20, asked)
+    found = interval_of_examples(50.0, [share], np.full(100, 50.0), 100, (0.0, 100.0))
+    expected = wilson_interval(0.5, 40)
+    assert found == {end: pytest.approx(100 * at) for end, at in expected.items()}
+
+
+def test_a_figure_that_is_higher_in_resamples_stays_in_its_interval() -> None:
+    found = centred_interval(0.01, np.random.default_rng(1).normal(0.03, 0.005, 4000), (0.0, 1.0))
+    assert found["low"] == pytest.approx(0.01 - 1.96 * 0.005, abs=5e-4)
+    assert found["high"] == pytest.approx(0.01 + 1.96 * 0.005, abs=5e-4)
+    assert centred_interval(0.001, np.array([0.02, 0.03, 0.04]), (0.0, 1.0))["low"] == 0.0
+
+
+@pytest.mark.parametrize(("value", "ends"), [(1.0, (0.0, 1.0)), (0.0, (0.0, 100.0)), (-1.0, (-1.0, 1.0))])
+def test_a_figure_at_the_end_of_its_scale_is_not_said_to_be_certain(value: float, ends: tuple[float, float]) -> None:
+    found = interval_of_examples(value, [], np.full(100, value), 60, ends)
+    assert ends[0] <= found["low"] <= value <= found["high"] <= ends[1]
+    assert 0.05 < (found["high"] - found["low"]) / (ends[1] - ends[0]) < 0.07
+
+
+def test_a_resample_that_lacks_a_class_makes_a_figure_no_surer() -> None:
+    drawn = np.ones(1000)
+    drawn[0] = 0.0
+    assert interval_of_examples(1.0, [], drawn, 6, (0.0, 1.0)) == pytest.approx(wilson_interval(1.0, 6))
+
+
+def test_of_one_example_nothing_is_known() -> None:
+    assert interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
+
+
+def test_seeds_add_to_the_interval_as_student_has_them_alone() -> None:
+    by_seed = [0.8, 0.6, 0.7]
+    alone = with_seeds({"low": 0.7, "high": 0.7}, by_seed, (0.0, 1.0))
+    reach = 4.302652729911275 * 0.1 / np.sqrt(3)
+    assert alone == {"low": pytest.approx(0.7 - reach), "high": pytest.approx(0.7 + reach)}
+    both = with_seeds({"low": 0.7 - 0.1, "high": 0.7 + 0.05}, by_seed, (0.0, 1.0))
+    assert both == {
+        "low": pytest.approx(0.7 - np.hypot(reach, 0.1)),
+        "high": pytest.approx(0.7 + np.hypot(reach, 0.05)),
+    }
+    of_examples = {"low": 0.6, "high": 0.8}
+    assert with_seeds(of_examples, [0.7, 0.7], (0.0, 1.0)) == pytest.approx(of_examples)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=5, max_size=5), min_size=1, max_size=4),
+    st.booleans(),
+    st.floats(-0.2, 0.2),
+)
+def test_every_interval_holds_its_figure_and_keeps_to_its_scale(
+    scored: list[list[float]], is_share: bool, shift: float
+) -> None:
+    rows = np.array(scored)
+    ends = (0.0, 100.0)
+    shares = [Share.among_all(row == 1) for row in rows] if is_share else []
+    by_seed = [100 * (share.value if is_share else row.mean()) for share, row in zip(shares or rows, rows, strict=True)]
+    weights = np.concatenate(list(resamples(5, 60, 1)))
+    drawn = np.mean([100 * (weights @ row / 5 + shift) for row in rows], axis=0)
+    middle = float(np.mean(by_seed))
+    found = interval_of_examples(middle, shares, drawn, 5, ends)
+    for interval in (found, with_seeds(found, by_seed, ends) if len(by_seed) > 1 else found):
+        assert ends[0] <= interval["low"] <= middle <= interval["high"] <= ends[1]

@@ -1,0 +1,160 @@
+"""Figures by address, from reports written by hand."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from retrace.study.addresses import Reports, Reproduced, find_figure
+
+METRICS: dict[str, Any] = {
+    "sst2": {
+        "baselines": {"majority": {"accuracy": 0.5}},
+        "full": {"1": {"accuracy": 0.7, "loss": 0.3, "meteor_x": 0.1},
+                 "2": {"accuracy": 0.9, "loss": 0.5, "meteor_x": 0.1},
+                 "mean": {"accuracy": 0.8, "loss": 0.4, "meteor_x": 0.1}, "sd": {"accuracy": 0.1}},
+    },
+    "health": {},
+}  # fmt: skip
+ENDS = {"low": 0.75, "high": 0.85}
+SCORES: dict[str, Any] = {
+    "sst2": {
+        "scales": {"accuracy": "fraction", "meteor_x": "fraction", "exact": "percentage"},
+        "baselines": {"majority": {"accuracy": {"low": 0.4, "high": 0.6}}},
+        "methods": {
+            "full": {
+                "intervals": {"accuracy": {"low": 0.6, "high": 0.95, "low_examples": 0.75, "high_examples": 0.85}},
+                "seeds": {"1": {"before": {"accuracy": 0.25}}, "2": {"before": {"accuracy": 0.75}}},
+            }
+        },
+    }
+}
+CURVE = [
+    {"method": "full", "seed": seed, "epoch": epoch, "training_loss": loss, "validation_loss": "0.7",
+     "accuracy": accuracy}
+    for seed, epoch, loss, accuracy in [("1", "0", "", "0.2"), ("1", "1", "0.5", "0.7"), ("2", "0", "", "0.4"),
+                                        ("2", "1", "0.6", "0.9")]
+]  # fmt: skip
+PRETRAINING = [
+    {"epoch": "0", "training_loss": "", "validation_loss": "6.0", "perplexity": "403.4", "seconds": "3"},
+    {"epoch": "1", "training_loss": "5.0", "validation_loss": "4.0", "perplexity": "54.6", "seconds": "9"},
+]
+PERPLEXITY = {
+    "valid": {
+        "masked": {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0, "interval": {"per_token": ENDS}},
+        "unigram": {"per_token": 160.0, "per_word": 210.0, "bits_per_byte": 1.6},
+        "beats_unigram": True,
+        "health": {},
+    }
+}
+RUNS = {
+    "pretrain": {"seconds": 46.3, "updates": 686, "device": "cpu", "gpu_memory_mib": None, "peak_memory_mib": 673},
+    "sst2 full 1": {"seconds": 17.4, "updates": 471},
+}
+
+
+def _counted(address: Sequence[str]) -> float:
+    if address[-1] != "total":
+        raise LookupError(f"{address[-1]!r} is no figure; there is: total")
+    return 1_235_814_400
+
+
+REPORTS = Reports(METRICS, SCORES, {"sst2": CURVE}, PRETRAINING, PERPLEXITY, RUNS,
+                  {"sst2", "squad", "full", "lora", "pretrain"}, _counted)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("score.sst2.full.accuracy", Reproduced(0.8, "fraction", 0.1, {"low": 0.6, "high": 0.95})),
+        ("score.sst2.full.meteor*", Reproduced(0.1, "fraction", 0.0, {"low": 0.1, "high": 0.1})),
+        ("baseline.sst2.majority.accuracy", Reproduced(0.5, "fraction", interval={"low": 0.4, "high": 0.6})),
+        ("pretraining.1.perplexity", Reproduced(54.6, "perplexity")),
+        ("pretraining.0.validation_loss", Reproduced(6.0, "loss")),
+        ("perplexity.valid.masked.per_token", Reproduced(9.0, "perplexity", interval=ENDS)),
+        ("perplexity.valid.unigram.bits_per_byte", Reproduced(1.6, "score")),
+        ("run.pretrain.seconds", Reproduced(46.3, "seconds", is_timed=True)),
+        ("run.pretrain.peak_memory_mib", Reproduced(673.0, "mebibytes", is_timed=True)),
+        ("run.sst2.full.1.updates", Reproduced(471.0, "count", is_exact=True)),
+        ("parameters.llama-3.2-1b.none.full.total", Reproduced(1_235_814_400, "count", is_exact=True)),
+        # params.yaml knows them and does not run them
+        ("score.squad.full.f1", None),
+        ("score.sst2.lora.accuracy", None),
+        ("before.sst2.lora.accuracy", None),
+        ("epoch.squad.full.1.f1", None),
+        ("baseline.squad.no_answer.f1", None),
+        ("epoch.sst2.full.2.accuracy", None),
+        ("pretraining.9.perplexity", None),
+        ("run.squad.lora.1.seconds", None),
+    ],
+)
+def test_figures(address: str, expected: Reproduced | None) -> None:
+    assert find_figure(address, REPORTS) == expected
+
+
+def test_one_seed_has_the_interval_of_the_examples() -> None:
+    one = {"sst2": {**SCORES["sst2"], "methods": {"full": {**SCORES["sst2"]["methods"]["full"],
+                                                          "intervals": {"accuracy": ENDS}}}}}  # fmt: skip
+    found = find_figure("score.sst2.full.accuracy", replace(REPORTS, scores=one))
+    assert found is not None
+    assert found.interval == ENDS
+
+
+@pytest.mark.parametrize(
+    ("address", "value", "sd"),
+    [("before.sst2.full.accuracy", 0.5, 0.5**0.5 / 2), ("epoch.sst2.full.1.accuracy", 0.8, 0.02**0.5),
+     ("epoch.sst2.full.1.training_loss", 0.55, 0.005**0.5), ("score.sst2.full.loss", 0.4, 0.02**0.5)],
+)  # fmt: skip
+def test_means_over_seeds_have_students_interval(address: str, value: float, sd: float) -> None:
+    found = find_figure(address, REPORTS)
+    assert found is not None
+    assert found.value == pytest.approx(value)
+    assert found.sd == pytest.approx(sd)
+    reach = 12.706204736 * sd / 2**0.5  # of two seeds
+    low, high = (0.0, 1.0) if found.scale == "fraction" else (-math.inf, math.inf)
+    assert found.interval == pytest.approx({"low": max(low, value - reach), "high": min(high, value + reach)})
+
+
+def test_a_seed_alone_has_no_interval() -> None:
+    found = find_figure("epoch.sst2.full.1.accuracy", replace(REPORTS, curves={"sst2": CURVE[:2]}))
+    assert found == Reproduced(0.7, "fraction")
+
+
+def test_without_pretraining_nothing_of_it_is_there() -> None:
+    absent = {"per_token": 9.0, "per_word": None, "bits_per_byte": 1.0}
+    reports = replace(REPORTS, perplexity={"valid": {"masked": absent}})
+    assert find_figure("perplexity.valid.masked.per_word", reports) is None
+    reports = replace(REPORTS, pretraining=None, perplexity=None)
+    assert find_figure("pretraining.1.perplexity", reports) is None
+    assert find_figure("perplexity.valid.masked.per_token", reports) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("scores.sst2.full.f1", "'scores' is not there; there is: score, before, epoch, baseline, pretraining, "),
+        ("score.sst2.full", "expected score.<task>.<method>.<figure>"),
+        ("score.sst3.full.accuracy", "'sst3' is not there; there is: sst2"),
+        ("score.sst2.entire.accuracy", "'entire' is not there; there is: full"),
+        ("score.sst2.baselines.accuracy", "'baselines' is not there; there is: full"),
+        ("score.sst2.full.f1", "'f1' is not there; there is: accuracy, loss, meteor_x"),
+        ("score.sst2.full.rouge*", "'rouge*' is not there; there is: accuracy"),
+        ("before.sst2.full.f1", "'f1' is not there; there is: accuracy"),
+        ("epoch.sst2.full.first.accuracy", "'first' is no epoch"),
+        ("epoch.sst2.full.0.training_loss", "'training_loss' is not there; there is: validation_loss, accuracy"),
+        ("epoch.sst2.full.1.seed", "'seed' is not there; there is: training_loss, validation_loss, accuracy"),
+        ("baseline.sst2.tfidf.accuracy", "'tfidf' is not there; there is: majority"),
+        ("pretraining.1.seconds", "'seconds' is not there; there is: training_loss, validation_loss, perplexity, "),
+        ("perplexity.valid.health.per_token", "'health' is not there; there is: masked, unigram"),
+        ("perplexity.test.masked.per_token", "'test' is not there; there is: valid"),
+        ("run.pretrain.device", "'device' is not there; there is: seconds, updates, peak_memory_mib"),
+        ("run.tuning.1.seconds", "'tuning.1' is not there; there is: pretrain, sst2.full.1"),
+        ("parameters.bert.none.full.frozen", "'frozen' is no figure; there is: total"),
+    ],
+)  # fmt: skip
+def test_what_leads_nowhere_says_what_there_is(address: str, message: str) -> None:
+    with pytest.raises(LookupError) as caught:
+        find_figure(address, REPORTS)
+    assert caught.value.args[0].startswith(message)

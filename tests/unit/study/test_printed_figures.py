@@ -1,0 +1,75 @@
+"""Every figure in the studies' published.yaml is found as text in the report that it is of."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from retrace.report.blocks import Table
+from retrace.report.render import as_html
+from retrace.study.page import ComparedTable, compared_sections
+from retrace.study.published import read_published
+from retrace.study.verdicts import Compared, rows_json
+from tests.toy import ROOT
+
+REPORTS = Path(ROOT).parent / "shared" / "seeds"
+NUMBERS = {"bert-wikitext2": "000", "llama-frozen": "001", "bert-mlm-nsp": "002", "roberta-small": "003",
+           "plm-peft": "004"}  # fmt: skip
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _plain(text: str) -> str:
+    """A report's text with what LaTeX makes of ± and of powers of ten."""
+    text = re.sub(r"\^\{\\pm ?([\d.]+)\}", r" ± \1", text)
+    return re.sub(r" \\times 10\^\{?(-?\d+)\}?", lambda found: " × 10" + found[1].translate(RAISED), text)
+
+
+def _figures(study: str) -> Iterator[str]:
+    published = read_published(ROOT / "studies" / study / "published.yaml")
+    for table in published.tables:
+        yield from (cell.published.text for cell in table.cells() if cell.published is not None)
+    for section in published.sections:
+        yield from map(str, section.get("published", {}).values())
+
+
+@pytest.mark.skipif(not REPORTS.is_dir(), reason="the reports are not beside this checkout")
+@pytest.mark.parametrize("study", NUMBERS)
+def test_every_published_figure_stands_in_the_report(study: str) -> None:
+    (path,) = REPORTS.glob(f"{NUMBERS[study]}_*.txt")
+    report = _plain(path.read_text(encoding="utf-8"))
+    figures = list(_figures(study))
+    absent = [
+        text
+        for text in figures
+        if not any(
+            re.search(rf"(?<![\d.,]){re.escape(form)}(?![\d]|[.,]\d)", report)
+            for form in (text, f"{int(text):,}" if text.isdecimal() else text)
+        )
+    ]
+    assert len(figures) > 5
+    assert absent == []
+
+
+@pytest.mark.parametrize("study", [*NUMBERS, "two-cores"])
+def test_the_page_shows_every_figure_as_it_was_printed(study: str) -> None:
+    tables = read_published(ROOT / "studies" / study / "published.yaml").tables
+    for table in tables:
+        rows = rows_json([Compared(cell, None, "not run") for cell in table.cells()])
+        (section,) = compared_sections(
+            [ComparedTable(table.title, "s", rows, {"published": set(), "reproduced": set()})]
+        )
+        shown = section.blocks[-1]
+        assert isinstance(shown, Table)
+        texts = [cell.published.text if cell.published else "–" for cell in table.cells()]
+        assert [text for row in shown.rows for text in row[1::2]] == texts
+        assert all(f">{text}<" in as_html("T", [section]) for text in texts)
+
+
+@pytest.mark.parametrize("study", [*NUMBERS, "two-cores"])
+def test_texts_stand_in_published_yaml_as_they_are(study: str) -> None:
+    path = ROOT / "studies" / study / "published.yaml"
+    written = path.read_text(encoding="utf-8")
+    texts = [cell.published.text for table in read_published(path).tables for cell in table.cells() if cell.published]
+    assert texts
+    assert all(text in written for text in texts)

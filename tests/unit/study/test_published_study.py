@@ -1,0 +1,129 @@
+"""published.yaml: how it is read, and what is said where something in it is wrong."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from retrace.core.errors import InputError
+from retrace.study.published import Cell, PublishedStudy, printed, read_published
+from tests.toy import ROOT
+
+ROWS = {
+    "name": "scores", "title": "Scores", "columns": ["accuracy", "F1"],
+    "scale": {"accuracy": "fraction", "F1": "percent"},
+    "rows": {"tuned": {"figures": ["score.sst2.full.accuracy", None], "published": ["0.5092", "67.5 ± 1.5"]}},
+}  # fmt: skip
+GRID = {
+    "name": "grid", "title": "Grid", "scale": "percent", "columns": {"ACL": "acl", "News": "news"},
+    "rows": {"BERT": "bert", "LoRA": "lora"}, "figures": "score.{column}.{row}.accuracy",
+    "published": {"BERT": ["77.41", None], "LoRA": ["1", "2"]},
+}  # fmt: skip
+STUDY = {"title": "T", "source": "S", "tables": [ROWS, GRID]}
+
+
+def _read(folder: Path, study: Any) -> PublishedStudy:
+    path = folder / "published.yaml"
+    with path.open("w", encoding="utf-8") as file:
+        YAML().dump(study, file)
+    return read_published(path)
+
+
+def test_rows_have_their_own_figures(tmp_path: Path) -> None:
+    study = _read(tmp_path, STUDY)
+    assert list(study.tables[0].cells()) == [
+        Cell("tuned", "accuracy", "score.sst2.full.accuracy", printed("0.5092"), "fraction"),
+        Cell("tuned", "F1", None, printed("67.5 ± 1.5"), "percent"),
+    ]
+
+
+def test_a_grid_has_one_pattern(tmp_path: Path) -> None:
+    cells = list(_read(tmp_path, STUDY).tables[1].cells())
+    assert [(cell.address, cell.published and cell.published.value) for cell in cells] == [
+        ("score.acl.bert.accuracy", 77.41), ("score.news.bert.accuracy", None),
+        ("score.acl.lora.accuracy", 1.0), ("score.news.lora.accuracy", 2.0),
+    ]  # fmt: skip
+
+
+def test_scales_may_be_of_rows(tmp_path: Path) -> None:
+    table = {**ROWS, "scale": {"tuned": "count"}}
+    study = _read(tmp_path, {**STUDY, "tables": [table]})
+    assert [cell.scale for cell in study.tables[0].cells()] == ["count", "count"]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "message"),
+    [
+        (0, "name", "a b", "tables[0].name: 'a b' is not allowed; expected letters, digits and dashes"),
+        (0, "scale", "meters", "tables[0].scale: 'meters' is not allowed; expected one of fraction, percentage, "),
+        (0, "scale", {"accuracy": "fraction"}, "tables[0].scale: ['accuracy'] is not allowed; expected all columns, "),
+        (0, "rows", {"tuned": {"figures": ["a"], "published": ["1", "2"]}},
+         "tables[0].figures of tuned: '1 figures' is not allowed; expected 2, as there are columns"),
+        (0, "columns", ["F1", "F1"], "tables[0].columns: ['F1', 'F1'] is not allowed; expected each heading once"),
+        (0, "columns", [1, 2], "tables[0].columns[0]: 1 is not allowed; expected text"),
+        (0, "rows", {}, "tables[0].rows: [] is not allowed; expected at least one"),
+        (0, "rows", {"tuned": "full"}, "tables[0].rows.tuned: 'full' is not allowed; expected figures and published"),
+        (0, "rows", {"tuned": {"figures": ["a", "b"]}}, "tables[0].rows.tuned.published is missing"),
+        (0, "rows", {"tuned": {"figures": ["a", "b"], "published": [1, [2]]}},
+         "tables[0].rows.tuned.published[1]: [2] is not allowed; expected a number or text or nothing"),
+        (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["1", "two"]}},
+         "tables[0].tuned: F1: 'two' is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± "),
+        (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["1", 0.5]}},
+         "tables[0].tuned: F1: 0.5 is not allowed; expected text in quotes, which keeps the digits as they were "),
+        (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["50%", "1"]}},
+         "tables[0].tuned: accuracy: '50%' is not allowed; % is of the scales percent and percentage"),
+        (0, "rows", {"tuned": {"figures": ["a", "b to c"], "published": ["1", "1"]}},
+         "tables[0].tuned: F1: b to c: two addresses are of a range, such as 124 to 99"),
+        (0, "rows", {1: {"figures": ["a", "b"], "published": ["1", "2"]}},
+         "tables[0].rows: [1] is not allowed; expected text as headings"),
+        (0, "best", "all", "tables[0].best: 'all' is not allowed; expected one of column, row"),
+        (0, "note", "x", "tables[0].note: unknown key; allowed: name, title, scale, "),
+        (0, "published", {"tuned": ["1", "2"]}, "tables[0].published: '…' is not allowed; expected it in each row, "),
+        (1, "columns", ["ACL", "News"], "tables[1].columns: ['ACL', 'News'] is not allowed; expected heading: "),
+        (1, "published", None, "tables[1].published: None is not allowed; expected the figures of each row"),
+        (1, "published", {"BERT": ["1", "2"]}, "tables[1].published: ['BERT'] is not allowed; expected BERT, LoRA"),
+        (1, "published", {"BERT": ["1", "2"], "LoRA": ["1"]},
+         "tables[1].published of LoRA: '1 figures' is not allowed; "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_table_is_named(tmp_path: Path, table: int, key: str, value: Any, message: str) -> None:
+    study = deepcopy(STUDY)
+    study["tables"][table][key] = value
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, study)
+    assert str(caught.value).startswith(f"{tmp_path / 'published.yaml'}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tables": [ROWS, ROWS]}, "tables: ['scores', 'scores'] is not allowed; expected each name once"),
+        ({"doubts": [{"about": "scores/tuned/recall", "says": "s", "finding": "f"}]},
+         "doubts[0].about: 'scores/tuned/recall' is not allowed; expected a table, TABLE/ROW or TABLE/ROW/COLUMN; "
+         "tables: scores, grid"),
+        ({"doubts": [{"about": "scores", "says": "s"}]}, "doubts[0].finding is missing"),
+        ({"curves": [{"title": "t", "task": "sst2", "methods": [], "figures": ["accuracy"]}]},
+         "curves[0].methods: [] is not allowed; expected at least one"),
+        ({"title": 7}, "title: 7 is not allowed; expected text"),
+        ({"author": "A"},
+         "author: unknown key; allowed: title, source, tables, curves, introduction, doubts, differences, choices, "
+         "sections"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_rest_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, {**STUDY, **change})
+    assert str(caught.value) == f"{tmp_path / 'published.yaml'}: {message}"
+
+
+@pytest.mark.parametrize("about", ["scores", "scores/tuned", "scores/tuned/F1", "grid/BERT/News"])
+def test_a_doubt_is_about_a_table_a_row_or_a_figure(tmp_path: Path, about: str) -> None:
+    doubt = {"about": about, "says": "s", "finding": "f"}
+    assert _read(tmp_path, {**STUDY, "doubts": [doubt]}).doubts[0].about == about
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("studies/*/published.yaml")), ids=lambda path: path.parent.name)
+def test_the_studies_are_right(path: Path) -> None:
+    assert read_published(path).tables
