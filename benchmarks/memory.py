@@ -38,13 +38,13 @@ from retrace.models.heads import make_config, make_model  # noqa: E402
 from retrace.models.settings import ModelSettings  # noqa: E402
 from retrace.tokens.vocabulary import Vocabulary  # noqa: E402
 from retrace.training.loop import Budget, Run, train  # noqa: E402
-from retrace.training.settings import OptimiserSettings  # noqa: E402
+from retrace.training.settings import OptimizerSettings  # noqa: E402
 
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
 MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_length=256, dropout=0.1)
 VOCABULARY = Vocabulary(30522, *range(5))
 LOAD = Load(batch=16, length=192, asked=0, bf16=False, attention="eager")
-OPTIMISER = OptimiserSettings(kind="adamw")
+OPTIMISER = OptimizerSettings(kind="adamw")
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, of malloc.h
 
 

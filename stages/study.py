@@ -7,13 +7,14 @@ doubtful in the published report, and has all that the run gave. The HTML stands
     accelerate launch --config_file ../../launch/one.yaml -m stages.study
 """
 
+import argparse
 from collections import Counter
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import TASKS
-from retrace.core.settings import check_value, read_params
+from retrace.core.settings import read_params
 from retrace.report.assemble import PREDICTIONS, REPORTS, WRITTEN, health_line, write_report
 from retrace.study.page import about_section, compared_sections, doubts_section, set_up_sections
 from retrace.study.published import PUBLISHED, read_published
@@ -26,8 +27,9 @@ SCORES = ("metrics", "scores", "perplexity")
 
 
 def main() -> None:
-    params = read_params()
-    profile = check_value(params, "profile", str)
+    parser = argparse.ArgumentParser(description="Compare a run with the study that it repeats.")
+    parser.add_argument("--small", action="store_true", help="the run is of small.yaml, not as published")
+    params, profile = read_params(), "small" if parser.parse_args().small else "published"
     inputs = [PUBLISHED, TASKS, PREDICTIONS, *study_inputs(params), *(REPORTS / f"{name}.json" for name in SCORES)]
     with guarded("study", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
         study = read_published()

@@ -11,7 +11,8 @@ from retrace.core.paths import sentences_path
 from retrace.datasets.examples import write_task
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
-from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, save_tokenizer, train_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import SubwordTokenizer, save_tokenizer, train_tokenizer
 from retrace.tokens.vocabulary import Vocabulary
 
 TEXT = [

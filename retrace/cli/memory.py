@@ -8,7 +8,6 @@ program and the gaps that an allocator leaves come on top. The published formula
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +16,26 @@ from transformers import PreTrainedConfig
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError
 from retrace.core.registry import plugin_names
-from retrace.core.settings import PARAMS, Precision, build, check_value, profile_key, read_params
+from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.core.table import print_table, size
 from retrace.datasets.squad import read_json_file
 from retrace.estimates.architectures import HEADS, find_model
 from retrace.estimates.memory import Load, Needs, tuning_needs
 from retrace.estimates.published_memory import formula_memory
-from retrace.finetuning.method import METHODS, TASK_OF, Method, read_method
-from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.method import TASK_OF, Method, read_method
+from retrace.finetuning.settings import METHODS, FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
-from retrace.training.pretraining import PretrainSettings
-from retrace.training.settings import OptimiserSettings
+from retrace.tasks.question_answering.settings import SquadSettings
+from retrace.training.settings import OptimizerSettings, PretrainSettings
 
 HELP = "memory of an update, estimated, published and measured"
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "classification": ("sst2", FineTuneSettings),
-    "qa": ("squad", FineTuneSettings),
+    "qa": ("squad", SquadSettings),
     "lm": ("pretrain", PretrainSettings),
 }
 RUNS = Path("reports/runs")
+MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
     params = read_params() if PARAMS.is_file() else {}
     method = read_method(params, arguments.method, TASK_OF.get(arguments.head))
     optimiser, mask_rate = _recipe(params, arguments.head)
-    optimiser = replace(optimiser, kind=method.settings.optimiser or optimiser.kind)
-    device = open_device(0, check_value(params, "precision", Precision) if params else "auto")
+    optimiser = optimiser.model_copy(update={"kind": method.settings.optimizer or optimiser.kind})
+    device = open_device(0, build(Precision, params, "precision") if params else "auto")
     share = mask_rate if objective_of(named.config) == "masked" else 1.0
     asked = arguments.batch * int(arguments.length * share)
     load = Load(arguments.batch, arguments.length, asked, device.bf16, device.attention)
@@ -81,13 +81,13 @@ def _check(arguments: argparse.Namespace, config: PreTrainedConfig) -> None:
         raise InputError(f"--length: {arguments.length} is not allowed; the model reads at most {longest} tokens")
 
 
-def _recipe(params: dict[str, Any], head: str) -> tuple[OptimiserSettings, float]:
+def _recipe(params: dict[str, Any], head: str) -> tuple[OptimizerSettings, float]:
     """The optimiser of the task, and which share of the tokens a masked language model is asked for."""
     if not params:
-        return OptimiserSettings(), PretrainSettings.mask_rate
+        return OptimizerSettings(), MASK_RATE
     name, settings = SECTIONS[head]
-    recipe = build(settings, params, profile_key(params, name))
-    return recipe.optimiser, getattr(recipe, "mask_rate", PretrainSettings.mask_rate)
+    recipe = build(settings, params, name)
+    return recipe.optimizer, getattr(recipe, "mask_rate", MASK_RATE)
 
 
 def _estimate(needs: Needs) -> list[tuple[str, str]]:

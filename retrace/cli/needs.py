@@ -8,15 +8,13 @@ DVC's copies, and the states of the largest run while it lasts. Data and predict
 import argparse
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.settings import check_value, read_params
+from retrace.core.settings import read_params
 
 HELP = "disk and memory that the runs of params.yaml take, before they start"
-PUBLISHED = "published"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """When it is to say nothing."""
-    parser.add_argument("--published", action="store_true", help="only for a study's profile published, which is large")
+    """No arguments."""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -24,12 +22,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     Raises InputError where it is clearly too little.
     """
-    params = read_params()
-    if arguments.published and check_value(params, "profile", str) != PUBLISHED:
-        return
     from retrace.estimates.needs import require_room  # here, as it takes seconds to load
 
-    for line in require_room(params):
+    for line in require_room(read_params()):
         print(line)
 
 

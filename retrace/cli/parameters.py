@@ -19,7 +19,8 @@ from retrace.core.table import print_table
 from retrace.estimates.architectures import HEADS, Published, find_model
 from retrace.estimates.closed_form import ClosedForm, closed_form
 from retrace.estimates.parameters import Count, Grouping, count_parameters, rows, sums
-from retrace.finetuning.method import METHODS, TASK_OF, read_method
+from retrace.finetuning.method import TASK_OF, read_method
+from retrace.finetuning.settings import METHODS
 from retrace.models.heads import Head
 
 HELP = "count the parameters of a model, by name"

@@ -6,14 +6,13 @@ follows from operations, a device's peak and the share of it that is reached, wh
 """
 
 import argparse
-from dataclasses import replace
 
 from retrace.core.errors import InputError
-from retrace.core.settings import build, profile_key, read_params
+from retrace.core.settings import build, read_params
 from retrace.core.table import print_table, size
 from retrace.estimates.architectures import config_of
 from retrace.estimates.memory import Needs, pretraining_needs
-from retrace.training.pretraining import PretrainSettings
+from retrace.training.settings import PretrainSettings
 
 HELP = "memory and time of a pretraining run, before it is run"
 
@@ -32,14 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print a line for each number of devices."""
     params = read_params()
-    key = profile_key(params, "pretrain")
-    recipe = build(PretrainSettings, params, key)
+    recipe = build(PretrainSettings, params, "pretrain")
     arguments.batch = recipe.batch_size if arguments.batch is None else arguments.batch
     for name in ("tokens", "devices", "batch", "teraflops", "utilisation"):
         value = getattr(arguments, name)
         if min(value if isinstance(value, list) else [value]) <= 0:
             raise InputError(f"--{name}: expected a number above 0")
-    recipe = replace(recipe, batch_size=arguments.batch)
+    recipe = recipe.model_copy(update={"batch_size": arguments.batch})
     config = config_of(params)
     rows = [(devices, _blocks(recipe, devices)) for devices in arguments.devices]
     found = {
@@ -48,10 +46,10 @@ def run(arguments: argparse.Namespace) -> None:
     }
     needs = found[rows[0][1]]
     print(
-        f"{config.model_type}, {key.split('.')[1]}: {needs.parameters:,} parameters, "
+        f"{config.model_type}: {needs.parameters:,} parameters, "
         f"{needs.flops / 1e9:.3f} GFLOP a token; "
-        f"blocks of {recipe.block} tokens, {recipe.batch_size} a step, "
-        f"{arguments.tokens / recipe.batch_size / recipe.block:,.0f} steps"
+        f"blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, "
+        f"{arguments.tokens / recipe.batch_size / recipe.block_size:,.0f} steps"
     )
     print(f"assumed: {arguments.teraflops:g} TFLOP/s a device, of which {arguments.utilisation:.0%} are reached")
     print_table(

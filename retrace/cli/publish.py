@@ -17,7 +17,7 @@ from huggingface_hub.utils import yaml_dump
 from retrace.core.errors import InputError
 from retrace.core.files import write_json, write_text, written_folder
 from retrace.core.guard import guarded
-from retrace.core.settings import check_value, read_params
+from retrace.core.settings import build, read_params
 from retrace.core.table import print_table
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell
@@ -96,8 +96,8 @@ def _cell(arguments: argparse.Namespace, params: Mapping[str, Any]) -> Cell | No
             if getattr(arguments, option) is not None:
                 raise InputError(f"--{option}: not allowed without --task: the pretrained model has none")
         return None
-    method = arguments.method or check_value(params, "finetune.methods", list[str])[0]
-    seed = check_value(params, "finetune.seeds", list[int])[0] if arguments.seed is None else arguments.seed
+    method = arguments.method or build(list[str], params, "finetune.methods")[0]
+    seed = build(list[int], params, "finetune.seeds")[0] if arguments.seed is None else arguments.seed
     return Cell(arguments.task, method, seed)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from retrace.evaluation.flags import figure_flags, loss_flags, overlap_flags, validation_flags
 from retrace.evaluation.outcomes import Trial
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
+from retrace.evaluation.settings import MetricSettings
 from retrace.statistics.comparisons import Candidate, Flags, compare, difference, not_above
 from retrace.statistics.intervals import Figures, Interval, Resampled, draw, with_seeds
 
@@ -66,7 +66,7 @@ class Assessment:
     details: dict[str, Any]  # scales, intervals, comparisons, groups and breakdowns
 
 
-def assess(task: ScoredTask, scoring: Scoring, trials: Sequence[Trial[Any]], settings: ScoreSettings) -> Assessment:
+def assess(task: ScoredTask, scoring: Scoring, trials: Sequence[Trial[Any]], settings: MetricSettings) -> Assessment:
     """Score every trial at the epoch that was kept, beside baselines and the model before training."""
     return _Assessor(task, scoring, trials, settings).assessment()
 
@@ -78,7 +78,7 @@ class _Assessor:
     """
 
     def __init__(
-        self, task: ScoredTask, scoring: Scoring, trials: Sequence[Trial[Any]], settings: ScoreSettings
+        self, task: ScoredTask, scoring: Scoring, trials: Sequence[Trial[Any]], settings: MetricSettings
     ) -> None:
         self._task, self._scoring, self._trials, self._settings = task, scoring, trials, settings
         self._methods: dict[str, list[Trial[Any]]] = {}
@@ -95,7 +95,7 @@ class _Assessor:
             name: scoring.resampled(outcome, set(self._headlines) if name in untrained else ())
             for name, outcome in outcomes.items()
         }
-        self._drawn = draw(self._resampled, len(task.shared), settings.resamples, settings.seed)
+        self._drawn = draw(self._resampled, len(task.shared), settings.bootstrap_samples, settings.seed)
         self._shares = {name: scoring.shares(outcome) for name, outcome in outcomes.items()}
         self._fewest = trials[0].kept.outcome.fewest
         self._by_method = {method: self._mean_intervals(of) for method, of in self._methods.items()}

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from retrace.finetuning.trained_part import MethodSettings, freeze_body, untie_head
+from retrace.finetuning.settings import MethodSettings
+from retrace.finetuning.trained_part import freeze_body, untie_head
 from retrace.models.heads import Head, read_model
 
 Settings = MethodSettings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from retrace.finetuning.trained_part import MethodSettings
+from retrace.finetuning.settings import MethodSettings
 from retrace.models.heads import Head, read_model
 
 Settings = MethodSettings

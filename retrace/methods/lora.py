@@ -1,19 +1,21 @@
 """LoRA (Hu et al. 2021): beside each chosen matrix of the frozen body a product of two thin ones is trained."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from peft import LoraConfig, TaskType, inject_adapter_in_model
 from peft.tuners.tuners_utils import BaseTunerLayer
+from pydantic import Field
 from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
-from retrace.core.settings import require
-from retrace.finetuning.trained_part import MethodSettings, is_new
+from retrace.core.settings import Count, Dropout, Positive
+from retrace.finetuning.settings import MethodSettings
+from retrace.finetuning.trained_part import is_new
 from retrace.models.heads import Head, attention_matrices, read_model, token_embeddings
 
 TASK_TYPES = {
@@ -21,22 +23,16 @@ TASK_TYPES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Settings(MethodSettings):
-    """How thin, and where."""
+    """The rank of the products, and where they are."""
 
-    rank: int = 16
-    alpha: float = 32.0  # the product counts alpha / rank times
-    dropout: float = 0.0  # of what goes into the product
-    targets: tuple[str, ...] | None = None  # names of matrices; those of attention where absent
-    embeddings: bool = False  # also beside the token embeddings
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.rank > 0, "rank", self.rank, "expected a whole number above 0")
-        require(self.alpha > 0, "alpha", self.alpha, "expected a number above 0")
-        require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
-        require(self.targets != (), "targets", [], "expected at least one name, or null")
+    rank: Count = Field(default=16, description="rank of the products")
+    alpha: Positive = Field(default=32.0, description="the product counts alpha / rank times")
+    dropout: Dropout = Field(default=0.0, description="of the product's input")
+    targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="names of matrices; null: those of attention"
+    )
+    embeddings: bool = Field(default=False, description="also beside the token embeddings")
 
 
 def start(
@@ -57,7 +53,7 @@ def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> N
     Raises InputError where a language model's embeddings are asked for: its head may share their weights.
     """
     if settings.embeddings and head == "language_model":
-        raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generated")
+        raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generative")
     inject_adapter_in_model(_config(model, settings), model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or is_new(model, head, name))

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from retrace.core.settings import LARGEST_SEED, require
 from retrace.datasets.text import count_words
 from retrace.statistics.comparisons import not_above
 from retrace.statistics.intervals import Figures, Resampled, centred_interval, draw, held, percentile_interval
@@ -27,22 +26,6 @@ FROM_NATS: Mapping[str, Callable[[float], float]] = {
     "per_word": math.exp,
     "bits_per_byte": lambda nats: nats / math.log(2),
 }
-
-
-@dataclass(frozen=True)
-class PerplexitySettings:
-    """How perplexity is measured."""
-
-    passages: int = 64  # passages for pseudo-perplexity
-    mask_rate: float = 0.15  # share of tokens masked for masked perplexity
-    seed: int = 0  # draws the passages
-    stride: int = 64  # tokens from one window to the next for causal perplexity
-
-    def __post_init__(self) -> None:
-        require(0 <= self.seed <= LARGEST_SEED, "seed", self.seed, f"expected 0 to {LARGEST_SEED}")
-        for field in ("passages", "stride"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
-        require(0 < self.mask_rate < 1, "mask_rate", self.mask_rate, "expected a number between 0 and 1")
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from retrace.estimates.closed_form import closed_form
 from retrace.estimates.memory import Load, Needs, tuning_needs
 from retrace.estimates.parameters import count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory
-from retrace.finetuning.method import METHODS, read_method
+from retrace.finetuning.method import read_method
+from retrace.finetuning.settings import METHODS
 from retrace.models.heads import longest_input
 from retrace.study.sizes_page import Coefficients, Estimate, KeptFacts, MemoryFacts
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 
 NO_HEAD = "none"
 
@@ -207,7 +208,7 @@ def _estimates(
     found: list[Estimate] = []
     for label in entry.methods:
         method = read_method(params, label)
-        needs = tuning_needs(HEADS["classification"], config, method.tune, load, OptimiserSettings(kind="adamw"))
+        needs = tuning_needs(HEADS["classification"], config, method.tune, load, OptimizerSettings(kind="adamw"))
         formula = published.formula_memory(method, config, needs)
         by_formula = formula and formula[1].at(entry.batch, length)
         first = found[0] if found else None

@@ -8,9 +8,9 @@ from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, Trial
 from retrace.evaluation.question_answering import ReadingTask
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
+from retrace.evaluation.settings import MetricSettings
 
-SETTINGS = ScoreSettings(
+SETTINGS = MetricSettings(
     classification=("accuracy", "f1"), squad=("squad_v2",), curves=("accuracy", "squad_v2"), resamples=400
 )
 TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad ale", 0), ("good hall", 1))]

@@ -16,7 +16,7 @@ from retrace.models.heads import make_model
 from retrace.results.predictions import read_epochs
 from retrace.tasks.classification import Classification
 from retrace.training.checkpoint import States
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -80,7 +80,7 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
     """The last update of all may make the weights infinite; no loss and no gradient is computed after it."""
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", every)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    optimiser = OptimiserSettings(kind="adamw", warmup=0.0)
+    optimiser = OptimizerSettings(kind="adamw", warmup=0.0)
     last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimiser=optimiser)
     states = States("t", "", tiny_device())
     with pytest.raises(

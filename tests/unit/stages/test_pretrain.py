@@ -6,8 +6,8 @@ import torch
 from retrace.core.errors import InputError
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.training.loop import Epoch
-from retrace.training.pretraining import PretrainSettings
 from retrace.training.progress import Meter
+from retrace.training.settings import PretrainSettings
 from stages.pretrain import Settings, evaluation
 from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 

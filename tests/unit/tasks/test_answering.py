@@ -14,7 +14,7 @@ from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.tasks.question_answering.generative import UNASKED, Answering, check_family
 from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -168,7 +168,7 @@ def test_answers_do_not_depend_on_the_batch(tmp_path: Path) -> None:
 
 
 def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
-    optimiser = OptimiserSettings(kind="adamw")
+    optimiser = OptimizerSettings(kind="adamw")
     settings = FineTuneSettings(lr=0.01, epochs=80, batch_size=5, max_length=64, optimiser=optimiser)
     task = _task(tmp_path, BY_HEART)
     tuned = fine_tune(task, _model(task), settings, 1, tiny_device(), "t")

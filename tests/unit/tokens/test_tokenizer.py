@@ -8,9 +8,9 @@ from transformers import AutoTokenizer
 
 from retrace.core.errors import InputError
 from retrace.datasets.text import without_marks
+from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import (
     SubwordTokenizer,
-    TokenizerSettings,
     closing_tokens,
     continuing_tokens,
     load_tokenizer,

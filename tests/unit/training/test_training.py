@@ -19,12 +19,12 @@ from retrace.objectives.language_modelling import IGNORED, BlockModelling, Label
 from retrace.objectives.masked import Masking, mask_blocks, mask_id, masked_batches
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import perplexities
-from retrace.tokens.tokenizer import TokenizerSettings, closing_tokens, continuing_tokens, token_id, train_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import closing_tokens, continuing_tokens, token_id, train_tokenizer
 from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimisers, rate_factor, set_rate
-from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings, PretrainSettings, check_block, check_pretraining
 from tests.tiny import MASKED_FAMILIES, MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -165,7 +165,7 @@ def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
 
 def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     model = _model()
-    adamw, muon = make_optimisers(model, OptimiserSettings(muon_ratio=10), 0.01)
+    adamw, muon = make_optimisers(model, OptimizerSettings(muon_lr_factor=10), 0.01)
     hidden = {id(weight) for weight in muon.param_groups[0]["params"]}
     names = {name for name, weight in model.named_parameters() if id(weight) in hidden}
     assert names == {
@@ -176,24 +176,24 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     assert len(adamw.param_groups[0]["params"]) + len(hidden) == len(list(model.parameters()))
     set_rate([adamw, muon], 0.5)
     assert [group["lr"] for o in (adamw, muon) for group in o.param_groups] == [0.005, 0.05]
-    assert len(make_optimisers(model, OptimiserSettings(kind="adamw"), 0.01)) == 1
+    assert len(make_optimisers(model, OptimizerSettings(kind="adamw"), 0.01)) == 1
 
 
 def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
     model = _model()
     for name, weight in model.named_parameters():
         weight.requires_grad_(".layers." in name and weight.ndim == 2)
-    (muon,) = make_optimisers(model, OptimiserSettings(), 0.01)
+    (muon,) = make_optimisers(model, OptimizerSettings(), 0.01)
     assert isinstance(muon, Muon)
     model.requires_grad_(False)
     with pytest.raises(ValueError, match="empty parameter list"):
-        make_optimisers(model, OptimiserSettings(), 0.01)
+        make_optimisers(model, OptimizerSettings(), 0.01)
 
 
 def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
     device, model, losses = tiny_device(), _model(), []
     objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.place)
-    run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(epochs))
+    run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(epochs))
     train(run, lambda epoch, meter: losses.append(epoch.loss))
     return losses, {name: value.clone() for name, value in model.state_dict().items()}
 
@@ -202,7 +202,7 @@ def test_a_budget_of_updates_cuts_an_epoch_short_and_one_of_seconds_ends_the_run
     seen: list[Epoch] = []
     model, device = _model(), tiny_device()
     objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.place)
-    run = Run("test", model, objective, device, OptimiserSettings(), 0.01, Budget(9, updates=objective.steps + 1))
+    run = Run("test", model, objective, device, OptimizerSettings(), 0.01, Budget(9, updates=objective.steps + 1))
     speed = train(run, lambda epoch, meter: seen.append(epoch))
     assert [epoch.number for epoch in seen] == [0, 1, 2]
     assert speed.tokens == (objective.steps + 1) * 8 * 32
@@ -280,7 +280,7 @@ class Scripted:
     ],
 )
 def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float | None, found: str | None) -> None:
-    settings = OptimiserSettings(kind="adamw", spike=spike)
+    settings = OptimizerSettings(kind="adamw", spike=spike)
     run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, Budget(2))
     if found is None:
         train(run, lambda epoch, meter: None)
@@ -445,7 +445,7 @@ def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:
     model, device = _model(), tiny_device()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     learnt = BlockModelling(STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1, device.place)
-    run = Run("none", model, learnt, device, OptimiserSettings(), 1e-3, Budget(0))
+    run = Run("none", model, learnt, device, OptimizerSettings(), 1e-3, Budget(0))
     speed = train(run, lambda epoch, meter: epoch.number)
     assert run.journal == [0]
     assert (speed.tokens, speed.flops) == (0, 0.0)
