@@ -42,7 +42,7 @@ ALIKE = 0.7  # of examples that all models are right about or none, so that answ
 WHOLE = (0.0, 1.0)
 SIZES = (300, 600, 872)  # of tasks whose flags are counted
 SETTINGS = MetricSettings(
-    classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2",), curves=("accuracy", "squad_v2"),
+    classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2",), curves=("accuracy", "squad_v2"),
     resamples=200,
 )  # fmt: skip
 

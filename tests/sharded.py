@@ -66,7 +66,7 @@ def start(family: str, pairs: bool, device: Device) -> tuple[Any, Objective]:
 def held(kind: Literal["muon", "adamw"], device: Device) -> int:
     """Bytes of weights, gradients and moments that this process holds after a step."""
     model, objective = start("modernbert", False, device)
-    optimisers = make_optimisers(model, OptimizerSettings(kind), 0.002)
+    optimisers = make_optimisers(model, OptimizerSettings(kind=kind), 0.002)
     batch = next(iter(objective.batches(1, device.share)))
     objective.loss(model, batch)[0].backward()
     for optimiser in optimisers:

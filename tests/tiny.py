@@ -20,7 +20,7 @@ TEXT = [
     "the river of the town was the Thorndel , which nobody doubts .",
     "although the ale was stale , the songs were charming and the hall was full .",
 ] * 40
-MODEL = ModelSettings(hidden_size=32, layers=2, heads=2, intermediate_size=64, max_length=64)
+MODEL = ModelSettings(hidden_size=32, layers=2, heads=2, intermediate_size=64, max_positions=64)
 MASKED_FAMILIES = ("modernbert", "bert", "roberta")
 FAMILIES = (*MASKED_FAMILIES, "llama")
 

@@ -22,7 +22,7 @@ from retrace.training.settings import OptimizerSettings, PretrainSettings
 from tests.tiny import FAMILIES, MODEL
 
 VOCABULARY = Vocabulary(120, *range(5))
-RECIPE = PretrainSettings(epochs=1, batch_size=2, block=40, mask_rate=0.3)
+RECIPE = PretrainSettings(epochs=1, batch_size=2, block_size=40, mask_rate=0.3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -72,7 +72,7 @@ def test_an_entry_that_is_no_section() -> None:
 
 
 def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
-    task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimiser=OptimizerSettings(kind="muon"))
+    task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimizer=OptimizerSettings(kind="muon"))
     settings = adjusted(task, lora.Settings(lr_factor=2, epochs_factor=4, optimiser="adamw"))
     assert (settings.lr, settings.epochs, settings.optimizer.kind) == (0.002, 12, "adamw")
     assert adjusted(task, full.Settings()) == task

@@ -181,7 +181,7 @@ def test_the_loss_is_the_sum_of_both_means() -> None:
 
 def _trained(epochs: int) -> PairModel:
     model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager")
-    optimiser = OptimizerSettings(kind="adamw", warmup=0.1, flat=0.5)
+    optimiser = OptimizerSettings(kind="adamw", warmup_ratio=0.1, decay_start=0.5)
     train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, Budget(epochs)), lambda epoch, meter: None)
     return model.eval()
 

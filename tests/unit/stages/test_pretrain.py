@@ -12,7 +12,7 @@ from stages.pretrain import Settings, evaluation
 from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
-RECIPE = PretrainSettings(epochs=1, batch_size=4, block=32)
+RECIPE = PretrainSettings(epochs=1, batch_size=4, block_size=32)
 SETTINGS = Settings(0.5, 1, "bert", "fp32", MODEL, RECIPE, None)
 
 

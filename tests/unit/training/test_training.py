@@ -103,7 +103,7 @@ def test_words_are_masked_as_a_whole(length: int, rate: float, seed: int) -> Non
 
 def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
     lines = ["the river of the town .\nthe ale\tof the hall"] * 60
-    tokenizer = train_tokenizer(TokenizerSettings("bpe", 282), lambda: lines, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=282), lambda: lines, "k")
     continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
     ids = torch.tensor(tokenizer.encode_documents(lines))
     masking = Masking(0.3, continues=continues, closes=closes)
@@ -280,7 +280,7 @@ class Scripted:
     ],
 )
 def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float | None, found: str | None) -> None:
-    settings = OptimizerSettings(kind="adamw", spike=spike)
+    settings = OptimizerSettings(kind="adamw", max_loss_rise=spike)
     run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, Budget(2))
     if found is None:
         train(run, lambda epoch, meter: None)
@@ -376,7 +376,7 @@ class _Uniform(torch.nn.Module):
 def test_a_word_longer_than_a_block_counts_as_far_as_it_is_asked() -> None:
     """Of 240 letters 29 are asked, and as many bytes and that share of a word are counted."""
     lines = ["".join("acgt"[number] for number in torch.randint(4, (240,), generator=seeded(0, "x"))) for _ in "ab"]
-    tokenizer = train_tokenizer(TokenizerSettings("bpe", 261), lambda: lines, "k")  # a token a letter, and a space
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=261), lambda: lines, "k")  # a token a letter, and a space
     model = _Uniform(261, [token_id(tokenizer, letter) for letter in "Ġacgt"])
     passages = sample_passages(iter(["\n".join(lines)]), tokenizer, 10, 32, 0)
     losses, sizes = pseudo_losses(model, passages, Vocabulary.of(tokenizer), tiny_device())
@@ -387,7 +387,7 @@ def test_a_word_longer_than_a_block_counts_as_far_as_it_is_asked() -> None:
 
 
 def test_a_long_word_is_not_cut_within_a_character() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings("bpe", 261), lambda: ["a b"], "k")  # 語 is three tokens
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"], "k")  # 語 is three tokens
     for length in range(6, 12):
         (passage,) = sample_passages(iter(["語" * 50]), tokenizer, 1, length, 0)
         characters = (length - 3) // 3  # of the tokens three are a space and those about the text
@@ -427,15 +427,15 @@ def test_a_loss_that_is_no_number_is_not_reported() -> None:
 
 
 def test_settings_that_do_not_go_together_name_both_keys() -> None:
-    recipe = PretrainSettings(epochs=1, batch_size=1, block=32, lr_limit=1e-4)
+    recipe = PretrainSettings(epochs=1, batch_size=1, block_size=32, lr_limit=1e-4)
     with pytest.raises(InputError, match=r"lr: 0.001 is not allowed; .* at most p.pretrain.lr_limit \(0.0001\)"):
         check_pretraining(1e-3, recipe, "p.pretrain", is_given=False)
     with pytest.raises(InputError, match=r"p.pretrain.block: 100 is not allowed; expected at most p.model.max_length"):
-        check_block(PretrainSettings(1, 1, 100), "p.pretrain", MODEL.max_length, "p.model.max_length")
+        check_block(PretrainSettings(1, 1, 100), "p.pretrain", MODEL.max_positions, "p.model.max_length")
 
 
 def test_no_epochs_are_for_weights_that_are_given() -> None:
-    none = PretrainSettings(epochs=0, batch_size=1, block=32)
+    none = PretrainSettings(epochs=0, batch_size=1, block_size=32)
     check_pretraining(1e-3, none, "p.pretrain", is_given=True)
     with pytest.raises(InputError, match=r"p.pretrain.epochs: 0 is not allowed with model.from: null"):
         check_pretraining(1e-3, none, "p.pretrain", is_given=False)
