@@ -53,7 +53,7 @@ from retrace.training.checkpoint import States
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
 from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
 from retrace.training.progress import Meter
-from retrace.training.throughput import write_speed
+from retrace.training.throughput import write_run_record
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 MODEL, CURVE, SPEED = Path("models/pretrained"), Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")
@@ -91,7 +91,7 @@ def main() -> None:
         weights = whole_weights(model)
         if device.is_main:
             save(model.body, weights, run.journal)
-            write_speed(SPEED, speed, device, model)
+            write_run_record(SPEED, speed, device, model)
     states.remove()  # not before the guard has found everything as it was
 
 

@@ -21,7 +21,7 @@ from retrace.finetuning.trained_part import MethodSettings, is_part, save_traine
 from retrace.models.heads import longest_input, read_config, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import States
-from retrace.training.throughput import write_speed
+from retrace.training.throughput import write_run_record
 
 WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
 
@@ -87,7 +87,7 @@ def run_cell(
                     model.save_pretrained(folder, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
                 copy_tokenizer(base, folder)
             write_predictions(PREDICTIONS / cell.path, tuned)
-            write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
+            write_run_record(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
     states.remove()  # not before the guard has found everything as it was
 
 
