@@ -15,7 +15,7 @@ from typing import Any
 from huggingface_hub.utils import yaml_dump
 
 from retrace.core.errors import InputError
-from retrace.core.files import write_json, write_text, written_folder
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.settings import check_value, read_params
 from retrace.core.table import print_table
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         _require_no_doubts(doubts, arguments.even_if)
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
-    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), written_folder(folder) as aside:
+    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), atomic_folder(folder) as aside:
         if cell and tuning:
             published = write_tuned(tuning, WEIGHTS / cell.path, base, address, aside)
         else:

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from retrace.core.errors import InputError
-from retrace.core.files import written_folder
+from retrace.core.files import atomic_folder
 
 HELP = "lay out Debian's WordNet for METEOR"
 LEXICOGRAPHER_FILES = """
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     if missing:
         raise InputError(f"{source}: no {missing[0]}; install wordnet-base and wordnet-sense-index")
     target = arguments.folder / "corpora" / "wordnet"
-    with written_folder(target) as aside:
+    with atomic_folder(target) as aside:
         shutil.copytree(source, aside, dirs_exist_ok=True)
         rows = [
             f"{number:02}\t{name}\t{CATEGORIES[name.split('.')[0]]}" for number, name in enumerate(LEXICOGRAPHER_FILES)
