@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from retrace.compute.device import open_device
-from retrace.compute.sharding import placed
+from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import rounded, write_json
 from retrace.core.guard import guarded
@@ -53,7 +53,7 @@ def main() -> None:
     with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], values_of(params, keys)):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
-        model = placed(read_language_model(MODEL, settings.seed, device.attention), device).eval()
+        model = to_device(read_language_model(MODEL, settings.seed, device.attention), device).eval()
         train = open_stream(TOKENS / "train.npy")
         splits = {}
         for part in PARTS:
