@@ -20,9 +20,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from retrace.compute.device import Device, open_device
-from retrace.compute.sharding import placed, whole_weights
+from retrace.compute.sharding import gather_weights, to_device
 from retrace.core.errors import InputError, exit_cleanly
-from retrace.core.files import write_text, written_folder
+from retrace.core.files import atomic_folder, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint
 from retrace.models.heads import longest_input, make_config, objective_of, read_config
@@ -46,11 +46,11 @@ from retrace.tokens.tokenizer import (
     load_tokenizer,
 )
 from retrace.tokens.vocabulary import Vocabulary
-from retrace.training.checkpoint import States
+from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
 from retrace.training.progress import Meter
 from retrace.training.settings import PretrainParams, PretrainSettings
-from retrace.training.throughput import write_speed
+from retrace.training.throughput import write_run_record
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 MODEL, CURVE, SPEED = Path("models/pretrained"), Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")
@@ -69,14 +69,14 @@ def main() -> None:
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         model, objective = start(params, checkpoint, tokenizer, train_stream, device)
         evaluate = evaluation(params, tokenizer, valid_stream, model, device)
-        states = States("pretrain", guard.digest(), device)
-        run = Run("pretrain", model, objective, device, recipe.optimizer, params.lr, budget(recipe), states)
+        checkpointer = Checkpointer("pretrain", guard.digest(), device)
+        run = Run("pretrain", model, objective, device, recipe.optimizer, params.lr, budget(recipe), checkpointer)
         speed = train(run, evaluate)
-        weights = whole_weights(model)
+        weights = gather_weights(model)
         if device.is_main:
             save(model.body, weights, run.journal)
-            write_speed(SPEED, speed, device, model)
-    states.remove()  # not before the guard has found everything as it was
+            write_run_record(SPEED, speed, device, model)
+    checkpointer.remove()  # not before the guard has found everything as it was
 
 
 def check_block(recipe: PretrainSettings, checkpoint: Path | None) -> None:
@@ -97,11 +97,11 @@ def start(
     size = (recipe.block_size, recipe.batch_size)
     model = first_model(params, checkpoint, Vocabulary.of(tokenizer), device.attention)
     keep_within_documents(model, tokenizer, recipe)
-    model = placed(model, device)
+    model = to_device(model, device)
     if isinstance(model, PairModel):
-        return model, PairModelling(stream, tokenizer, *size, masking(recipe, tokenizer), seed, device.place)
+        return model, PairModelling(stream, tokenizer, *size, masking(recipe, tokenizer), seed, device.torch_device)
     label = labelling(recipe, objective_of(model.body.config), tokenizer)
-    return model, BlockModelling(stream, *size, label, seed, device.place)
+    return model, BlockModelling(stream, *size, label, seed, device.torch_device)
 
 
 def first_model(
@@ -164,7 +164,7 @@ def evaluation(
     asked = model if isinstance(model, LanguageModel) else model.of_tokens
     vocabulary, recipe = Vocabulary.of(tokenizer), params.pretrain
     size, fixed = (recipe.block_size, recipe.batch_size), Masking(EVALUATION_RATE)
-    pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.place) if recipe.next_sentence else None
+    pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.torch_device) if recipe.next_sentence else None
 
     def after_epoch(epoch: Epoch, meter: Meter) -> dict[str, float | None]:
         if objective_of(model.body.config) == "causal":
@@ -193,7 +193,7 @@ def evaluation(
 
 def save(body: PreTrainedModel, weights: dict[str, Tensor], curve: list[dict[str, float | None]]) -> None:
     """Write the weights, which are those of a model around the body, with their tokenizer, and the curve."""
-    with written_folder(MODEL) as folder:
+    with atomic_folder(MODEL) as folder:
         body.save_pretrained(folder, state_dict={name.removeprefix("body."): weights[name] for name in weights})
         copy_tokenizer(TOKENIZER, folder)
     rows = [",".join("" if value is None else str(value) for value in row.values()) for row in curve]

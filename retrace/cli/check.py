@@ -1,6 +1,5 @@
 """`retrace check`: is every setting one that the stages accept, and is every key read by a stage?"""
 
-import argparse
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ from retrace.core.registry import plugin_names
 from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml
 from retrace.evaluation.settings import EvaluateParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, method_settings
-from retrace.hub.checkpoint import read_start
+from retrace.hub.checkpoint import read_initial_checkpoint
 from retrace.hub.settings import CheckpointParams, HubClassificationParams, HubParams, ModelParams
 from retrace.perplexity.settings import PerplexityParams
 from retrace.report.settings import ReportParams
@@ -20,7 +19,6 @@ from retrace.tasks.question_answering.settings import FineTuneSquadParams
 from retrace.tokens.settings import TokenizeParams
 from retrace.training.settings import PretrainParams
 
-HELP = "check params.yaml and data/params.yaml without running anything"
 FAMILIES = "retrace.families"
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
 STAGES: Mapping[str, type[Params]] = {
@@ -41,11 +39,7 @@ STAGES: Mapping[str, type[Params]] = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
-
-
-def run(arguments: argparse.Namespace) -> None:
+def main() -> None:
     """Read what every stage reads; the first that is wrong raises InputError."""
     check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
     print(f"{PARAMS}, {DATA_PARAMS}: ok")
@@ -63,8 +57,8 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     _require_read(data, {key for key in read if file_of(key) == DATA_PARAMS}, DATA_PARAMS)
     one_of("family", settings["family"], plugin_names(FAMILIES))
     for name in build(dict[str, dict], settings, "checkpoints"):
-        one_of(f"checkpoints.{name}.family", read_start(settings, name).family, plugin_names(FAMILIES))
-    read_start(settings)
+        one_of(f"checkpoints.{name}.family", read_initial_checkpoint(settings, name).family, plugin_names(FAMILIES))
+    read_initial_checkpoint(settings)
     _check_methods(settings, tasks)
     _check_fine_tuning(settings, tasks)
 

@@ -5,19 +5,12 @@ as `retrace memory` estimates it; the program and the data come on top. Disk is 
 DVC's copies, and the states of the largest run while it lasts. Data and predictions are small beside them.
 """
 
-import argparse
+import typer
 
-from retrace.core.errors import exit_cleanly
 from retrace.core.settings import read_params
 
-HELP = "disk and memory that the runs of params.yaml take, before they start"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
-
-
-def run(arguments: argparse.Namespace) -> None:
+def main() -> None:
     """Print what is needed and what there is.
 
     Raises InputError where it is clearly too little.
@@ -28,11 +21,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(line)
 
 
-def _main() -> None:
-    parser = argparse.ArgumentParser(prog="retrace needs", description=__doc__)
-    add_arguments(parser)
-    run(parser.parse_args())
+if __name__ == "__main__":  # as the stages of a study call it
+    from retrace.core.errors import exit_cleanly
 
-
-if __name__ == "__main__":
-    exit_cleanly(_main)
+    exit_cleanly(lambda: typer.run(main))

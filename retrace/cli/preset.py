@@ -4,7 +4,6 @@ A preset is a file of presets/, or any other YAML file, with some of the keys of
 stand in its section `data/params.yaml:`. presets/sample.yaml is written first, then each preset in the order given.
 """
 
-import argparse
 import io
 import re
 from collections.abc import Mapping, MutableMapping, Sequence
@@ -18,7 +17,6 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_text
 from retrace.core.settings import DATA_PARAMS, PARAMS, default_of, read_yaml
 
-HELP = "write the settings of a preset, such as real, into params.yaml"
 PRESETS = Path("presets")
 FIRST = "sample"
 COMMENT = re.compile(r"^([^#\n]*\S) {2,}#", re.MULTILINE)  # a comment after a value that became shorter
@@ -26,16 +24,11 @@ COMMENT = re.compile(r"^([^#\n]*\S) {2,}#", re.MULTILINE)  # a comment after a v
 WHOLE = ("methods", "checkpoints", "classification", "hub.classification", "hub.text", "hub.sst2", "hub.squad")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which presets."""
-    parser.add_argument(
-        "presets", nargs="+", metavar="PRESET", help="a file of presets/ by name, or the path of another"
-    )
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write the presets; nothing is written where one of them is wrong."""
-    write_presets(arguments.presets)
+def main(
+    presets: Annotated[list[str], typer.Argument(metavar="PRESET", help="a file of presets/ by name, or any other file")],
+) -> None:
+    """Write presets into params.yaml and data/params.yaml; nothing is written where one of them is wrong."""
+    write_presets(presets)
 
 
 def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:

@@ -31,7 +31,7 @@ class PinnedFolder:
 
 
 @dataclass(frozen=True)
-class Start:
+class InitialCheckpoint:
     """A model to start from."""
 
     origin: Pin | PinnedFolder | None  # None: random weights, of sizes that params.yaml says
@@ -39,16 +39,16 @@ class Start:
     seed: int | None = None  # draws the weights anew, so that tokenizer and sizes alone are the model's
 
 
-def read_start(params: Mapping[str, Any], name: str | None = None) -> Start:
+def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) -> InitialCheckpoint:
     """The checkpoint under `checkpoints.<name>`, or under `model` where None.
 
     Raises InputError where it is neither a commit of the hub nor a folder as it is now.
     """
     if name is None:
         own = ModelParams.read(params)
-        return Start(_origin(own.checkpoint, "model.checkpoint"), own.family, own.random_seed)
+        return InitialCheckpoint(_origin(own.checkpoint, "model.checkpoint"), own.family, own.random_seed)
     entry = CheckpointParams.read(params, key=name).entry
-    return Start(_origin(entry.checkpoint, f"{NAMED}.{name}.checkpoint"), entry.family, entry.random_seed)
+    return InitialCheckpoint(_origin(entry.checkpoint, f"{NAMED}.{name}.checkpoint"), entry.family, entry.random_seed)
 
 
 def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:

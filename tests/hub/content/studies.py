@@ -12,8 +12,7 @@ from typing import Any, cast
 import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
-from retrace.hub.settings import Pin, is_pin
-from retrace.hub.settings import HubTaskSettings, hub_task_settings
+from retrace.hub.settings import HubTaskSettings, Pin, hub_task_settings, is_pin
 from retrace.models.settings import ModelSettings
 from retrace.sources.tasks import task_settings
 from tests.hub.content import models, tokenizers

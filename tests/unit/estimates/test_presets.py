@@ -32,7 +32,11 @@ def test_the_preset_has_as_many_rows_of_positions_as_the_model_that_the_study_tr
     length = params["profiles"][profile]["model"]["max_length"]
     settings = TokenizerSettings(**params["profiles"][profile]["tokenizer"] | {"vocab_size": 300})
     tokenizer = train_tokenizer(settings, lambda: TEXT, "vocab_size")
-    trained = make_config("roberta", ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=32, max_positions=length), Vocabulary.of(tokenizer))
+    trained = make_config(
+        "roberta",
+        ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=32, max_positions=length),
+        Vocabulary.of(tokenizer),
+    )
     assert more == 2
     assert said.max_position_embeddings == trained.max_position_embeddings == length + more
     ids = ("pad_token_id", "bos_token_id", "eos_token_id")

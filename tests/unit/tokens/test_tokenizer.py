@@ -37,12 +37,13 @@ def test_trains_saves_and_loads(tmp_path: Path, kind, size: int) -> None:
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
 def test_special_tokens_may_be_numbered_as_those_of_roberta(tmp_path: Path, kind, size: int) -> None:
     own, bert = (
-        train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size, special=s), lambda: TEXT, "k") for s in ("roberta", "bert")
+        train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size, special=s), lambda: TEXT, "k")
+        for s in ("roberta", "bert")
     )
     names = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
     assert [own.id_to_token(number) for number in range(5)] == names
     save_tokenizer(own, tmp_path, lowercase=True)
-    assert load_tokenizer(tmp_path).roles == bert.roles
+    assert load_tokenizer(tmp_path).special == bert.special
     assert own.encode("the quick bear").tokens == bert.encode("the quick bear").tokens
 
 
@@ -131,7 +132,9 @@ def test_a_given_tokenizer_must_say_what_begins_a_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_tokens_that_go_on_with_a_word(kind) -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind=kind, vocab_size=290 if kind == "bpe" else 60), lambda: TEXT, "k")
+    tokenizer = train_tokenizer(
+        TokenizerSettings(kind=kind, vocab_size=290 if kind == "bpe" else 60), lambda: TEXT, "k"
+    )
     continues = continuing_tokens(tokenizer)
     words: list[str] = []
     for token in tokenizer.encode("browner overs lazy", add_special_tokens=False).tokens:
@@ -164,7 +167,9 @@ def test_white_space_ends_a_word_of_bytes() -> None:
 
 
 def test_a_character_of_several_tokens_is_in_one_word() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=262), lambda: ["ab " * 9], "k")  # á is the bytes C3 and A1
+    tokenizer = train_tokenizer(
+        TokenizerSettings(kind="bpe", vocab_size=262), lambda: ["ab " * 9], "k"
+    )  # á is the bytes C3 and A1
     tokens = {token.number for token in tokenizer.located("xáx")}
     assert len(tokens) > 3
     assert len({token.start for token in tokenizer.located("xáx")}) == 3
