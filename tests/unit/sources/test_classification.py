@@ -133,7 +133,7 @@ def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> N
 def test_numbers_that_do_not_tell_where_they_start(tmp_path: Path) -> None:
     names = ("world", "sports", "business", "science", "other")
     message = (
-        "params.yaml: classification.own.classes: labels from 1 to 4 do not tell whether the first of 5 names is that "
+        "data/params.yaml: classification.own.classes: labels from 1 to 4 do not tell whether the first of 5 names is that "
         "of 0 or of 1; expected a row of 0 or of 5, or names for labels"
     )
     with pytest.raises(InputError) as caught:
