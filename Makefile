@@ -54,7 +54,7 @@ clean: ## Remove outputs and the virtual environment; the DVC cache stays
 	find data/classification -mindepth 1 -maxdepth 1 ! -name sst2 -exec rm -rf {} +
 	rm -f reports/report.md reports/report.html
 
-# Stamp files: a recipe runs again when what it was made from is newer.
+# Stamp files: a recipe runs again when one of its prerequisites is newer than its stamp.
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Retrace needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
