@@ -22,7 +22,7 @@ from retrace.core.pipeline import check_questions
 from retrace.core.settings import build, check_value, read_params, values_of
 from retrace.datasets.examples import read_classes, read_examples
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.assessment import Assessment, assess
+from retrace.evaluation.assessment import Assessment, ScoredTask, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
@@ -88,7 +88,7 @@ def read_task(source: Path, name: str, matrix: Matrix, test: bool = False) -> Cl
 
 
 def read_trials(
-    name: str, matrix: Matrix, task: ClassificationTask | ReadingTask,
+    name: str, matrix: Matrix, task: ScoredTask,
     read: Callable[[Path, Kind], Sequence[Answers]] = read_epochs,
 ) -> list[MethodRun[Any]]:  # fmt: skip
     """The predictions of every method with every seed; `read` reads a run's folder."""
