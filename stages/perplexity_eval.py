@@ -22,14 +22,13 @@ from retrace.core.settings import Precision, build, check_value, profile_key, re
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
-from retrace.objectives.causal import sliding_batches
+from retrace.objectives.language_modelling import sliding_batches
 from retrace.objectives.masked import masked_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import PerplexitySettings, Sizes, unigram_losses, with_intervals
 from retrace.statistics.settings import read_resampling
 from retrace.tokens.blocks import open_stream
-from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
 
 TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
 PARTS = ("valid", "test")

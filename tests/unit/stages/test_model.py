@@ -8,8 +8,7 @@ from safetensors.torch import load_file
 from retrace.core.errors import InputError
 from retrace.hub.checkpoint import InitialCheckpoint, PinnedFolder
 from retrace.hub.repository import Pin
-from retrace.tokens.tokenizer import load_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from stages.sources.model import (
     CONVERT,
     check,
