@@ -9,10 +9,9 @@ from torchinfo import summary
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin
 from retrace.core.settings import build, require
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.closed_form import FORMS, closed_form
+from retrace.estimates.formulas import closed_form
 from retrace.estimates.parameters import Count, Grouping, count_parameters, rows, sums
 from retrace.finetuning.method import read_method
 from retrace.report.blocks import NOTHING, Section
@@ -175,10 +174,9 @@ def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[tuple[str, int,
 def _formula(entry: ModelEntry, params: Mapping[str, Any]) -> Section:
     config = find_model(entry.model).config
     _, counts = count_parameters(None, config, read_method({}, "full").tune)
-    symbols = load_plugin(FORMS, config.model_type, "family").terms.__doc__
     form = closed_form(config, counts)
     assert form is not None, f"every preset's family has a formula, but {config.model_type} has none"
-    return formula_section(f"Parameters of {entry.model} by the formula", symbols, form)
+    return formula_section(f"Parameters of {entry.model} by the formula", form.symbols, form)
 
 
 def _differences(entry: ModelEntry, params: Mapping[str, Any]) -> Section:

@@ -13,7 +13,7 @@ from retrace.core.registry import plugin_names
 from retrace.core.settings import PARAMS, read_params, require
 from retrace.estimates import published_memory as published
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.closed_form import closed_form
+from retrace.estimates.formulas import closed_form
 from retrace.estimates.memory import Load, Needs, tuning_needs
 from retrace.estimates.parameters import count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retrace.estimates.architectures import Published
-from retrace.estimates.closed_form import ClosedForm
+from retrace.estimates.formulas import ClosedForm
 from retrace.estimates.parameters import Row
 from retrace.report.blocks import Code, Section, Table, figure_text
 

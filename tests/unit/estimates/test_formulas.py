@@ -6,7 +6,7 @@ import pytest
 from transformers import PreTrainedModel
 
 from retrace.estimates.architectures import find_model, preset_names
-from retrace.estimates.closed_form import closed_form
+from retrace.estimates.formulas import closed_form
 from retrace.estimates.parameters import count_parameters, total
 from retrace.methods import adapter, lora
 from retrace.models.heads import Head, make_config
@@ -59,8 +59,8 @@ def test_what_was_published_comes_to_the_count_by_its_differences(preset: str) -
     "tune",
     [
         _untouched,
-        lambda model, head: lora.tune(model, head, 0, lora.Settings()),
-        lambda m, h: adapter.tune(m, h, 0, adapter.Settings()),
+        lambda model, head: lora.tune(model, head, lora.Settings()),
+        lambda m, h: adapter.tune(m, h, adapter.Settings()),
     ],
 )
 def test_no_difference_goes_unnamed(
