@@ -42,7 +42,8 @@ def call(arguments: list[str]) -> int:
     """Have a command run; its exit code, less than 0 where a signal ended it."""
     hub = any(name.startswith("HF_") for name in os.environ)
     with socket.socket(socket.AF_UNIX) as server:
-        _connect(server, *os.environ[VARIABLE].split(":"), hub)
+        path, owner = os.environ[VARIABLE].split(":")
+        _connect(server, path, owner, hub)
         asked = json.dumps([arguments, str(Path.cwd()), dict(os.environ)]).encode() + b"\n"
         sent = socket.send_fds(server, [asked], [0, 1, 2])
         server.sendall(asked[sent:])
