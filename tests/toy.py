@@ -47,7 +47,15 @@ class Project:
 
     def stage(self, module: str, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a stage as a module, warnings of the project's own modules being errors."""
-        return self.run(sys.executable, "-W", "error:::retrace", "-m", module if module.startswith("retrace.") else f"stages.{module}", *arguments, code=code)
+        return self.run(
+            sys.executable,
+            "-W",
+            "error:::retrace",
+            "-m",
+            module if module.startswith("retrace.") else f"stages.{module}",
+            *arguments,
+            code=code,
+        )
 
     def with_variables(self, **variables: str) -> "Project":
         """The same project, its processes having these variables too."""

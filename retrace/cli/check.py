@@ -1,6 +1,5 @@
 """`retrace check`: is every setting in params.yaml one that the stages accept?"""
 
-import argparse
 from typing import Any, Literal
 
 from retrace.core.errors import InputError
@@ -27,13 +26,6 @@ from retrace.tasks.question_answering.windows import shortest_window
 from retrace.tokens.tokenizer import PairFormat, TokenizerSettings
 from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
 
-HELP = "check params.yaml, all profiles of it, without running anything"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
-
-
 SECTIONS = {
     "sample": SampleSettings, "files": FilesSettings, "hub": HubSettings, "squad": ReadingSettings,
     "scores": ScoreSettings, "report": ReportSettings, "finetune": Matrix,
@@ -57,7 +49,7 @@ PROFILE = {
 OWN_FORMAT = PairFormat(before=(0,), between=(0,), after=(0,))  # of tokenizers that are trained here
 
 
-def run(arguments: argparse.Namespace) -> None:
+def main() -> None:
     """Build every settings class; the first that is wrong raises InputError."""
     params = read_params()
     _known(params, "", [*VALUES, *SECTIONS, "models", "profiles"])

@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from transformers import LlamaConfig
 
+from retrace.cli import main as cli
 from retrace.statistics.intervals import wilson_interval
 from tests.console import retrace
 from tests.toy import ROOT, Project
@@ -293,11 +294,18 @@ def test_wrong_predictions_are_one_line(tmp_path, monkeypatch, capsys, predictio
     assert error.count("\n") == 1
 
 
-def test_help_lists_the_commands(monkeypatch, capsys) -> None:
+def test_help_lists_every_command_without_importing_it(monkeypatch, capsys) -> None:
+    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {"__init__", "main", "terminal"}
+    assert set(cli.COMMANDS) == files
+    monkeypatch.setattr(cli, "load_command", None)
     assert retrace(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    assert "score" in shown
-    assert "check" in shown
+    assert all(f"  {name} " in shown and text in shown for name, text in cli.COMMANDS.items())
+
+
+def test_an_unknown_command_is_one_line(monkeypatch, capsys) -> None:
+    assert retrace(monkeypatch, "skore") == 2
+    assert capsys.readouterr().err.startswith("error: retrace skore: no such command; expected one of check, ")
 
 
 def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
