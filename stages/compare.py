@@ -4,11 +4,12 @@ study.json has every cell of the study's tables: the published figure, Retrace's
 reports/study/report.html and report.md with figures, shows them side by side, says what is wrong or doubtful in the
 published report, and shows the whole run. The HTML stands alone.
 
-    python -m stages.compare --study bert-wikitext2 --run small
+    python -m stages.compare --published studies/bert-wikitext2/published.yaml --run small
 """
 
 import argparse
 from collections import Counter
+from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
@@ -16,7 +17,7 @@ from retrace.core.paths import TASKS
 from retrace.core.settings import read_params
 from retrace.report.assemble import PREDICTIONS, REPORTS, health_line, write_report
 from retrace.study.page import study_sections
-from retrace.study.published import STUDIES, read_published
+from retrace.study.published import read_published
 from retrace.study.reports import evidence_texts, read_reports, run_sections, study_inputs
 from retrace.study.result import StudyResult
 from retrace.study.sections import size_sections
@@ -28,7 +29,7 @@ METRICS = ("metrics", "scores", "perplexity")
 
 def main() -> None:
     arguments = _arguments()
-    params, path = read_params(), STUDIES / arguments.study / "published.yaml"
+    params, path = read_params(), arguments.published
     inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), *(REPORTS / f"{name}.json" for name in METRICS)]
     with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
         study, reports = read_published(path), read_reports(params)
@@ -48,7 +49,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", required=True, help="a folder of studies/")
+    parser.add_argument("--published", required=True, type=Path, help="what the report printed")
     parser.add_argument("--run", required=True, choices=("published", "small"))
     return parser.parse_args()
 

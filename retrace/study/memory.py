@@ -64,14 +64,14 @@ class Estimate:
     saved: float | None  # share of what the first method of this load takes; None of the first itself
     saved_by_formula: float | None
 
-    def row(self) -> list[str]:
+    def row(self) -> tuple[str, ...]:
         """The estimate's row in the table, its parts in MiB."""
         needs = self.needs
         parts = (needs.weights, needs.gradients, needs.moments, needs.passing, needs.peak)
-        return [
+        return (
             self.model, self.load, self.method, f"{needs.parameters:,}", f"{needs.trained:,}",
             *map(_mebibytes, parts), _percent(self.saved), _mebibytes(self.by_formula), _percent(self.saved_by_formula),
-        ]  # fmt: skip
+        )  # fmt: skip
 
 
 ESTIMATED = (
