@@ -48,12 +48,12 @@ def ratio(found: dict[str, Any]) -> dict[str, float]:
 
 def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on sentences of similar length."""
-    from retrace.compute.sharding import placed
+    from retrace.compute.sharding import to_device
     from retrace.finetuning.method import PRETRAINED
     from retrace.methods import full
 
     task, settings, device = sentiment(arguments)
-    model = placed(full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings()), device)
+    model = to_device(full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings()), device)
     figures = tuned_here(task, model, settings, arguments.seed, device)
     return {**figures, "accuracy": accuracy(task, model, device)}
 
@@ -81,13 +81,13 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
-    from retrace.compute.sharding import placed
+    from retrace.compute.sharding import to_device
     from retrace.finetuning.method import PRETRAINED
     from retrace.methods import full
 
     task, settings, device = reading(arguments)
     started = full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings())
-    model = placed(task.wrap(started), device)
+    model = to_device(task.wrap(started), device)
     return tuned_here(task, model, settings, arguments.seed, device)
 
 
@@ -162,7 +162,7 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
     from retrace.finetuning.finetune import TaskObjective
     from retrace.training.loop import Budget, Run, train
 
-    objective = TaskObjective(task, settings, seed, device.place)
+    objective = TaskObjective(task, settings, seed, device.torch_device)
     run = Run("retrace", model, objective, device, settings.optimiser, settings.lr, Budget(1))
     speed = train(run, lambda epoch, meter: None)
     return {

@@ -31,7 +31,7 @@ from own import TWO_PROCESSES  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from retrace.compute.device import Device, open_device  # noqa: E402
-from retrace.compute.sharding import placed  # noqa: E402
+from retrace.compute.sharding import to_device  # noqa: E402
 from retrace.core.registry import load_plugin  # noqa: E402
 from retrace.estimates.memory import Load, Needs, tuning_needs  # noqa: E402
 from retrace.models.heads import make_config, make_model  # noqa: E402
@@ -55,7 +55,7 @@ class Sentences:
     load: Load
     steps: int = UPDATES
 
-    def batches(self, epoch: int, share: slice) -> Iterator[Tensor]:
+    def batches(self, epoch: int, rank_slice: slice) -> Iterator[Tensor]:
         """Token ids (B, T)."""
         for _ in range(self.steps):
             yield torch.ones(self.load.batch, self.load.length, dtype=torch.long)
@@ -140,7 +140,7 @@ def tune(family: str, method: str, size: ModelSettings, load: Load, device: Devi
     """A few updates by the project's loop."""
     model = make_model("classifier", make_config(family, size, VOCABULARY), 0, load.attention)
     tune_of(method)(model, "classifier")
-    model = placed(model, device)
+    model = to_device(model, device)
     run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, Budget(1))
     with redirect_stdout(sys.stderr):  # its progress is no part of the result
         train(run, lambda epoch, meter: None)

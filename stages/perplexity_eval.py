@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from retrace.compute.device import open_device
-from retrace.compute.sharding import placed
+from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import rounded, write_json
 from retrace.core.guard import guarded
@@ -46,7 +46,7 @@ def main() -> None:
     with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], values_of(params, keys)):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
-        model = placed(read_language_model(MODEL, settings.seed, device.attention), device).eval()
+        model = to_device(read_language_model(MODEL, settings.seed, device.attention), device).eval()
         train = open_stream(TOKENS / "train.npy")
         report = {}
         for part in PARTS:

@@ -21,9 +21,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from retrace.compute.device import Device, open_device
-from retrace.compute.sharding import placed, whole_weights
+from retrace.compute.sharding import gather_weights, to_device
 from retrace.core.errors import InputError, exit_cleanly
-from retrace.core.files import write_text, written_folder
+from retrace.core.files import atomic_folder, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint
 from retrace.core.settings import Precision, build, check_value, profile_key, read_params, values_of
@@ -49,11 +49,11 @@ from retrace.tokens.tokenizer import (
     load_tokenizer,
 )
 from retrace.tokens.vocabulary import Vocabulary
-from retrace.training.checkpoint import States
+from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
 from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
 from retrace.training.progress import Meter
-from retrace.training.throughput import write_speed
+from retrace.training.throughput import write_run_record
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 MODEL, CURVE, SPEED = Path("models/pretrained"), Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")
@@ -84,15 +84,15 @@ def main() -> None:
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         model, objective = start(settings, tokenizer, train_stream, device)
         evaluate = evaluation(settings, tokenizer, valid_stream, model, device)
-        states = States("pretrain", guard.digest(), device)
+        checkpointer = Checkpointer("pretrain", guard.digest(), device)
         recipe = settings.pretrain
-        run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, budget(recipe), states)
+        run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, budget(recipe), checkpointer)
         speed = train(run, evaluate)
-        weights = whole_weights(model)
+        weights = gather_weights(model)
         if device.is_main:
             save(model.body, weights, run.journal)
-            write_speed(SPEED, speed, device, model)
-    states.remove()  # not before the guard has found everything as it was
+            write_run_record(SPEED, speed, device, model)
+    checkpointer.remove()  # not before the guard has found everything as it was
 
 
 def read_settings(params: Mapping[str, Any]) -> Settings:
@@ -124,11 +124,11 @@ def start(
     size = (recipe.block, recipe.batch_size)
     model = first_model(settings, Vocabulary.of(tokenizer), device.attention)
     keep_within_documents(model, tokenizer, recipe)
-    model = placed(model, device)
+    model = to_device(model, device)
     if isinstance(model, PairModel):
-        return model, PairModelling(stream, tokenizer, *size, masking(recipe, tokenizer), seed, device.place)
+        return model, PairModelling(stream, tokenizer, *size, masking(recipe, tokenizer), seed, device.torch_device)
     label = labelling(recipe, objective_of(model.body.config), tokenizer)
-    return model, BlockModelling(stream, *size, label, seed, device.place)
+    return model, BlockModelling(stream, *size, label, seed, device.torch_device)
 
 
 def first_model(settings: Settings, vocabulary: Vocabulary, attention: str) -> LanguageModel | PairModel:
@@ -190,7 +190,7 @@ def evaluation(
     asked = model if isinstance(model, LanguageModel) else model.of_tokens
     vocabulary, recipe = Vocabulary.of(tokenizer), settings.pretrain
     size, fixed = (recipe.block, recipe.batch_size), Masking(EVALUATION_RATE)
-    pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.place) if recipe.next_sentence else None
+    pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.torch_device) if recipe.next_sentence else None
 
     def after_epoch(epoch: Epoch, meter: Meter) -> dict[str, float | None]:
         if objective_of(model.body.config) == "causal":
@@ -219,7 +219,7 @@ def evaluation(
 
 def save(body: PreTrainedModel, weights: dict[str, Tensor], curve: list[dict[str, float | None]]) -> None:
     """Write the weights, which are those of a model around the body, with their tokenizer, and the curve."""
-    with written_folder(MODEL) as folder:
+    with atomic_folder(MODEL) as folder:
         body.save_pretrained(folder, state_dict={name.removeprefix("body."): weights[name] for name in weights})
         copy_tokenizer(TOKENIZER, folder)
     rows = [",".join("" if value is None else str(value) for value in row.values()) for row in curve]

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import write_json, written_folder
+from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
 from retrace.core.settings import build, check_value, profile_key, read_params, values_of
@@ -40,12 +40,12 @@ def main() -> None:
     with guarded("tokenize", [source, CHECKPOINT], values_of(params, ["data", key])):
         model = given_checkpoint()
         tokenizer = made_tokenizer(settings, model, source, f"{key}.vocab_size")
-        with written_folder(TOKENIZER) as folder:
+        with atomic_folder(TOKENIZER) as folder:
             if model:
                 copy_tokenizer(model, folder)
             else:
                 save_tokenizer(tokenizer, folder, settings.lowercase)
-        with written_folder(TOKENS) as folder:
+        with atomic_folder(TOKENS) as folder:
             counts = {}
             held_out = {part: running(source, part) for part in PARTS[1:]}
             for part, documents in {"train": training_text(source, settings), **held_out}.items():

@@ -11,7 +11,7 @@ from retrace.evaluation.scoring import SCORES, Scoring
 from retrace.evaluation.settings import ScoreSettings
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings, check_length
-from retrace.hub.checkpoint import read_start
+from retrace.hub.checkpoint import read_initial_checkpoint
 from retrace.hub.settings import HubSettings, hub_task_settings
 from retrace.models.settings import ModelSettings
 from retrace.perplexity.measures import PerplexitySettings
@@ -76,7 +76,7 @@ def main() -> None:
         check_family(params["family"])
     models = params.get("models") or {}
     for name in models:
-        _one_of(f"models.{name}.family", read_start(params, name).family, plugin_names("retrace.families"))
+        _one_of(f"models.{name}.family", read_initial_checkpoint(params, name).family, plugin_names("retrace.families"))
     for label, entry in params["methods"].items():
         _one_of("methods", entry.get("tuning") or label, plugin_names("retrace.methods"))
     for label in dict.fromkeys([*params["methods"], *matrix.every_method]):
@@ -93,7 +93,7 @@ def main() -> None:
             build(settings, params, f"profiles.{profile}.{name}")
         _lengths(params, profile)
     model, recipe = (profile_key(params, name) for name in ("model", "pretrain"))
-    settings, is_given = build(PretrainSettings, params, recipe), read_start(params).origin is not None
+    settings, is_given = build(PretrainSettings, params, recipe), read_initial_checkpoint(params).origin is not None
     check_pretraining(params["lr"], settings, recipe, is_given)
     if not is_given:
         check_block(settings, recipe, build(ModelSettings, params, model).max_length, f"{model}.max_length")
@@ -113,7 +113,7 @@ def _wired(params: dict[str, Any], matrix: Matrix) -> None:
 def _lengths(params: dict[str, Any], profile: str) -> None:
     """What special tokens leave of an input; of a model's own tokenizer or a given one only the stage knows."""
     sections = params["profiles"][profile]
-    if read_start(params).origin is not None or sections["tokenizer"].get("given") is not None:
+    if read_initial_checkpoint(params).origin is not None or sections["tokenizer"].get("given") is not None:
         return
     for task, entry in ({"sst2": {}} | params["classification"] | params["hub"]["classification"]).items():
         if task in sections:

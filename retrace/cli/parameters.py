@@ -17,7 +17,7 @@ from retrace.cli.terminal import one_of, print_table
 from retrace.core.registry import plugin_names
 from retrace.core.settings import PARAMS, read_params
 from retrace.estimates.architectures import HEADS, Published, find_model
-from retrace.estimates.closed_form import ClosedForm, closed_form
+from retrace.estimates.formulas import ClosedForm, closed_form
 from retrace.estimates.parameters import Count, Grouping, count_parameters, rows, sums
 from retrace.finetuning.method import METHODS, TASK_OF, read_method
 

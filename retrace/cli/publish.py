@@ -16,7 +16,7 @@ from huggingface_hub.utils import yaml_dump
 
 from retrace.cli.terminal import one_of, print_table
 from retrace.core.errors import InputError
-from retrace.core.files import write_json, write_text, written_folder
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.settings import check_value, read_params
 from retrace.finetuning.method import PRETRAINED, read_method
@@ -82,7 +82,7 @@ def main(
         _require_no_doubts(doubts, even_if)
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
-    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), written_folder(folder) as aside:
+    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), atomic_folder(folder) as aside:
         if cell and tuning:
             published = write_tuned(tuning, WEIGHTS / cell.path, start, address, aside)
         else:

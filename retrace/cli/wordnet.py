@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from retrace.core.errors import InputError
-from retrace.core.files import written_folder
+from retrace.core.files import atomic_folder
 
 LEXICOGRAPHER_FILES = """
 adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition
@@ -37,7 +37,7 @@ def main(
     if missing:
         raise InputError(f"{source}: no {missing[0]}; install wordnet-base and wordnet-sense-index")
     target = folder / "corpora" / "wordnet"
-    with written_folder(target) as aside:
+    with atomic_folder(target) as aside:
         shutil.copytree(source, aside, dirs_exist_ok=True)
         rows = [
             f"{number:02}\t{name}\t{CATEGORIES[name.split('.')[0]]}" for number, name in enumerate(LEXICOGRAPHER_FILES)

@@ -15,7 +15,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 USAGE = 2  # exit code for wrong input, as argparse has it
-RESUMABLE = 75  # exit code of work that was asked to stop and goes on when run again (EX_TEMPFAIL of sysexits.h)
+INTERRUPTED = 75  # exit code of work that was asked to stop and goes on when run again (EX_TEMPFAIL of sysexits.h)
 
 # What a stage imports stays to its end, and looking for garbage among it takes a third of every start: seldom while it
 # is imported, and never after (`exit_cleanly`).
@@ -27,7 +27,7 @@ class InputError(Exception):
     """Wrong input; the message names the file and line, or the key, and what is allowed."""
 
 
-class ResumableError(Exception):
+class Interrupted(Exception):  # noqa: N818 - no error: it goes on when run again
     """Work was asked to stop and saved where it stood."""
 
 
@@ -58,9 +58,9 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         sys.stdout.flush()
     except InputError as error:
         _fail(str(error))
-    except ResumableError as stop:
+    except Interrupted as stop:
         print(stop, file=sys.stderr)
-        sys.exit(RESUMABLE)
+        sys.exit(INTERRUPTED)
     except FileNotFoundError as error:
         _fail(f"{error.filename}: no such file or folder")
     except OSError as error:

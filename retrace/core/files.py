@@ -20,7 +20,7 @@ STEADY_DIGITS = 12  # that every processor agrees on, of figures in files whose 
 
 
 @contextmanager
-def written_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to; it becomes `path` on success and is removed on failure."""
     aside = _aside(path)
     try:
@@ -33,7 +33,7 @@ def written_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def written_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to fill; it becomes `path`, replacing what was there, on success only."""
     aside = _aside(path)
     shutil.rmtree(aside, ignore_errors=True)
@@ -52,7 +52,7 @@ def written_folder(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text as a whole or not at all."""
-    with written_file(path) as aside:
+    with atomic_file(path) as aside:
         aside.write_text(text, encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ from retrace.estimates.parameters import empty_model
 from retrace.models.heads import Head
 from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.extractive import Reader
-from retrace.training.optimizer import make_optimisers
+from retrace.training.optimizer import make_optimizers
 from retrace.training.pretraining import PretrainSettings
 from retrace.training.settings import OptimiserSettings
 
@@ -101,7 +101,7 @@ class Needs:
         """Bytes that one of the processes needs; many keep a copy of the gradients, or share everything (`sharded`).
 
         Sharded, two layers are whole at once, one with its gradient, and what is in no layer is from the forward pass
-        to the end of the backward pass (see `sharding.placed`).
+        to the end of the backward pass (see `sharding.to_device`).
         """
         if not sharded or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
@@ -153,16 +153,16 @@ def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: Opt
     with FakeTensorMode(), LiveMemory() as live:
         _give_fake_weights(model.train())
         try:
-            optimisers = make_optimisers(model, optimiser, 1.0)
+            optimizers = make_optimizers(model, optimiser, 1.0)
         except ValueError as error:  # such as a frozen body whose head is a tied one
             raise InputError(f"nothing here for {optimiser.kind} to train: {error}") from None
         held = live.now
-        _make_moments(model, optimisers)
+        _make_moments(model, optimizers)
         live.peak = live.now
         with ProductOperations() as operations:
             _loss(model, head, load).backward()
         nn.utils.clip_grad_norm_(model.parameters(), optimiser.clip)
-        _step(optimisers)
+        _step(optimizers)
     layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     return Needs(
         _size(model),
@@ -179,15 +179,15 @@ def _size(module: nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters())
 
 
-def _make_moments(model: nn.Module, optimisers: Sequence[torch.optim.Optimizer]) -> None:
+def _make_moments(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
     for weight in model.parameters():
         if weight.requires_grad:
             weight.grad = torch.zeros_like(weight)
-    _step(optimisers)
+    _step(optimizers)
 
 
-def _step(optimisers: Sequence[torch.optim.Optimizer]) -> None:
-    for each in optimisers:
+def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    for each in optimizers:
         each.step()
         each.zero_grad(set_to_none=True)
 

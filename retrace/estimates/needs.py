@@ -19,7 +19,7 @@ from retrace.estimates.memory import Load, Needs, pretraining_needs, tuning_need
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell, adjusted
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.hub.checkpoint import read_start
+from retrace.hub.checkpoint import read_initial_checkpoint
 from retrace.hub.repository import Pin
 from retrace.models.heads import Head, read_config
 from retrace.results.grid import SQUAD, Matrix
@@ -100,7 +100,7 @@ def _config(params: Mapping[str, Any], name: str | None) -> PreTrainedConfig | N
     if (folder / "config.json").is_file():
         config = read_config(folder)
     else:
-        start = read_start(params, name)
+        start = read_initial_checkpoint(params, name)
         if start.origin is None:
             config = config_of(params)
         else:

@@ -24,13 +24,13 @@ from torch import Tensor, nn
 
 from retrace.compute.device import Device
 from retrace.compute.random import seeded
-from retrace.compute.sharding import load_weights, whole_weights
+from retrace.compute.sharding import gather_weights, load_weights
 from retrace.core.errors import InputError
-from retrace.core.files import write_json, write_text, written_folder
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, Task, Tensors
 from retrace.results.predictions import DRAWN, LOSSES, PREDICTIONS, TEST_LOSSES, TEST_PREDICTIONS, UPDATES
-from retrace.training.checkpoint import States
+from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Run, Speed, train
 from retrace.training.progress import Meter
 
@@ -83,10 +83,10 @@ class TaskObjective(Generic[Example]):
     def _epoch(self, epoch: int) -> list[list[int]]:
         return bucketed(self._lengths, self._settings.batch_size, seeded(self._seed, f"fine-tuning epoch {epoch}"))
 
-    def batches(self, epoch: int, share: slice) -> Iterator[TaskBatch]:
+    def batches(self, epoch: int, rank_slice: slice) -> Iterator[TaskBatch]:
         """The epoch's batches of similar length."""
         for batch in self._epoch(epoch):
-            mine = batch[share]
+            mine = batch[rank_slice]
             # Every process must take part in the backward pass, so an example stands in for an empty share.
             tensors = self._task.collate([self._examples[index] for index in mine or batch[:1]])
             yield TaskBatch(_moved(tensors, self._device), sum(self._lengths[index] for index in mine))
@@ -110,8 +110,8 @@ def answer(
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     found: list[tuple[int, np.ndarray]] = []
     losses: list[tuple[float, int]] = []  # summed, and over how many targets
-    for indices, counts in device.dealt(batches):
-        tensors = _moved(task.collate([examples[index] for index in indices]), device.place)
+    for indices, counts in device.share_batches(batches):
+        tensors = _moved(task.collate([examples[index] for index in indices]), device.torch_device)
         with device.autocast():
             scores = task.scores(model, tensors)
         if not counts:
@@ -155,12 +155,12 @@ class Tuned:
 
 def fine_tune(
     task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str,
-    states: States | None = None,
+    checkpointer: Checkpointer | None = None,
 ) -> Tuned:  # fmt: skip
     """Train `model` and leave it with the kept epoch's weights."""
-    objective = TaskObjective(task, settings, seed, device.place)
+    objective = TaskObjective(task, settings, seed, device.torch_device)
     held_out = task.examples("dev")
-    run = Run(title, model, objective, device, settings.optimiser, settings.lr, Budget(settings.epochs), states)
+    run = Run(title, model, objective, device, settings.optimiser, settings.lr, Budget(settings.epochs), checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> Found:
         scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
@@ -171,7 +171,7 @@ def fine_tune(
         if kept:
             for earlier in run.journal:
                 earlier["loss"]["kept"] = False
-            run.kept.update({name: value.cpu().clone() for name, value in whole_weights(model).items()})
+            run.kept.update({name: value.cpu().clone() for name, value in gather_weights(model).items()})
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
         rows = [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]
         if epoch.number == 0 and task.has_test:
@@ -202,7 +202,7 @@ def answer_test(
 
 def write_predictions(path: Path, tuned: Tuned) -> None:
     """Write the folder that `retrace.results.predictions` reads."""
-    with written_folder(path) as folder:
+    with atomic_folder(path) as folder:
         pq.write_table(pa.Table.from_pylist(tuned.rows), folder / PREDICTIONS)
         write_json(folder / LOSSES, tuned.losses)
         write_json(folder / UPDATES, tuned.speed.points)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from retrace.compute.device import open_device
-from retrace.compute.sharding import placed, whole_weights
+from retrace.compute.sharding import gather_weights, to_device
 from retrace.core.errors import InputError
-from retrace.core.files import written_folder
+from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
 from retrace.finetuning.finetune import fine_tune, write_predictions
@@ -20,8 +20,8 @@ from retrace.finetuning.task import Task
 from retrace.finetuning.trained_part import MethodSettings, is_part, save_trained
 from retrace.models.heads import longest_input, read_config, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
-from retrace.training.checkpoint import States
-from retrace.training.throughput import write_speed
+from retrace.training.checkpoint import Checkpointer
+from retrace.training.throughput import write_run_record
 
 WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
 
@@ -75,20 +75,20 @@ def run_cell(
         started = method.tuning.start(task.head, base, cell.seed, device.attention, method.settings, task.classes)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
-        model = placed(task.wrap(started), device)
-        states = States(name, guard.digest(), device)
-        tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, states)
-        weights = whole_weights(model)
+        model = to_device(task.wrap(started), device)
+        checkpointer = Checkpointer(name, guard.digest(), device)
+        tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, checkpointer)
+        weights = gather_weights(model)
         if device.is_main:
-            with written_folder(WEIGHTS / cell.path) as folder:
+            with atomic_folder(WEIGHTS / cell.path) as folder:
                 if is_part(model):
                     save_trained(model, weights, folder)
                 else:
                     model.save_pretrained(folder, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
                 copy_tokenizer(base, folder)
             write_predictions(PREDICTIONS / cell.path, tuned)
-            write_speed(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
-    states.remove()  # not before the guard has found everything as it was
+            write_run_record(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
+    checkpointer.remove()  # not before the guard has found everything as it was
 
 
 def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:

@@ -31,7 +31,7 @@ class PinnedFolder:
 
 
 @dataclass(frozen=True)
-class Start:
+class InitialCheckpoint:
     """A model to start from."""
 
     origin: Pin | PinnedFolder | None  # None: random weights, of sizes that params.yaml says
@@ -39,7 +39,7 @@ class Start:
     seed: int | None = None  # draws the weights anew, so that tokenizer and sizes alone are the model's
 
 
-def read_start(params: Mapping[str, Any], name: str | None = None) -> Start:
+def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) -> InitialCheckpoint:
     """What params.yaml says under `models.<name>`, or under `model` where None.
 
     Raises InputError where that is neither a commit of the hub nor a folder as it is now.
@@ -53,7 +53,7 @@ def read_start(params: Mapping[str, Any], name: str | None = None) -> Start:
     seed = check_value(params, f"{key}.random", int | None) if "random" in said else None
     if origin is None and (name is not None or seed is not None):
         raise InputError(f"{PARAMS}: {key}.from: nothing is named; expected org/name@commit or folder@digest")
-    return Start(origin, check_value(params, "family" if name is None else f"{key}.family", str), seed)
+    return InitialCheckpoint(origin, check_value(params, "family" if name is None else f"{key}.family", str), seed)
 
 
 def _origin(params: Mapping[str, Any], key: str) -> Pin | PinnedFolder | None:

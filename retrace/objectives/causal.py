@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from retrace.objectives.language_modelling import IGNORED, HeldOut, Labelled
+from retrace.objectives.language_modelling import IGNORED, HeldOut, LabelledBatch
 from retrace.tokens.vocabulary import Vocabulary
 
 
-def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> Labelled:
+def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
     """Label each position with the token after it, special tokens never: blocks (B, T) → ids and labels (B, T).
 
     As in masked modelling a special token is no target, so that perplexities speak of the same tokens.
@@ -18,7 +18,7 @@ def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> Labelled:
     after = torch.full_like(blocks, IGNORED)
     after[:, :-1] = blocks[:, 1:]
     special = torch.isin(after, torch.tensor(vocabulary.special))
-    return Labelled(blocks, after.masked_fill(special, IGNORED))
+    return LabelledBatch(blocks, after.masked_fill(special, IGNORED))
 
 
 def sliding_batches(

@@ -17,7 +17,7 @@ from retrace.compute.random import seeded
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
 from retrace.datasets.text import count_words
-from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, Labelled, asked_scores, token_loss
+from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, LabelledBatch, target_scores, token_loss
 from retrace.objectives.masked import mask_id
 from retrace.perplexity.measures import Losses, Sizes
 from retrace.tokens.tokenizer import SubwordTokenizer, token_id
@@ -33,9 +33,9 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
     """
     ends = np.cumsum(lengths)
     total, sums, asked = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
-    for batch, counts in device.dealt(batches):
+    for batch, counts in device.share_batches(batches):
         with device.autocast():
-            loss, losses = _losses(model, batch.to(device.place))
+            loss, losses = _losses(model, batch.to(device.torch_device))
         if counts:
             documents = np.searchsorted(ends, batch.places[batch.labels != IGNORED].numpy(), side="right")
             total += loss
@@ -49,16 +49,16 @@ def summed_losses(total: float, sums: np.ndarray, asked: np.ndarray, device: Dev
 
     The mean is no number where nothing was asked. Raises InputError where the loss is none although something was.
     """
-    total, *of_documents = device.summed([total, *sums, *asked])
+    total, *of_documents = device.all_reduce_sum([total, *sums, *asked])
     if not math.isfinite(total):
         raise InputError(f"the model's loss on held-out text is {total}; its weights may not be finite")
     sums, asked = np.array(of_documents).reshape(2, -1)
     return Losses(total / asked.sum() if asked.any() else math.nan, sums, asked)
 
 
-def _losses(model: Answers, batch: Labelled) -> tuple[float, np.ndarray]:
+def _losses(model: Answers, batch: LabelledBatch) -> tuple[float, np.ndarray]:
     """The loss summed over the labels, and that of each, (N,)."""
-    scores, labels = asked_scores(model, batch)
+    scores, labels = target_scores(model, batch)
     each = functional.cross_entropy(scores, labels, reduction="none")
     return functional.cross_entropy(scores, labels, reduction="sum").item(), each.cpu().numpy()
 
@@ -108,7 +108,7 @@ def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
 
 def _cut_word(word: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
     """The beginning of a word, up to the last character whose tokens are all among the first `length`."""
-    begin, end = (token_id(tokenizer, token) for token in (tokenizer.roles.begin, tokenizer.roles.end))
+    begin, end = (token_id(tokenizer, token) for token in (tokenizer.special.begin, tokenizer.special.end))
     tokens = tokenizer.located(word)
     kept = max(0, length - 2)
     while kept and tokens[kept].start < tokens[kept - 1].end:
@@ -124,7 +124,7 @@ def pseudo_losses(
 ) -> tuple[Losses, Sizes]:
     """What the model loses on the passages, and their sizes; processes share the batches."""
     total, sums, asked = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
-    for (number, batch), counts in device.dealt(_batches(passages, vocabulary, device)):
+    for (number, batch), counts in device.share_batches(_batches(passages, vocabulary, device)):
         with device.autocast():
             loss, count = token_loss(model, batch)
         if counts:
@@ -137,13 +137,13 @@ def pseudo_losses(
     return losses, Sizes(losses.asked, words, sizes)
 
 
-def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) -> Iterator[tuple[int, Labelled]]:
+def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) -> Iterator[tuple[int, LabelledBatch]]:
     """Copies of each passage, each with another token masked, (≤ ROWS, T), with the passage's number."""
-    special = torch.tensor(vocabulary.special, device=device.place)
+    special = torch.tensor(vocabulary.special, device=device.torch_device)
     for number, passage in enumerate(passages):
-        ids = torch.tensor(passage.ids, device=device.place)
+        ids = torch.tensor(passage.ids, device=device.torch_device)
         ordinary = torch.nonzero(~torch.isin(ids, special))[:, 0]
         for places in ordinary.split(ROWS) if len(ordinary) else ():
             at = nn.functional.one_hot(places, len(ids)).bool()
             masked = ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary))
-            yield number, Labelled(masked, ids.where(at, IGNORED))
+            yield number, LabelledBatch(masked, ids.where(at, IGNORED))

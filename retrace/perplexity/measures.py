@@ -61,7 +61,7 @@ class Sizes:
     @classmethod
     def of(cls, documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, "Sizes"]:
         """How many tokens each text is in a stream, special ones at its ends among them, (D,), and the sizes."""
-        unknown = None if tokenizer.roles.unknown is None else token_id(tokenizer, tokenizer.roles.unknown)
+        unknown = None if tokenizer.special.unknown is None else token_id(tokenizer, tokenizer.special.unknown)
         rows = []
         for text in documents:
             (ids,) = tokenizer.encode_documents([text])

@@ -19,7 +19,7 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import PreTrainedModel
 
-from retrace.core.files import read_json, written_file
+from retrace.core.files import atomic_file, read_json
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build, check_value
 from retrace.finetuning.method import METHODS
@@ -42,7 +42,7 @@ def align(path: Path) -> None:
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))
-        with written_file(path) as aside, aside.open("wb") as laid_out:
+        with atomic_file(path) as aside, aside.open("wb") as laid_out:
             text, spans = _layout(header)
             laid_out.write(len(text).to_bytes(8, "little") + text)
             for first, last in spans:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from retrace.core.files import read_json, write_text, written_folder
+from retrace.core.files import atomic_folder, read_json, write_text
 from retrace.core.paths import ON_TEST, has_test, on_test, questions_path, task_folder
 from retrace.core.settings import build
 from retrace.datasets.examples import SST2, read_classes, read_examples
@@ -38,7 +38,7 @@ TESTED = (
 def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS) -> None:
     """Write report.html, report.md and figures into the folder."""
     figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]
-    with written_folder(to / "figures") as folder:
+    with atomic_folder(to / "figures") as folder:
         for figure in figures:
             write_text(folder / f"{figure.name}.svg", figure.svg)
     write_text(to / "report.md", as_markdown(title, sections, "figures"))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.core.files import write_json, written_folder
+from retrace.core.files import atomic_folder, write_json
 from retrace.core.paths import ON_TEST, task_folder
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build, require
@@ -104,7 +104,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledRow:
     """A row, its label as it is there."""
 
     where: str  # file and line, or data set and row
@@ -199,7 +199,7 @@ def _table(path: Path, settings: ClassificationSettings, key: str) -> Table:
     return Table(str(path), load_plugin(FORMATS, name, f"{key}.format").read_records(path))
 
 
-def _read_rows(records: Records, settings: TaskSettings) -> Iterator[Labelled]:
+def _read_rows(records: Records, settings: TaskSettings) -> Iterator[LabelledRow]:
     columns = (settings.text,) if isinstance(settings.text, str) else settings.text
     for where, record in records:
         text = " ".join(filter(None, (_text(where, record, column) for column in columns)))
@@ -210,7 +210,7 @@ def _read_rows(records: Records, settings: TaskSettings) -> Iterator[Labelled]:
         for column, value in (("text", text), (settings.pair, pair)):
             if value == "":
                 raise InputError(f"{where}: the {column} is empty")
-        yield Labelled(where, text, pair, label)
+        yield LabelledRow(where, text, pair, label)
 
 
 def _cell(where: str, record: Mapping[str, Any], column: str) -> Any:
@@ -242,7 +242,7 @@ def _first_number(labels: Collection[str], classes: Sequence[str], key: str) -> 
     )
 
 
-def _example(row: Labelled, classes: Sequence[str], first: int) -> Example:
+def _example(row: LabelledRow, classes: Sequence[str], first: int) -> Example:
     """The row with its label as a number from 0; the data may have one from `first` where the classes have names."""
     numbered = row.label.isdecimal() and not any(name.isdecimal() for name in classes)
     if numbered and first <= int(row.label) < first + len(classes):
@@ -283,7 +283,7 @@ def make_task_card(data: TaskData) -> dict[str, Any]:
 def write_task_source(task: str, data: TaskData) -> None:
     """Write examples, classes and card, and say what a user should know of the data."""
     card = make_task_card(data)
-    with written_folder(task_folder(task)) as folder:
+    with atomic_folder(task_folder(task)) as folder:
         write_task(folder, data.classes, data.parts)
         write_json(folder / "card.json", card)
     print(*(f"{task}: {finding}" for finding in card["findings"]), sep="\n")

@@ -26,7 +26,7 @@ from typing import Any
 
 from retrace.core.registry import plugin_names
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.closed_form import closed_form
+from retrace.estimates.formulas import closed_form
 from retrace.estimates.parameters import count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory
 from retrace.finetuning.method import METHODS, read_method

@@ -7,10 +7,9 @@ from typing import Any, Literal
 from torchinfo import summary
 
 from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin
 from retrace.core.settings import build, require
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.closed_form import FORMS, closed_form
+from retrace.estimates.formulas import closed_form
 from retrace.estimates.parameters import Count, count_parameters, rows, sums
 from retrace.finetuning.method import read_method
 from retrace.report.blocks import NOTHING, Code, Section, Table
@@ -171,7 +170,6 @@ def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
 def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     """The formula's terms, their sum, and what makes up the difference to the model."""
     config = find_model(entry.model).config
-    symbols = load_plugin(FORMS, config.model_type, "family").terms.__doc__
     form = closed_form(config, count_parameters(None, config, read_method({}, "full").tune)[1])
     assert form is not None, f"every architecture's family has a formula, but {config.model_type} has none"
     lines = [(term.name, term.formula, f"{term.count:,}") for term in form.terms]
@@ -179,7 +177,7 @@ def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     lines += [(f"beyond the formula: {part}", "", f"{more:+,}") for part, more in form.differences.items()]
     lines.append(("the model", "", f"{form.total + sum(form.differences.values()):,}"))
     table = Table(("part", "formula", "parameters"), lines)
-    return Section(f"Parameters of {entry.model} by the formula", [symbols, table])
+    return Section(f"Parameters of {entry.model} by the formula", [form.symbols, table])
 
 
 def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:

@@ -7,7 +7,7 @@ from retrace.tokens.tokenizer import SubwordTokenizer, token_id
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How many tokens there are, and which are the special ones, by their roles."""
+    """How many tokens there are, and which are the special ones, by their names."""
 
     size: int
     pad: int
@@ -19,9 +19,9 @@ class Vocabulary:
     @classmethod
     def of(cls, tokenizer: SubwordTokenizer) -> "Vocabulary":
         """The vocabulary of a tokenizer."""
-        roles = tokenizer.roles
-        unknown, mask = (None if name is None else token_id(tokenizer, name) for name in (roles.unknown, roles.mask))
-        pad, begin, end = (token_id(tokenizer, name) for name in (roles.pad, roles.begin, roles.end))
+        names = tokenizer.special
+        unknown, mask = (None if name is None else token_id(tokenizer, name) for name in (names.unknown, names.mask))
+        pad, begin, end = (token_id(tokenizer, name) for name in (names.pad, names.begin, names.end))
         return cls(tokenizer.size, pad, unknown, begin, end, mask)
 
     @property

@@ -11,13 +11,13 @@ from retrace.core.files import write_json
 from retrace.training.loop import Speed
 
 
-def write_speed(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:
+def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:
     """Write updates, seconds, tokens a second, waiting for data (% of seconds), operations, memory (MiB) and layout.
 
     `utilisation_percent` is that of the devices' peak where it is known, `gpu_memory_mib` this process's share.
     """
-    seconds, peak = max(speed.seconds, 1e-9), peak_flops(device.place)
-    on_gpu = device.place.type == "cuda"
+    seconds, peak = max(speed.seconds, 1e-9), peak_flops(device.torch_device)
+    on_gpu = device.torch_device.type == "cuda"
     write_json(
         path,
         {
@@ -28,11 +28,11 @@ def write_speed(path: Path, speed: Speed, device: Device, model: nn.Module) -> N
             "teraflops_per_second": round(speed.flops / seconds / 1e12, 3),
             "utilisation_percent": round(100 * speed.flops / seconds / peak / device.processes, 1) if peak else None,
             "peak_memory_mib": round(peak_memory() / 2**20),
-            "gpu_memory_mib": round(torch.cuda.max_memory_allocated(device.place) / 2**20) if on_gpu else None,
+            "gpu_memory_mib": round(torch.cuda.max_memory_allocated(device.torch_device) / 2**20) if on_gpu else None,
             "parameters": sum(weight.numel() for weight in model.parameters()),
             "trained_parameters": sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
             "processes": device.processes,
-            "device": device.place.type,
+            "device": device.torch_device.type,
             "precision": "bf16" if device.bf16 else "fp32",
         },
     )

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 from retrace.core.errors import InputError, exit_cleanly
-from retrace.core.files import write_json, written_folder
+from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import questions_path, sentences_path, source_folder
 from retrace.core.settings import build, read_params, values_of
@@ -27,7 +27,7 @@ def main() -> None:
     for name, folder in zip(("text", "sst2", "squad"), folders, strict=True):
         if not folder.is_dir():
             raise InputError(f"params.yaml: files.{name}: {str(folder)!r} is not a folder")
-    with guarded("files", folders, values_of(params, ["files"])), written_folder(source_folder("files")) as folder:
+    with guarded("files", folders, values_of(params, ["files"])), atomic_folder(source_folder("files")) as folder:
         for source, target in chosen_files(settings, folder):
             if not source.is_file():
                 raise InputError(f"{source}: no such file")

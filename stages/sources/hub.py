@@ -7,7 +7,7 @@ what was found, and the licences, are in data/hub/card.json. What was fetched be
 """
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import write_json, written_folder
+from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import source_folder
 from retrace.core.settings import build, read_params, values_of
@@ -20,7 +20,7 @@ def main() -> None:
     params = read_params()
     settings = build(HubSettings, params, "hub")
     read = values_of(params, ["hub.text", "hub.sst2", "hub.squad"])
-    with guarded("hub", [], read), written_folder(source_folder("hub")) as folder:
+    with guarded("hub", [], read), atomic_folder(source_folder("hub")) as folder:
         origin = write_source(folder, settings)
         card = make_card(folder)
         write_json(folder / "card.json", card | {"origin": origin})

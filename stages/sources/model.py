@@ -19,14 +19,14 @@ from huggingface_hub.repocard import metadata_load
 from yaml import YAMLError
 
 from retrace.core.errors import InputError, exit_cleanly
-from retrace.core.files import read_object, write_json, written_folder
+from retrace.core.files import atomic_folder, read_object, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
 from retrace.core.registry import plugin_names
 from retrace.core.settings import read_params, values_of
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, weight_files
-from retrace.hub.checkpoint import NAMED, PinnedFolder, Start, read_start
+from retrace.hub.checkpoint import NAMED, InitialCheckpoint, PinnedFolder, read_initial_checkpoint
 from retrace.hub.repository import Pin, fetch, listing
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
 from retrace.tokens.tokenizer import TOKENIZER_FILES, load_tokenizer
@@ -48,11 +48,11 @@ CONVERT = (
 def main() -> None:
     name = read_name()
     params = read_params()
-    start = read_start(params, name)
+    start = read_initial_checkpoint(params, name)
     origin, keys = start.origin, ["family", "model"] if name is None else [f"{NAMED}.{name}"]
     read = [origin.path] if isinstance(origin, PinnedFolder) else []
     target, lock = (CHECKPOINT, "model") if name is None else (named_checkpoint(name), f"model-{name}")
-    with guarded(lock, read, values_of(params, keys)), written_folder(target) as folder:
+    with guarded(lock, read, values_of(params, keys)), atomic_folder(target) as folder:
         if origin is None:
             write_json(folder / FACTS, {"from": None})
             print("training starts from random weights")
@@ -71,7 +71,7 @@ def read_name() -> str | None:
     return parser.parse_args().name
 
 
-def fill(folder: Path, start: Start, origin: Pin | PinnedFolder) -> None:
+def fill(folder: Path, start: InitialCheckpoint, origin: Pin | PinnedFolder) -> None:
     """Copy the files of the model and say where they are from.
 
     Raises InputError where they are not those of a model of its family.

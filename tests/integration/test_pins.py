@@ -76,7 +76,7 @@ def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
 
 def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[str]]:
     """Fetch models by pin and family; how each cuts a sentence."""
-    from retrace.hub.checkpoint import Start
+    from retrace.hub.checkpoint import InitialCheckpoint
     from retrace.models.heads import read_config, read_model
     from retrace.tokens.tokenizer import load_tokenizer
     from stages.sources.model import fill
@@ -86,7 +86,7 @@ def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[s
         target = Path(folder) / str(number)
         target.mkdir()
         origin = Pin.parse(pin, "model.from")
-        fill(target, Start(origin, family), origin)
+        fill(target, InitialCheckpoint(origin, family), origin)
         read_model("language_model", target, 1, "eager")
         assert read_config(target).model_type == family
         found[pin] = load_tokenizer(target).encode("the hall was fine .").tokens

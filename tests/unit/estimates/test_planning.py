@@ -17,7 +17,7 @@ from retrace.objectives.causal import next_tokens
 from retrace.objectives.language_modelling import token_loss
 from retrace.objectives.masked import Masking, mask_blocks
 from retrace.tokens.vocabulary import Vocabulary
-from retrace.training.optimizer import make_optimisers
+from retrace.training.optimizer import make_optimizers
 from retrace.training.pretraining import PretrainSettings
 from retrace.training.settings import OptimiserSettings
 from tests.tiny import FAMILIES, MODEL
@@ -87,13 +87,13 @@ def test_planned_memory_is_that_of_real_tensors(family: str, method: ModuleType)
     with LiveMemory() as live:
         model = make_model("classifier", config, 0, "eager").train()
         tune(model, "classifier")
-        optimisers = make_optimisers(model, optimiser, 1e-3)
+        optimizers = make_optimizers(model, optimiser, 1e-3)
         live.peak = live.now
         for _ in range(2):
             scores = model(input_ids=ids, attention_mask=mask).logits
             torch.nn.functional.cross_entropy(scores, torch.zeros(4, dtype=torch.long)).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            for each in optimisers:
+            for each in optimizers:
                 each.step()
                 each.zero_grad(set_to_none=True)
     assert needs.peak == pytest.approx(live.peak, rel=0.02)

@@ -15,7 +15,7 @@ from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.results.predictions import read_epochs
 from retrace.tasks.classification import Classification
-from retrace.training.checkpoint import States
+from retrace.training.checkpoint import Checkpointer
 from retrace.training.settings import OptimiserSettings
 from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
 
@@ -82,12 +82,12 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     optimiser = OptimiserSettings(kind="adamw", warmup=0.0)
     last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimiser=optimiser)
-    states = States("t", "", tiny_device())
+    checkpointer = Checkpointer("t", "", tiny_device())
     with pytest.raises(
         InputError, match=r"^sst2 full 1: the validation loss is nan at epoch 1; a lower lr than 1e\+37"
     ):
-        fine_tune(task, _model(), last, 1, tiny_device(), "sst2 full 1", states)
-    states.close()
+        fine_tune(task, _model(), last, 1, tiny_device(), "sst2 full 1", checkpointer)
+    checkpointer.close()
 
 
 def test_a_subset_depends_on_the_seed(task: Classification) -> None:

@@ -4,14 +4,14 @@ from pathlib import Path
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.hub.checkpoint import PinnedFolder, folder_digest, read_start
+from retrace.hub.checkpoint import PinnedFolder, folder_digest, read_initial_checkpoint
 from retrace.hub.repository import Pin
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def _origin(value: object) -> Pin | PinnedFolder | None:
-    return read_start({"family": "bert", "model": {"from": value}}).origin
+    return read_initial_checkpoint({"family": "bert", "model": {"from": value}}).origin
 
 
 @pytest.fixture
@@ -68,9 +68,9 @@ def test_neither_a_commit_nor_a_folder(folder: Path, value: str) -> None:
 
 def test_other_keys_and_types() -> None:
     with pytest.raises(InputError, match=r"model.form: unknown key; allowed: from"):
-        read_start({"family": "bert", "model": {"form": None}})
+        read_initial_checkpoint({"family": "bert", "model": {"form": None}})
     with pytest.raises(InputError, match=r"model.from is missing"):
-        read_start({"family": "bert", "model": {}})
+        read_initial_checkpoint({"family": "bert", "model": {}})
     with pytest.raises(InputError, match=r"model.from: 3 is not allowed"):
         _origin(3)
 
@@ -78,12 +78,12 @@ def test_other_keys_and_types() -> None:
 def test_a_named_model_says_its_family_and_may_be_drawn_anew(tmp_path: Path) -> None:
     commit = "0" * 40
     params = {"models": {"tiny": {"family": "llama", "from": f"org/name@{commit}", "random": 3}}}
-    start = read_start(params, "tiny")
+    start = read_initial_checkpoint(params, "tiny")
     assert (str(start.origin), start.family, start.seed) == (f"org/name@{commit}", "llama", 3)
 
 
 def test_a_named_model_is_from_somewhere() -> None:
     with pytest.raises(InputError, match=r"^params.yaml: models.tiny.from: nothing is named; expected org/name@commit"):
-        read_start({"models": {"tiny": {"family": "llama", "from": None}}}, "tiny")
+        read_initial_checkpoint({"models": {"tiny": {"family": "llama", "from": None}}}, "tiny")
     with pytest.raises(InputError, match=r"^params.yaml: model.from: nothing is named"):
-        read_start({"family": "bert", "model": {"from": None, "random": 1}})
+        read_initial_checkpoint({"family": "bert", "model": {"from": None, "random": 1}})

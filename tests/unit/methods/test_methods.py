@@ -37,9 +37,9 @@ def _trained(model: PreTrainedModel) -> dict[str, torch.nn.Parameter]:
 
 def _step(model: PreTrainedModel) -> None:
     """One update of what is trained."""
-    optimiser = torch.optim.SGD(_trained(model).values(), lr=1.0)
+    optimizer = torch.optim.SGD(_trained(model).values(), lr=1.0)
     model(input_ids=IDS, labels=torch.tensor([1])).loss.backward()
-    optimiser.step()
+    optimizer.step()
 
 
 def test_full_starts_from_the_pretrained_body_and_scratch_does_not(tmp_path: Path) -> None:
@@ -126,11 +126,11 @@ def test_a_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, 
     model, again = (Writer(_start(method, folder, "language_model")) for _ in range(2))
     embeddings = model.body.get_parameter("model.embed_tokens.weight").clone()
     before = _written(model)
-    optimiser = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=3.0)
+    optimizer = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=3.0)
     for _ in range(5):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         functional.cross_entropy(model(IDS[:, :-1], IDS[:, :-1] > 0), IDS[0, 1:]).backward()
-        optimiser.step()
+        optimizer.step()
     assert torch.equal(model.body.get_parameter("model.embed_tokens.weight"), embeddings)
     save_trained(model, model.state_dict(), tmp_path)
     assert torch.equal(_written(again).score, before.score)

@@ -42,7 +42,7 @@ def test_special_tokens_may_be_numbered_as_those_of_roberta(tmp_path: Path, kind
     names = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
     assert [own.id_to_token(number) for number in range(5)] == names
     save_tokenizer(own, tmp_path, lowercase=True)
-    assert load_tokenizer(tmp_path).roles == bert.roles
+    assert load_tokenizer(tmp_path).special == bert.special
     assert own.encode("the quick bear").tokens == bert.encode("the quick bear").tokens
 
 

@@ -15,14 +15,14 @@ from retrace.core.errors import InputError
 from retrace.finetuning.finetune import bucketed
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.causal import next_tokens, sliding_batches
-from retrace.objectives.language_modelling import IGNORED, BlockModelling, Labelled, mean_loss, token_loss
+from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch, mean_loss, token_loss
 from retrace.objectives.masked import Masking, mask_blocks, mask_id, masked_batches
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import perplexities
 from retrace.tokens.tokenizer import TokenizerSettings, closing_tokens, continuing_tokens, token_id, train_tokenizer
 from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.loop import Budget, Epoch, Run, train
-from retrace.training.optimizer import Muon, make_optimisers, rate_factor, set_rate
+from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
 from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
 from retrace.training.settings import OptimiserSettings
 from tests.tiny import MASKED_FAMILIES, MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
@@ -36,7 +36,7 @@ def _model(family: str = "modernbert") -> LanguageModel:
     return make_language_model(tiny_config(family, TOKENIZER), 0, "eager")
 
 
-def _masked(blocks: torch.Tensor, generator: torch.Generator) -> Labelled:
+def _masked(blocks: torch.Tensor, generator: torch.Generator) -> LabelledBatch:
     return mask_blocks(blocks, Masking(0.3), VOCABULARY, generator)
 
 
@@ -165,7 +165,7 @@ def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
 
 def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     model = _model()
-    adamw, muon = make_optimisers(model, OptimiserSettings(muon_ratio=10), 0.01)
+    adamw, muon = make_optimizers(model, OptimiserSettings(muon_ratio=10), 0.01)
     hidden = {id(weight) for weight in muon.param_groups[0]["params"]}
     names = {name for name, weight in model.named_parameters() if id(weight) in hidden}
     assert names == {
@@ -176,23 +176,23 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     assert len(adamw.param_groups[0]["params"]) + len(hidden) == len(list(model.parameters()))
     set_rate([adamw, muon], 0.5)
     assert [group["lr"] for o in (adamw, muon) for group in o.param_groups] == [0.005, 0.05]
-    assert len(make_optimisers(model, OptimiserSettings(kind="adamw"), 0.01)) == 1
+    assert len(make_optimizers(model, OptimiserSettings(kind="adamw"), 0.01)) == 1
 
 
 def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
     model = _model()
     for name, weight in model.named_parameters():
         weight.requires_grad_(".layers." in name and weight.ndim == 2)
-    (muon,) = make_optimisers(model, OptimiserSettings(), 0.01)
+    (muon,) = make_optimizers(model, OptimiserSettings(), 0.01)
     assert isinstance(muon, Muon)
     model.requires_grad_(False)
     with pytest.raises(ValueError, match="empty parameter list"):
-        make_optimisers(model, OptimiserSettings(), 0.01)
+        make_optimizers(model, OptimiserSettings(), 0.01)
 
 
 def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
     device, model, losses = tiny_device(), _model(), []
-    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.place)
+    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.torch_device)
     run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(epochs))
     train(run, lambda epoch, meter: losses.append(epoch.loss))
     return losses, {name: value.clone() for name, value in model.state_dict().items()}
@@ -201,7 +201,7 @@ def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None],
 def test_a_budget_of_updates_cuts_an_epoch_short_and_one_of_seconds_ends_the_run() -> None:
     seen: list[Epoch] = []
     model, device = _model(), tiny_device()
-    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.place)
+    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.torch_device)
     run = Run("test", model, objective, device, OptimiserSettings(), 0.01, Budget(9, updates=objective.steps + 1))
     speed = train(run, lambda epoch, meter: seen.append(epoch))
     assert [epoch.number for epoch in seen] == [0, 1, 2]
@@ -259,7 +259,7 @@ class Scripted:
     def __init__(self, losses: list[float]) -> None:
         self._losses, self.steps = losses, len(losses) // 2
 
-    def batches(self, epoch: int, share: slice) -> list[float]:
+    def batches(self, epoch: int, rank_slice: slice) -> list[float]:
         return self._losses[(epoch - 1) * self.steps : epoch * self.steps]
 
     def loss(self, model: torch.nn.Module, batch: float) -> tuple[torch.Tensor, int]:
@@ -411,7 +411,7 @@ def test_a_text_of_headings_has_passages_too() -> None:
 
 
 def test_a_mean_of_nothing_ends_in_a_sentence() -> None:
-    nothing = [Labelled(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
+    nothing = [LabelledBatch(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
     with pytest.raises(InputError, match="no token that a model can be asked"):
         mean_loss(_model().eval(), nothing, tiny_device())
 
@@ -444,7 +444,9 @@ def test_no_epochs_are_for_weights_that_are_given() -> None:
 def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:
     model, device = _model(), tiny_device()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    learnt = BlockModelling(STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1, device.place)
+    learnt = BlockModelling(
+        STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1, device.torch_device
+    )
     run = Run("none", model, learnt, device, OptimiserSettings(), 1e-3, Budget(0))
     speed = train(run, lambda epoch, meter: epoch.number)
     assert run.journal == [0]

@@ -5,13 +5,13 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 
 from retrace.core.errors import InputError
-from retrace.tokens.special_tokens import RIGHT_PAD, Roles
+from retrace.tokens.special_tokens import RIGHT_PAD, SpecialTokens
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub.content import tokenizers
 from tests.hub.content.tokenizers import Published
 
-BERT = Roles("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
-ROBERTA = Roles("<s>", "</s>", "<pad>", "<unk>", "<mask>")
+BERT = SpecialTokens("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
+ROBERTA = SpecialTokens("<s>", "</s>", "<pad>", "<unk>", "<mask>")
 BEGIN, END = "<|begin_of_text|>", "<|end_of_text|>"
 
 
@@ -28,22 +28,26 @@ def _saved(folder: Path, published: Published, *left_out: str) -> Path:
         (tokenizers.bert(), BERT),
         (tokenizers.roberta(), ROBERTA),
         (tokenizers.modernbert(), BERT),
-        (tokenizers.llama(), Roles(BEGIN, END, END, None, None)),
+        (tokenizers.llama(), SpecialTokens(BEGIN, END, END, None, None)),
     ],
     ids=["bert", "roberta", "modernbert", "llama"],
 )
-def test_roles_are_those_that_the_files_name(tmp_path: Path, published: Published, expected: Roles) -> None:
-    assert load_tokenizer(_saved(tmp_path, published)).roles == expected
+def test_special_tokens_are_those_that_the_files_name(
+    tmp_path: Path, published: Published, expected: SpecialTokens
+) -> None:
+    assert load_tokenizer(_saved(tmp_path, published)).special == expected
     for name in ("tokenizer_config.json", "special_tokens_map.json"):  # either is enough
         (tmp_path / name).unlink()
-        assert load_tokenizer(_saved(tmp_path, published, name)).roles == expected
+        assert load_tokenizer(_saved(tmp_path, published, name)).special == expected
 
 
 @pytest.mark.parametrize(("published", "expected"), [(tokenizers.bert(), BERT), (tokenizers.roberta(), ROBERTA)])
-def test_bert_and_roberta_were_published_without_names(tmp_path: Path, published: Published, expected: Roles) -> None:
+def test_bert_and_roberta_were_published_without_names(
+    tmp_path: Path, published: Published, expected: SpecialTokens
+) -> None:
     _saved(tmp_path, published, "special_tokens_map.json")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true, "model_max_length": 512}')
-    assert load_tokenizer(tmp_path).roles == expected
+    assert load_tokenizer(tmp_path).special == expected
 
 
 def test_a_token_may_be_written_with_how_it_is_matched(tmp_path: Path) -> None:
@@ -51,7 +55,7 @@ def test_a_token_may_be_written_with_how_it_is_matched(tmp_path: Path) -> None:
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
     config["mask_token"] = {"content": "[MASK]", "lstrip": True}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    assert load_tokenizer(tmp_path).roles == BERT
+    assert load_tokenizer(tmp_path).special == BERT
 
 
 def _llama(folder: Path, special: dict[str, str | None], *more: str) -> Path:
@@ -64,12 +68,12 @@ def _llama(folder: Path, special: dict[str, str | None], *more: str) -> Path:
 
 def test_llamas_own_padding(tmp_path: Path) -> None:
     _llama(tmp_path, {"bos_token": BEGIN, "eos_token": END, "pad_token": None}, RIGHT_PAD)
-    assert load_tokenizer(tmp_path).roles == Roles(BEGIN, END, RIGHT_PAD, None, None)
+    assert load_tokenizer(tmp_path).special == SpecialTokens(BEGIN, END, RIGHT_PAD, None, None)
 
 
 def test_one_token_for_everything_marks_nothing_unknown(tmp_path: Path) -> None:
     _llama(tmp_path, {"bos_token": END, "eos_token": END, "unk_token": END, "pad_token": "<not there>"})
-    assert load_tokenizer(tmp_path).roles == Roles(END, END, END, None, None)
+    assert load_tokenizer(tmp_path).special == SpecialTokens(END, END, END, None, None)
 
 
 def test_no_token_that_ends_a_text(tmp_path: Path) -> None:
@@ -102,13 +106,13 @@ def test_two_texts_in_the_own_format_and_documents_with_both_ends(
     tmp_path: Path, published: Published, pair: str
 ) -> None:
     tokenizer = load_tokenizer(_saved(tmp_path, published))
-    form, roles = tokenizer.pair_format, tokenizer.roles
+    form, special = tokenizer.pair_format, tokenizer.special
     before, between, after = ([str(tokenizer.id_to_token(i)) for i in ids] for ids in vars(form).values())
     assert " ".join([*before, "a", *between, "b", *after]) == pair
     assert len(form) == len(pair.split()) - 2
     (document,) = tokenizer.encode_documents(["the guild of weavers"])
     inner = tokenizer.encode("the guild of weavers", add_special_tokens=False).ids
-    assert document == [tokenizer.token_to_id(roles.begin), *inner, tokenizer.token_to_id(roles.end)]
+    assert document == [tokenizer.token_to_id(special.begin), *inner, tokenizer.token_to_id(special.end)]
 
 
 def test_a_tokenizer_that_adds_nothing_gets_berts_format(tmp_path: Path) -> None:

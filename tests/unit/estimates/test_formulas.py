@@ -6,7 +6,7 @@ import pytest
 from transformers import PreTrainedModel
 
 from retrace.estimates.architectures import find_model, preset_names
-from retrace.estimates.closed_form import closed_form
+from retrace.estimates.formulas import closed_form
 from retrace.estimates.parameters import count_parameters, total
 from retrace.methods import adapter, lora
 from retrace.models.heads import Head, make_config
