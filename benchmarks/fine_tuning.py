@@ -63,7 +63,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     import torch
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    from retrace.compute.random import seeded
+    from retrace.compute.tensors import seeded
     from retrace.finetuning.method import PRETRAINED
 
     task, settings, device = sentiment(arguments)

@@ -18,8 +18,8 @@ from accelerate.utils import gather_object
 from torch import Tensor, nn
 
 from retrace.compute.device import Device
-from retrace.compute.random import seeded
 from retrace.compute.sharding import gather_weights, load_weights
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.finetuning.settings import FineTuneSettings

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from retrace.core.paths import sentences_path
-from retrace.datasets.sst2 import read_sentences
+from retrace.datasets.examples import read_sentences
 from retrace.finetuning.method import read_method
 from retrace.hub.checkpoint import folder_digest
 from retrace.results.predictions import read_epochs
