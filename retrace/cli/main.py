@@ -28,6 +28,7 @@ COMMANDS = {
     "preset": "write the settings of a preset, such as real, into params.yaml",
     "publish": "send a model to the Hugging Face Hub",
     "score": "score a file of predictions",
+    "settings": "print what every key of params.yaml and data/params.yaml means",
     "stop": "ask running stages to save and stop",
     "study": "list the published studies, compare their figures with Retrace's",
     "wordnet": "lay out Debian's WordNet for METEOR",

@@ -10,7 +10,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, overload
@@ -166,32 +166,55 @@ def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, s
     try:  # as json, in which a list may become a tuple while nothing else is converted
         return _adapter(kind).validate_json(json.dumps(value, default=str), strict=True, extra=extra)
     except ValidationError as error:
-        place, problem = _first_problem(kind, value, error.errors()[0])
-        named = [keys[str(place[0])], *place[1:]] if keys and place else place
-        path = ".".join(filter(None, [key, *map(str, named)])).replace(".[", "[")
-        if not path:
-            problem = problem.lstrip(".")
-        if keys is not None:
-            file = file_of(path or problem)
+        place, problem = _first_problem(kind, value, error.errors())
+        named = [keys[place[0]], *place[1:]] if keys and place else place
+        path = ".".join(filter(None, [key, *named])).replace(".[", "[")
+        problem = problem if path else problem.lstrip(".")
+        file = file if keys is None else file_of(path or problem)
         raise InputError(f"{file}: {path}{'' if problem[0] in '. ' or not path else ': '}{problem}") from None
 
 
-def _first_problem(kind: Any, value: Any, error: Any) -> tuple[list[str], str]:
-    """Where under `value` the first error is, and what is wrong there."""
+def _first_problem(kind: Any, value: Any, errors: Sequence[Any]) -> tuple[list[str], str]:
+    """Where under `value` the first error is, and what is wrong there.
+
+    Of a value that may be of several types there is an error for each of them: the one furthest inside counts.
+    """
+    located = [_located(kind, value, error) for error in errors]
+    (first, known), _ = located[0]
+    of_one = [(place, problem) for (place, _), problem in located if place[:known] == first[:known]]
+    return max(of_one, key=lambda found: len(found[0]))
+
+
+def _located(kind: Any, value: Any, error: Any) -> tuple[tuple[list[str], int], str]:
+    """Where an error is, how many of these steps are the same whichever type the value is of, and what is wrong."""
+    *loc, last = error["loc"] or (None,)
+    is_key = error["type"] in ("extra_forbidden", "unexpected_keyword_argument", *_MISSING)
+    loc = loc if is_key else [*loc, last]
     place: list[str] = []
-    loc = list(error["loc"])
-    while loc and (found := _step(kind, value, loc[0])) is not None:  # else the name of one of several types
+    known: int | None = None
+    for part in loc:
+        found = _step(kind, value, part)
+        if found is None:  # the name of one of several types
+            known = len(place) if known is None else known
+            continue
         kind, value = found
-        place.append(f"[{loc[0]}]" if isinstance(loc[0], int) else str(loc[0]))
-        loc.pop(0)
+        place.append(f"[{part}]" if isinstance(part, int) else str(part))
+    return ([*place, str(last)] if is_key else place, len(place) if known is None else known), _said(kind, value, error)
+
+
+_MISSING = ("missing", "missing_argument", "missing_keyword_only_argument")
+
+
+def _said(kind: Any, value: Any, error: Any) -> str:
+    """What is wrong with a value."""
+    if error["type"] in _MISSING:
+        return " is missing"
     if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return [*place, str(loc[0])], f"unknown key; allowed: {', '.join(_fields(kind))}"
-    if error["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
-        return [*place, str(loc[0])], " is missing"
+        return f"unknown key; allowed: {', '.join(_fields(kind))}"
     if error["type"] == "value_error":
         said = str(error["ctx"]["error"])
-        return place, f".{said}" if isinstance(value, Mapping) else said
-    return place, f"{shown(value)} is not allowed; expected {allowed(kind)}"
+        return f".{said}" if isinstance(value, Mapping) else said
+    return f"{shown(value)} is not allowed; expected {allowed(kind)}"
 
 
 def _step(kind: Any, value: Any, part: Any) -> tuple[Any, Any] | None:
@@ -220,10 +243,12 @@ def _kinds(kind: Any) -> list[Any]:
 
 def _fields(kind: Any) -> dict[str, Any]:
     """The types of a class's fields, by key, with what is said of their values; none of what has no fields."""
-    kind = _kinds(kind)[0]
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {field.alias or name: annotation_of(field) for name, field in kind.model_fields.items()}
-    return typing.get_type_hints(kind, include_extras=True) if dataclasses.is_dataclass(kind) else {}
+    for each in _kinds(kind):
+        if isinstance(each, type) and issubclass(each, BaseModel):
+            return {field.alias or name: annotation_of(field) for name, field in each.model_fields.items()}
+        if dataclasses.is_dataclass(each):
+            return typing.get_type_hints(each, include_extras=True)
+    return {}
 
 
 def annotation_of(field: FieldInfo) -> Any:
@@ -241,6 +266,8 @@ def allowed(kind: Any) -> str:
         return _limited(allowed(arguments[0]), limits)
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments))
+    if origin in (list, tuple) and typing.get_origin(arguments[0]) is Literal:
+        return f"a list with some of {', '.join(typing.get_args(arguments[0]))}"
     if origin in (list, tuple):
         return f"a list of {_PLURALS.get(arguments[0]) or allowed(arguments[0])}"
     if origin in (types.UnionType, typing.Union):

@@ -3,20 +3,20 @@
 The paper trains the layer norms as well; here they stay frozen.
 """
 
-import torch
-from peft import LoraConfig, inject_adapter_in_model
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from pydantic import Field
-from torch import Tensor, nn
-from torch.nn import functional
-from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.settings import Count
 from retrace.finetuning.settings import MethodSettings
-from retrace.finetuning.trained_part import is_new
-from retrace.models.heads import Head, sublayer_outputs, token_embeddings
 
-SPREAD = 1e-2  # standard deviation of the initial weights, truncated at two of them: section 3.6 of the paper
+if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings alone
+    from transformers import PreTrainedModel
+
+    from retrace.models.heads import Head
 
 
 class Settings(MethodSettings):
@@ -28,39 +28,18 @@ class Settings(MethodSettings):
     )
 
 
-class Bottleneck(nn.Module):
-    """Down-projection, swish, up-projection and a skip connection: almost the identity at first."""
-
-    def __init__(self, size: int, reduction: int) -> None:
-        super().__init__()
-        narrow = max(1, size // reduction)
-        self.down, self.up = nn.Linear(size, narrow), nn.Linear(narrow, size)
-        for layer in (self.down, self.up):
-            nn.init.trunc_normal_(layer.weight, std=SPREAD, a=-2 * SPREAD, b=2 * SPREAD)
-            nn.init.zeros_(layer.bias)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """(…, C) → (…, C)."""
-        return hidden + self.up(functional.silu(self.down(hidden)))
-
-
-class Adapted(nn.Module):
-    """A linear layer of the body with a bottleneck behind it."""
-
-    def __init__(self, matrix: nn.Linear, reduction: int) -> None:
-        super().__init__()
-        self.matrix, self.adapter = matrix, Bottleneck(matrix.out_features, reduction)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """(…, in) → (…, C)."""
-        return self.adapter(self.matrix(hidden))
-
-
 def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     """Freeze what was pretrained and put a bottleneck behind the attention and the feed-forward part of each layer.
 
     Raises InputError for `embedding_rank` with a language model, whose head may share the embeddings' weights.
     """
+    import torch
+    from torch import nn
+
+    from retrace.finetuning.bottleneck import Adapted
+    from retrace.finetuning.trained_part import is_new
+    from retrace.models.heads import sublayer_outputs
+
     torch.manual_seed(torch.initial_seed())  # the same bottlenecks for a seed, however large the head drawn before
     if settings.embedding_rank is not None:
         _widen_embeddings(model, head, settings.embedding_rank)
@@ -75,6 +54,10 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
 
 
 def _widen_embeddings(model: PreTrainedModel, head: Head, rank: int) -> None:
+    from peft import LoraConfig, inject_adapter_in_model
+
+    from retrace.models.heads import token_embeddings
+
     if head == "language_model":
         raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with squad.answers: generative")
     inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=rank, target_modules=[token_embeddings(model)]), model)

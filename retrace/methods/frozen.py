@@ -1,12 +1,15 @@
 """Only the head is trained, on a frozen pretrained body."""
 
-from typing import cast
+from __future__ import annotations
 
-from torch import nn
-from transformers import PreTrainedModel
+from typing import TYPE_CHECKING, cast
 
 from retrace.finetuning.settings import MethodSettings
-from retrace.models.heads import Head, in_body
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from retrace.models.heads import Head
 
 Settings = MethodSettings
 
@@ -17,6 +20,10 @@ def tune(model: PreTrainedModel, head: Head, settings: MethodSettings) -> None:
     A language model's head is pretrained. Where it shares its weights with the token embeddings, it gets a copy of
     them, so that the body stays frozen.
     """
+    from torch import nn
+
+    from retrace.models.heads import in_body
+
     output = model.get_output_embeddings() if head == "language_model" else None
     if output is not None and output.weight is cast(nn.Embedding, model.get_input_embeddings()).weight:
         output.weight = nn.Parameter(output.weight.detach().clone())

@@ -1,9 +1,15 @@
 """Full fine-tuning: every weight is trained, starting from the pretrained ones."""
 
-from transformers import PreTrainedModel
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from retrace.finetuning.settings import MethodSettings
-from retrace.models.heads import Head
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from retrace.models.heads import Head
 
 Settings = MethodSettings
 

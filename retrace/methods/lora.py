@@ -1,25 +1,25 @@
 """LoRA (Hu et al. 2021): low-rank updates of chosen matrices are trained, the rest of the body is frozen."""
 
-from pathlib import Path
-from typing import Annotated
+from __future__ import annotations
 
-from peft import LoraConfig, TaskType, inject_adapter_in_model
-from peft.tuners.tuners_utils import BaseTunerLayer
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 from pydantic import Field
-from safetensors.torch import save_file
-from torch import nn
-from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.settings import Count, Dropout, Positive
 from retrace.finetuning.settings import MethodSettings
-from retrace.finetuning.trained_part import is_new
-from retrace.models.heads import Head, attention_matrices, token_embeddings
 
-TASK_TYPES = {
-    "classifier": TaskType.SEQ_CLS, "spans": TaskType.QUESTION_ANS, "language_model": TaskType.CAUSAL_LM,
-}  # fmt: skip
+if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings alone
+    from peft import LoraConfig
+    from torch import nn
+    from transformers import PreTrainedModel
+
+    from retrace.models.heads import Head
+
+TASK_TYPES = {"classifier": "SEQ_CLS", "spans": "QUESTION_ANS", "language_model": "CAUSAL_LM"}  # as peft has them
 
 
 class Settings(MethodSettings):
@@ -40,6 +40,10 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     A language model's head is pretrained and so frozen, as with peft's task type CAUSAL_LM. Raises InputError for
     `embeddings` with a language model, whose head may share the embeddings' weights.
     """
+    from peft import inject_adapter_in_model
+
+    from retrace.finetuning.trained_part import is_new
+
     if settings.embeddings and head == "language_model":
         raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generative")
     inject_adapter_in_model(_config(model, settings), model)
@@ -49,6 +53,8 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
 
 def merge(model: nn.Module) -> None:
     """Add each update to its matrix, so that the model computes the same without LoRA."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
     for module in model.modules():
         if isinstance(module, BaseTunerLayer):
             module.merge()
@@ -61,9 +67,12 @@ def save_adapter(
 
     A new head goes into peft's `modules_to_save`.
     """
+    from peft import TaskType
+    from safetensors.torch import save_file
+
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     config = _config(model, settings)
-    config.task_type, config.inference_mode = TASK_TYPES[head], True
+    config.task_type, config.inference_mode = TaskType[TASK_TYPES[head]], True
     config.base_model_name_or_path, config.revision = base, commit
     config.modules_to_save = sorted({_module(model, name) for name in trained if "lora_" not in name}) or None
     values = {name: sorted(value) if isinstance(value, set) else value for name, value in config.to_dict().items()}
@@ -75,6 +84,10 @@ def save_adapter(
 
 
 def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
+    from peft import LoraConfig
+
+    from retrace.models.heads import attention_matrices, token_embeddings
+
     embeddings = [token_embeddings(model)] if settings.embeddings else []
     return LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]

@@ -1,6 +1,8 @@
 """`retrace check`, and that what it reads is what dvc.yaml lists."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,12 @@ def test_a_wrong_setting_is_one_line(project, monkeypatch, capsys, key: str, val
 def test_right_settings(project: Project, monkeypatch, capsys, changes: dict[str, Any]) -> None:
     project.set_all(changes)
     assert retrace(monkeypatch, "check") == 0, capsys.readouterr().err
+
+
+def test_the_committed_settings_are_checked_without_torch() -> None:
+    code = "import sys, retrace.cli.check as c; c.main(); print({'torch', 'transformers'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["params.yaml, data/params.yaml: ok", "set()"]
 
 
 def _listed(params: Any) -> list[str]:

@@ -10,9 +10,10 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
+from retrace.finetuning.bottleneck import Bottleneck
 from retrace.finetuning.method import start
 from retrace.finetuning.trained_part import is_part, load_trained, save_trained
-from retrace.methods import adapter, lora
+from retrace.methods import lora
 from retrace.models.heads import Head, attention_matrices, make_model, token_embeddings
 from retrace.tasks.question_answering.generative import Writer, Written
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
@@ -88,7 +89,7 @@ def test_a_part_is_trained_saved_and_loaded_back(tmp_path: Path, method: str, fa
 def test_adapters_are_two_a_layer_and_at_first_almost_change_nothing(tmp_path: Path, family: str) -> None:
     folder = tiny_pretrained(tmp_path, family)
     model = _start("adapter", folder, reduction=4)
-    added = [module for module in model.modules() if isinstance(module, adapter.Bottleneck)]
+    added = [module for module in model.modules() if isinstance(module, Bottleneck)]
     assert len(added) == 2 * LAYERS
     narrow = HIDDEN // 4
     assert sum(w.numel() for m in added for w in m.parameters()) == 2 * LAYERS * (2 * HIDDEN * narrow + HIDDEN + narrow)
@@ -188,7 +189,7 @@ def test_lora_beside_the_token_embeddings_merges(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", BESIDE_EMBEDDINGS)
 def test_a_language_models_embeddings_get_no_product(tmp_path: Path, method: str) -> None:
-    with pytest.raises(InputError, match=r"embedding.*is not allowed with squad.answers: generated"):
+    with pytest.raises(InputError, match=r"embedding.*is not allowed with squad.answers: generative"):
         _start(method, _causal(tmp_path, True), "language_model", **BESIDE_EMBEDDINGS[method])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.core.settings import build, read_params
+from retrace.core.settings import read_params
 from retrace.datasets.card import make_card
 from retrace.datasets.examples import read_examples, read_sentences
 from retrace.datasets.squad import read_questions
@@ -17,9 +17,10 @@ from retrace.evaluation.baselines import no_answer, word_overlap
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.metrics import accuracy, squad_v2
 from retrace.evaluation.outcomes import answered
-from retrace.sample.generate import SampleSettings, write_sample
+from retrace.sample.generate import write_sample
 from retrace.sample.opinions import BLAME, COMMON, PRAISE
 from retrace.sample.relations import BY_KIND, LIKE, QUESTIONS, SHOWN, STATEMENTS, is_held_out
+from retrace.sample.settings import SampleParams, SampleSettings
 from retrace.sample.world import NameMaker, Size, build_world
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample at the size that params.yaml has."""
     folder = tmp_path_factory.mktemp("sample")
-    write_sample(folder, build(SampleSettings, read_params(ROOT / "params.yaml"), "sample"))
+    write_sample(folder, SampleParams.read(read_params(ROOT)).sample)
     return folder
 
 

@@ -106,7 +106,7 @@ def test_the_loss_is_that_of_the_targets_alone(tmp_path: Path) -> None:
 def test_long_passages_are_cut_to_what_fits(tmp_path: Path, max_length: int) -> None:
     asked = {"nobody doubts the river?": "Thorndel", "what was founded?": "1601", "why did nobody?": ""}
     context = " ".join([GUILD, *["Although the ale was stale, the hall was full."] * 3, RIVER])
-    task = _task(tmp_path, asked, max_length, context, stride=4)
+    task = _task(tmp_path, asked, max_length, context, doc_stride=4)
     for part in ("train", "dev"):
         examples = task.examples(part)
         assert [example.window.question.id for example in examples] == list(asked)
@@ -193,18 +193,18 @@ def test_processes_weigh_their_shares_by_the_targets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", MASKED_FAMILIES)
 def test_a_family_that_sees_what_follows_cannot_write(family: str) -> None:
-    message = f"squad.answers: generated is not allowed with family: {family}; expected one of llama"
+    message = f"squad.answers: generative is not allowed with family: {family}; expected one of llama"
     with pytest.raises(InputError, match=message):
         check_family(family)
 
 
 def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"squad\.max_answer: 50 is not allowed; of squad\.max_length \(64\) it leaves"
+        InputError, match=r"squad\.max_answer_length: 50 is not allowed; of squad\.max_length \(64\) it leaves"
     ):
         _task(tmp_path, BY_HEART, max_answer_length=50)
 
 
 def test_question_match_is_for_spans() -> None:
-    with pytest.raises(InputError, match=r"squad\.question_match: True is not allowed; .* answers: spans alone"):
-        build(ReadingSettings, {"squad": {"answers": "generated", "question_match": True}}, "squad")
+    with pytest.raises(InputError, match=r"squad\.question_match: true is not allowed; .* answers: extractive alone"):
+        build(ReadingSettings, {"squad": {"answers": "generative", "question_match": True}}, "squad")

@@ -1,0 +1,118 @@
+"""`retrace preset`, the presets, and the form in which DVC writes params.yaml."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from dvc.utils.serialize import modify_yaml
+
+from retrace.cli.preset import PRESETS, write_presets
+from retrace.cli.settings import settings_page
+from retrace.core.settings import read_yaml
+from tests.console import retrace
+from tests.toy import ROOT
+
+FILES = ("params.yaml", "data/params.yaml")
+STUDIES = sorted((ROOT / "studies").glob("*/params.yaml"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the project's settings and presets."""
+    (tmp_path / "data").mkdir()
+    for name in FILES:
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / PRESETS, tmp_path / PRESETS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _lines(folder: Path, name: str = "params.yaml") -> list[str]:
+    return (folder / name).read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_dvc_writes_the_files_as_they_are(folder: Path, name: str) -> None:
+    """So `dvc exp run -S` changes one line."""
+    with modify_yaml(name):
+        pass
+    assert _lines(folder, name) == _lines(ROOT, name)
+
+
+def test_an_experiment_changes_one_line(folder: Path) -> None:
+    with modify_yaml("params.yaml") as params:
+        params["lr"] = 5e-4
+    changed = [new for old, new in zip(_lines(ROOT), _lines(folder), strict=True) if old != new]
+    assert changed == ["lr: 0.0005 # peak learning rate of pretraining"]
+
+
+def test_the_sample_is_what_is_committed(folder: Path, monkeypatch) -> None:
+    assert retrace(monkeypatch, "preset", "sample") == 0
+    assert [(folder / name).read_bytes() for name in FILES] == [(ROOT / name).read_bytes() for name in FILES]
+
+
+@pytest.mark.parametrize("name", ["real", "bert-base"])
+def test_a_preset_means_the_same_whatever_was_there(folder: Path, name: str) -> None:
+    comments = [line.partition(" #")[2] for line in _lines(folder)]
+    write_presets([name])
+    written = _lines(folder)
+    assert read_yaml(folder / "params.yaml")["data"] == "files"
+    assert [line.partition(" #")[2] for line in written] == comments
+    write_presets(["bert-base"])
+    write_presets([name])
+    assert _lines(folder) == written
+    write_presets(["sample"])
+    assert [read_yaml(folder / file) for file in FILES] == [read_yaml(ROOT / file) for file in FILES]
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.parent.name)
+def test_the_presets_of_a_study_are_accepted(folder: Path, study: Path) -> None:
+    write_presets([study])
+    small = study.with_name("small.yaml")
+    if small.is_file():
+        write_presets([study, small])
+
+
+def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
+    (folder / "own.yaml").write_text(
+        "methods: {full: {lr_factor: 2}, lora: {rank: 4}}\nfinetune: {methods: [full], squad_methods: [lora]}\n"
+        "tokenizer: {special: roberta}\ndata/params.yaml:\n  sample: {articles: 100, questioned: 50}\n"
+    )
+    write_presets(["own.yaml"])
+    params = read_yaml(folder / "params.yaml")
+    assert params["methods"] == {"full": {"lr_factor": 2}, "lora": {"rank": 4}}
+    assert params["tokenizer"]["special"] == "roberta"
+    assert read_yaml(folder / "data/params.yaml")["sample"]["articles"] == 100
+    assert read_yaml(folder / "data/params.yaml")["sample"]["reviews"] == 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pretrain: {epoch: 3}\n", "own.yaml: pretrain.epoch: unknown key; params.yaml has no such key"),
+        ("epochs: 3\n", "own.yaml: epochs: unknown key; params.yaml has no such key"),
+        ("epochs: {a: 3}\n", "params.yaml: epochs: unknown key; allowed: data, "),
+        (
+            "pretrain: {epochs: -3}\n",
+            "params.yaml: pretrain.epochs: -3 is not allowed; expected a whole number of 0 or",
+        ),
+        ("data/params.yaml: {smaple: 3}\n", "own.yaml: smaple: unknown key; data/params.yaml has no such key"),
+        ("pretrain: [\n", "own.yaml:"),
+    ],
+)
+def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, monkeypatch, capsys, text, message) -> None:
+    (folder / "own.yaml").write_text(text)
+    assert retrace(monkeypatch, "preset", "own.yaml") == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {message}")
+    assert error.count("\n") == 1
+    assert _lines(folder) == _lines(ROOT)
+
+
+def test_a_preset_that_there_is_not(folder: Path, monkeypatch, capsys) -> None:
+    assert retrace(monkeypatch, "preset", "huge") == 2
+    assert capsys.readouterr().err == "error: huge: no such file, nor a preset; there are: bert-base, real, sample\n"
+
+
+def test_the_page_of_settings_is_what_the_classes_say() -> None:
+    assert (ROOT / "docs/settings.md").read_text() == settings_page(), "run: retrace settings > docs/settings.md"
