@@ -9,7 +9,8 @@ from pydantic.fields import FieldInfo
 from retrace.cli.check import STAGES
 from retrace.core.registry import plugin_names
 from retrace.core.settings import DATA_PARAMS, PARAMS, Section, allowed, annotation_of, shown
-from retrace.finetuning.settings import METHODS, MethodSettings
+from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings
+from retrace.training.settings import OptimizerSettings
 
 INTRODUCTION = f"""# Settings
 
@@ -17,8 +18,8 @@ This page is what `retrace settings` prints. [{PARAMS}](../{PARAMS}) and [{DATA_
 values in force; a key with a default may be left out there. `retrace check` validates both files without running
 anything.
 
-- `dvc repro` reruns what depends on a changed value; `dvc exp run -S lr=5e-4 -S {DATA_PARAMS}:sample.articles=100` tries
-  values without editing.
+- `dvc repro` reruns what depends on a changed value; `dvc exp run -S lr=5e-4 -S {DATA_PARAMS}:sample.articles=100`
+  tries values without editing.
 - `retrace preset real` writes a file of [presets/](../presets) into {PARAMS}, after presets/sample.yaml. A preset is a
   YAML file with some of these keys; those of {DATA_PARAMS} stand in a section of that name.
 - NAME in a key is a name of your own.
@@ -70,22 +71,31 @@ def _keys(file: Any) -> Iterator[tuple[str, Any, FieldInfo | None]]:
                 key = key.replace(variable, shown_as)
             if key == "methods.NAME":
                 yield key, MethodSettings, None
+                yield (
+                    f"{key}.{PER_TASK}",
+                    dict,
+                    FieldInfo(default={}, description="other values for single tasks, by name"),
+                )
                 for method in plugin_names(METHODS):
-                    yield f"methods.{method}", import_module(f"{METHODS}.{method}").Settings, None
+                    settings = import_module(f"{METHODS}.{method}").Settings
+                    if settings is not MethodSettings:
+                        yield f"methods.{method}", settings, None
             else:
                 yield key, field.annotation, field
 
 
 def _rows(key: str, kind: Any, field: FieldInfo | None) -> Iterator[Row]:
     """A row for a value, or for each value of a section; a method's own alone, as the others are those of any."""
-    if isinstance(kind, type) and issubclass(kind, Section):
+    if kind is OptimizerSettings and not key.startswith("pretrain."):
+        yield key, "a section of keys and values", "", f"the keys of `pretrain.{key.rpartition('.')[2]}`"
+    elif isinstance(kind, type) and issubclass(kind, Section):
         is_of_one_method = issubclass(kind, MethodSettings) and kind is not MethodSettings
         for name, inner in kind.model_fields.items():
             if not (is_of_one_method and name in MethodSettings.model_fields):
                 yield from _rows(f"{key}.{name}", inner.annotation, inner)
     elif field is not None and not (field.alias and not field.description):  # else it is a part of what another reads
         default = "" if field.is_required() else f"`{_default(field.default)}`"
-        yield key, allowed(annotation_of(field)), default, field.description or ""
+        yield key, allowed(annotation_of(field) if field.annotation else kind), default, field.description or ""
 
 
 def _default(value: Any) -> str:

@@ -269,7 +269,7 @@ def allowed(kind: Any) -> str:
     if origin in (list, tuple) and typing.get_origin(arguments[0]) is Literal:
         return f"a list with some of {', '.join(typing.get_args(arguments[0]))}"
     if origin in (list, tuple):
-        return f"a list of {_PLURALS.get(arguments[0]) or allowed(arguments[0])}"
+        return f"a list of {_PLURALS.get(arguments[0]) or allowed(arguments[0]).removeprefix('a ')}"
     if origin in (types.UnionType, typing.Union):
         return " or ".join(allowed(each) for each in arguments)
     return _NAMES.get(kind, "a section of keys and values")
