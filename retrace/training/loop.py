@@ -133,7 +133,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     main = run.device.is_main
     with (
         Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
-        LiveCurves(run.title, goes_on=at.step > 0, wanted=main) as live,
+        LiveCurves(run.title, resumes=at.step > 0, wanted=main) as live,
         StopSignals() as signals,
     ):
         meter.say(*(f"{run.title}  {line}" for line in said))
