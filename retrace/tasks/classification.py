@@ -14,6 +14,7 @@ from retrace.datasets.examples import read_classes, read_examples
 from retrace.finetuning.settings import check_length
 from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import Head
+from retrace.results.grid import Kind
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 
@@ -34,6 +35,7 @@ class EncodedExample:
 class Classification:
     """One of C classes for each text or pair of texts; `segments`: whether the model tells the two apart by them."""
 
+    kind: Kind = "classification"
     head: Head = "classifier"
 
     def __init__(

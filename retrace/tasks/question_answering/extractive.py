@@ -26,6 +26,7 @@ from retrace.core.paths import questions_path, splits_of
 from retrace.datasets.squad import read_questions
 from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import Head, takes_segments
+from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import KINDS, NONE, Window, WordFrequencies, match_kinds, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
@@ -121,6 +122,7 @@ class Reading:
     """Extractive question answering."""
 
     name = "squad"
+    kind: Kind = "question_answering"
     head: Head = "spans"
     classes = ()
 

@@ -28,6 +28,7 @@ from retrace.datasets.squad import Question, read_questions
 from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import FAMILIES, Head
 from retrace.models.language_model import LanguageModel
+from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import Window, split_words, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
@@ -101,6 +102,7 @@ class Answering:
     """Generative question answering."""
 
     name = "squad"
+    kind: Kind = "question_answering"
     head: Head = "language_model"
     classes: tuple[str, ...] = ()
 
