@@ -77,16 +77,16 @@ def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
 def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[str]]:
     """Fetch models by pin and family; how each cuts a sentence."""
     from retrace.hub.checkpoint import InitialCheckpoint
+    from retrace.hub.checkpoint_files import copy_checkpoint
     from retrace.models.heads import read_config, read_model
     from retrace.tokens.tokenizer import load_tokenizer
-    from stages.sources.model import fill
 
     found = {}
     for number, (pin, family) in enumerate(starts):
         target = Path(folder) / str(number)
         target.mkdir()
         origin = Pin.parse(pin, "model.from")
-        fill(target, InitialCheckpoint(origin, family), origin)
+        copy_checkpoint(target, InitialCheckpoint(origin, family), origin)
         read_model("language_model", target, 1, "eager")
         assert read_config(target).model_type == family
         found[pin] = load_tokenizer(target).encode("the hall was fine .").tokens

@@ -175,7 +175,9 @@ def test_a_branch_and_a_private_repository_are_made(finished: Project, hub: Loca
 def test_tokens_and_faults_end_in_success_or_in_one_line(finished: Project, hub: LocalHub, tmp_path: Path) -> None:
     command = ("--push", "--even-if", "unlearned")
     (none,) = _publish(finished, hub, tmp_path / "a", ("org/none", *command), token=None)
-    assert none.err == f"error: HF_TOKEN is not set; create a token with write access at {hub.endpoint}/settings/tokens\n"
+    assert (
+        none.err == f"error: HF_TOKEN is not set; create a token with write access at {hub.endpoint}/settings/tokens\n"
+    )
     assert hub.requests == []
     (refused,) = _publish(finished, hub, tmp_path / "a", ("org/none", *command), token=READ_TOKEN)
     assert refused.code == 2
