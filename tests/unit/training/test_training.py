@@ -425,7 +425,7 @@ def test_a_text_of_headings_has_passages_too() -> None:
 
 def test_a_mean_of_nothing_ends_in_a_sentence() -> None:
     nothing = [LabelledBatch(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
-    with pytest.raises(InputError, match="no token that a model can be asked"):
+    with pytest.raises(InputError, match="no token to predict"):
         mean_loss(_model().eval(), nothing, tiny_device())
 
 
