@@ -18,8 +18,8 @@ from retrace.core.paths import FACTS
 from retrace.core.registry import plugin_names
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, weight_files
-from retrace.hub.checkpoint import InitialCheckpoint, PinnedFolder
-from retrace.hub.repository import Pin, fetch, listing
+from retrace.hub.checkpoint import InitialCheckpoint, Pin, PinnedFolder
+from retrace.hub.repository import fetch, listing
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
 from retrace.tokens.tokenizer import TOKENIZER_FILES, Vocabulary, load_tokenizer
 

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
-from retrace.hub.checkpoint import InitialCheckpoint, PinnedFolder
+from retrace.hub.checkpoint import InitialCheckpoint, Pin, PinnedFolder
 from retrace.hub.checkpoint_files import (
     CONVERT,
     check_model,
@@ -17,7 +17,6 @@ from retrace.hub.checkpoint_files import (
     facts,
     set_padding,
 )
-from retrace.hub.repository import Pin
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, published_models
 
