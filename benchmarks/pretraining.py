@@ -43,11 +43,11 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace's recipe on packed blocks."""
     from own import open_pretraining
 
+    from retrace.pretraining.run import load
     from retrace.training.loop import Budget, Run, train
-    from stages import pretrain
 
     settings, tokenizer, stream, device = open_pretraining(arguments.seed)
-    model, objective = pretrain.start(settings, None, tokenizer, stream, device)
+    model, objective = load(settings, None, tokenizer, stream, device)
     budget = Budget(10**6, seconds=arguments.seconds)
     run = Run("retrace", model, objective, device, settings.pretrain.optimizer, settings.lr, budget)
     speed = train(run, lambda epoch, meter: None)
@@ -63,9 +63,9 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
     from transformers import BertForMaskedLM, DataCollatorForLanguageModeling
 
     from retrace.models.heads import make_config
+    from retrace.pretraining.settings import PretrainParams
     from retrace.tokens.special_tokens import OWN
     from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
-    from retrace.training.pretraining import PretrainParams
     from stages import pretrain
 
     settings, tokenizer = PretrainParams.read(), fast_tokenizer(pretrain.TOKENIZER)
@@ -113,6 +113,7 @@ def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
     from retrace.compute.tensors import mask_of, padded
     from retrace.objectives.language_modelling import IGNORED
     from retrace.objectives.masked import Masking, mask_blocks
+    from retrace.pretraining.run import EVALUATION_RATE
     from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
     from stages import pretrain
 
@@ -121,7 +122,7 @@ def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
     model.eval()
     for start in range(0, len(rows), 32):
         batch = rows[start : start + 32]
-        asked = mask_blocks(padded(batch, vocabulary.pad), Masking(pretrain.EVALUATION_RATE), vocabulary, generator)
+        asked = mask_blocks(padded(batch, vocabulary.pad), Masking(EVALUATION_RATE), vocabulary, generator)
         with torch.no_grad():
             logits = model(input_ids=asked.ids, attention_mask=mask_of(batch)).logits
         labels = asked.labels[asked.labels != IGNORED]

@@ -11,13 +11,13 @@ from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, metho
 from retrace.hub.checkpoint import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubClassificationParams, HubParams
 from retrace.perplexity.settings import PerplexityParams
+from retrace.pretraining.settings import PretrainParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import SQUAD, Grid
 from retrace.sample.settings import SampleParams
 from retrace.sources.settings import ClassificationParams, FilesParams
 from retrace.tasks.question_answering.settings import FineTuneSquadParams
 from retrace.tokens.settings import TokenizeParams
-from retrace.training.pretraining import PretrainParams
 
 FAMILIES = "retrace.families"
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text

@@ -26,9 +26,9 @@ from retrace.core.errors import InputError
 from retrace.estimates.parameters import empty_model
 from retrace.models.heads import Head
 from retrace.models.language_model import LanguageModel
+from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.extractive import Reader
 from retrace.training.optimizer import make_optimizers
-from retrace.training.pretraining import PretrainSettings
 from retrace.training.settings import OptimizerSettings
 
 

@@ -21,9 +21,9 @@ from retrace.finetuning.run import WEIGHTS, Cell, adjusted
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.hub.checkpoint import Pin, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
+from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import SQUAD, Grid
 from retrace.tasks.question_answering.settings import SquadSettings
-from retrace.training.pretraining import PretrainSettings
 
 PRESETS = {
     "google-bert/bert-base-uncased": "bert-base",
