@@ -12,7 +12,7 @@ TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_nod
 
 
 def open_pretraining(seed: int) -> tuple[PretrainParams, SubwordTokenizer, np.ndarray, Device]:
-    """Settings, tokenizer, training tokens and device of the current folder's project, for `retrace.pretraining.run.load`."""
+    """A project's settings, tokenizer, training tokens and device, for `retrace.pretraining.run.load`."""
     settings = PretrainParams.read().model_copy(update={"seed": seed})
     stream = open_stream(pretrain.TOKENS / "train.npy")
     return settings, load_tokenizer(pretrain.TOKENIZER), stream, open_device(seed, settings.precision)

@@ -69,7 +69,7 @@ def test_killed_training_goes_on_to_the_same_bytes(project: Project, launcher: l
             assert _states(project)
             assert not _outputs(project).keys() & whole.keys()
         done = project.run(*launcher, *stage)
-        assert "going on after step" in done.stdout
+        assert "resuming after step" in done.stdout
         assert {path: _outputs(project)[path] for path in whole} == whole
         assert not _states(project)
         assert not list(project.folder.rglob("*.partial"))
@@ -88,8 +88,8 @@ def test_a_stage_that_is_asked_to_stop_says_that_it_goes_on(project: Project) ->
         stage.send_signal(signal.SIGTERM)
         _, errors = stage.communicate()
     assert stage.returncode == 75
-    assert re.fullmatch(r"pretrain: asked to stop after step \d+; run it again to go on from there\n", errors)
-    assert "going on after step" in project.stage("pretrain").stdout
+    assert re.fullmatch(r"pretrain: asked to stop after step \d+; run it again to resume there\n", errors)
+    assert "resuming after step" in project.stage("pretrain").stdout
 
 
 def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_path: Path) -> None:
@@ -111,12 +111,12 @@ def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_pat
         said, errors = first.communicate(timeout=120)
     assert first.returncode != 0
     assert re.search(r"pretrain-0: process \d+ was asked to stop", said)
-    assert "run it again to go on from there" in errors
+    assert "run it again to resume there" in errors
     assert told.read_text() == "requeue 7\n"
     again = subprocess.run(
         job, cwd=project.folder, env=environment, text=True, capture_output=True, timeout=240, check=True
     )
-    assert "going on after step" in again.stdout
+    assert "resuming after step" in again.stdout
     assert (project.folder / "models/pretrained/model.safetensors").is_file()
     assert told.read_text() == "requeue 7\n"
 
