@@ -31,14 +31,14 @@ from retrace.estimates.memory import Load, tuning_needs  # noqa: E402
 from retrace.finetuning.method import read_method  # noqa: E402
 from retrace.models.heads import Head, make_model  # noqa: E402
 from retrace.models.language_model import LanguageModel  # noqa: E402
-from retrace.objectives.language_modelling import Labelled, token_loss  # noqa: E402
+from retrace.objectives.language_modelling import LabelledBatch, token_loss  # noqa: E402
 from retrace.training.loop import Budget, Run, Speed, train  # noqa: E402
-from retrace.training.settings import OptimiserSettings  # noqa: E402
+from retrace.training.settings import OptimizerSettings  # noqa: E402
 
 UPDATES = 3  # that are timed, after one that is not
 MASKED = 0.15  # share of a block
 SST2, AG_NEWS = 67_349, 120_000  # training examples as published
-OPTIMISER = OptimiserSettings(kind="adamw")
+OPTIMISER = OptimizerSettings(kind="adamw")
 
 
 @dataclass(frozen=True)
@@ -73,26 +73,26 @@ class Same:
     """The same batch over and over."""
 
     load: Load
-    place: torch.device
+    torch_device: torch.device
     steps: int = UPDATES
 
-    def batches(self, epoch: int, share: slice) -> Iterator[Labelled]:
+    def batches(self, epoch: int, rank_slice: slice) -> Iterator[LabelledBatch]:
         """Ids and labels (B, T); of a classifier the labels are not looked at."""
-        ids = torch.full((self.load.batch, self.load.length), 5, device=self.place)
+        ids = torch.full((self.load.batch, self.load.length), 5, device=self.torch_device)
         labels = torch.full_like(ids, -100)
         labels.view(-1)[: self.load.asked] = 5
         for _ in range(self.steps):
-            yield Labelled(ids, labels)
+            yield LabelledBatch(ids, labels)
 
-    def loss(self, model: nn.Module, batch: Labelled) -> tuple[Tensor, int]:
+    def loss(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, int]:
         """Cross-entropy, summed."""
         if isinstance(model, LanguageModel):
             return token_loss(model, batch)
         scores = model(input_ids=batch.ids, attention_mask=torch.ones_like(batch.ids)).logits
-        right = torch.zeros(len(batch.ids), dtype=torch.long, device=self.place)
+        right = torch.zeros(len(batch.ids), dtype=torch.long, device=self.torch_device)
         return nn.functional.cross_entropy(scores, right, reduction="sum"), len(right)
 
-    def tokens(self, batch: Labelled) -> int:
+    def tokens(self, batch: LabelledBatch) -> int:
         """All of them."""
         return batch.ids.numel()
 
@@ -118,13 +118,13 @@ def measure(cell: Cell, share: int) -> dict[str, Any]:
     before = peak_memory()
     with redirect_stdout(sys.stderr):  # progress is no part of the result
         speed = trained(cell, load, device)
-    is_gpu = device.place.type == "cuda"
+    is_gpu = device.torch_device.type == "cuda"
     held = torch.cuda.max_memory_allocated() if is_gpu else peak_memory() - before
     config = find_model(cell.model).config
     needs = tuning_needs(cell.head, config, read_method({}, cell.method).tune, load, OPTIMISER)
     seconds = speed.seconds / speed.updates
     return {
-        "device": device.place.type,
+        "device": device.torch_device.type,
         "precision": "bf16" if device.bf16 else "fp32",
         "parameters": needs.parameters,
         "trained_parameters": needs.trained,
@@ -146,10 +146,10 @@ def trained(cell: Cell, load: Load, device: Device) -> Speed:
         config.pad_token_id = 0  # without which there is no classifier
     body = make_model(cell.head, config, 0, device.attention)
     read_method({}, cell.method).tune(body, cell.head)
-    model = (body if cell.examples else LanguageModel(body)).to(device.place)
+    model = (body if cell.examples else LanguageModel(body)).to(device.torch_device)
     speed = None
     for updates in (1, UPDATES):
-        run = Run("run", model, Same(load, device.place), device, OPTIMISER, 1e-5, Budget(1, updates))
+        run = Run("run", model, Same(load, device.torch_device), device, OPTIMISER, 1e-5, Budget(1, updates))
         speed = train(run, lambda epoch, meter: None)
     assert speed is not None
     return speed

@@ -31,20 +31,20 @@ from own import TWO_PROCESSES  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from retrace.compute.device import Device, open_device  # noqa: E402
-from retrace.compute.sharding import placed  # noqa: E402
+from retrace.compute.sharding import to_device  # noqa: E402
 from retrace.core.registry import load_plugin  # noqa: E402
 from retrace.estimates.memory import Load, Needs, tuning_needs  # noqa: E402
 from retrace.models.heads import make_config, make_model  # noqa: E402
 from retrace.models.settings import ModelSettings  # noqa: E402
-from retrace.tokens.vocabulary import Vocabulary  # noqa: E402
+from retrace.tokens.tokenizer import Vocabulary  # noqa: E402
 from retrace.training.loop import Budget, Run, train  # noqa: E402
-from retrace.training.settings import OptimiserSettings  # noqa: E402
+from retrace.training.settings import OptimizerSettings  # noqa: E402
 
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
-MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_length=256, dropout=0.1)
+MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_positions=256, dropout=0.1)
 VOCABULARY = Vocabulary(30522, *range(5))
 LOAD = Load(batch=16, length=192, asked=0, bf16=False, attention="eager")
-OPTIMISER = OptimiserSettings(kind="adamw")
+OPTIMISER = OptimizerSettings(kind="adamw")
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, of malloc.h
 
 
@@ -55,7 +55,7 @@ class Sentences:
     load: Load
     steps: int = UPDATES
 
-    def batches(self, epoch: int, share: slice) -> Iterator[Tensor]:
+    def batches(self, epoch: int, rank_slice: slice) -> Iterator[Tensor]:
         """Token ids (B, T)."""
         for _ in range(self.steps):
             yield torch.ones(self.load.batch, self.load.length, dtype=torch.long)
@@ -119,7 +119,7 @@ def beside(planned: float, held: float) -> dict[str, float]:
 def tune_of(method: str) -> Any:
     """What a method with its default settings does to a model."""
     module = load_plugin("retrace.methods", method, "finetune.methods")
-    return lambda model, head: module.tune(model, head, 0, module.Settings())
+    return lambda model, head: module.tune(model, head, module.Settings())
 
 
 def held(family: str, method: str, returned: bool) -> float:
@@ -129,7 +129,7 @@ def held(family: str, method: str, returned: bool) -> float:
         libc = ctypes.CDLL(None)
         libc.mallopt(MMAP_THRESHOLD, 2**16)
         libc.mallopt(TRIM_THRESHOLD, 2**16)
-    tiny = ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=64, max_length=64)
+    tiny = ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=64, max_positions=64)
     tune(family, method, tiny, replace(LOAD, batch=1, length=16), device)
     before = _status("VmRSS")
     tune(family, method, MODEL, LOAD, device)
@@ -140,7 +140,7 @@ def tune(family: str, method: str, size: ModelSettings, load: Load, device: Devi
     """A few updates by the project's loop."""
     model = make_model("classifier", make_config(family, size, VOCABULARY), 0, load.attention)
     tune_of(method)(model, "classifier")
-    model = placed(model, device)
+    model = to_device(model, device)
     run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, Budget(1))
     with redirect_stdout(sys.stderr):  # its progress is no part of the result
         train(run, lambda epoch, meter: None)

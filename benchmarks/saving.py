@@ -1,4 +1,4 @@
-"""What saving states costs: the time of one, as a share of the time between two.
+"""What saving checkpoints costs: the time of one, as a share of the time between two.
 
 python benchmarks/saving.py                    # the settings in params.yaml, after `dvc repro tokenize`
 python benchmarks/saving.py --project FOLDER
@@ -17,8 +17,8 @@ sys.path.insert(0, str(ROOT))
 
 from own import open_pretraining  # noqa: E402
 
-from retrace.training.checkpoint import SECONDS, Position, States  # noqa: E402
-from retrace.training.optimizer import make_optimisers  # noqa: E402
+from retrace.training.checkpoint import SECONDS, Checkpointer, Position  # noqa: E402
+from retrace.training.optimizer import make_optimizers  # noqa: E402
 from stages import pretrain  # noqa: E402
 
 ROUNDS = 7
@@ -29,17 +29,17 @@ def main() -> None:
     parser.add_argument("--project", type=Path, default=ROOT)
     os.chdir(parser.parse_args().project)
     settings, tokenizer, stream, device = open_pretraining(seed=1)
-    model, objective = pretrain.start(settings, tokenizer, stream, device)
-    optimisers = make_optimisers(model, settings.pretrain.optimiser, settings.lr)
-    objective.loss(model, next(iter(objective.batches(1, device.share))))[0].backward()
-    for optimiser in optimisers:
-        optimiser.step()
-    states, times = States("benchmark", "", device), []
+    model, objective = pretrain.start(settings, None, tokenizer, stream, device)
+    optimizers = make_optimizers(model, settings.pretrain.optimizer, settings.lr)
+    objective.loss(model, next(iter(objective.batches(1, device.rank_slice))))[0].backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    checkpointer, times = Checkpointer("benchmark", "", device), []
     for step in range(ROUNDS):
         began = time.monotonic()
-        states.save(model, optimisers, Position(step=step), [], {})
+        checkpointer.save(model, optimizers, Position(step=step), [], {})
         times.append(time.monotonic() - began)
-    states.remove()
+    checkpointer.remove()
     taken = statistics.median(times)
     print(json.dumps({"seconds": round(taken, 3), "every": SECONDS, "percent": round(100 * taken / SECONDS, 2)}))
 

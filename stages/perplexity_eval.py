@@ -1,54 +1,54 @@
 """Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json.
 
-Of a masked model the perplexity over fixed masks and the pseudo-perplexity over a sample of passages, of
-a causal one the perplexity with sliding windows, beside the unigram baseline; each a token, a word and a
-byte of the original text, with an interval for the choice of documents.
+A masked model has the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, a causal one the
+perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the original
+text, with an interval for the choice of documents.
 
     accelerate launch --config_file launch/one.yaml -m stages.perplexity_eval
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from retrace.compute.device import open_device
-from retrace.compute.sharding import placed
+from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import rounded, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import running_text, source_folder
-from retrace.core.settings import Precision, build, check_value, profile_key, read_params, values_of
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
-from retrace.objectives.causal import sliding_batches
+from retrace.objectives.language_modelling import sliding_batches
 from retrace.objectives.masked import masked_batches
-from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages
-from retrace.perplexity.measures import PerplexitySettings, Sizes, unigram_losses, with_intervals
-from retrace.statistics.settings import read_resampling
+from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
+from retrace.perplexity.measures import (
+    PERPLEXITY,
+    PerplexityFigures,
+    PerplexityReport,
+    Sizes,
+    unigram_losses,
+    with_intervals,
+)
+from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
-from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
 
-TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
+TOKENS, MODEL = Path("models/tokens"), Path("models/pretrained")
 PARTS = ("valid", "test")
 
 
 def main() -> None:
-    params = read_params()
-    keys = [profile_key(params, name) for name in ("perplexity", "pretrain.block")]
-    settings, resampling = build(PerplexitySettings, params, keys[0]), read_resampling(params)
-    block = check_value(params, keys[1], int)
-    source = source_folder(check_value(params, "data", str))
-    device = open_device(settings.seed, check_value(params, "precision", Precision))
-    keys += ["data", "precision", "scores.resamples", "scores.seed"]
-    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], values_of(params, keys)):
+    params = PerplexityParams.read()
+    settings, block, source = params.perplexity, params.block_size, source_folder(params.data)
+    device = open_device(settings.seed, params.precision)
+    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], params.settings):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
-        model = placed(read_language_model(MODEL, settings.seed, device.attention), device).eval()
+        model = to_device(read_language_model(MODEL, settings.seed, device.attention), device).eval()
         train = open_stream(TOKENS / "train.npy")
-        report = {}
+        splits = {}
         for part in PARTS:
             text = text_path(running_text(source), part)
             stream, lengths, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
@@ -58,34 +58,36 @@ def main() -> None:
             else:
                 batches = masked_batches(stream, block, settings.mask_rate, vocabulary)
                 measured = {"masked": (document_losses(model, batches, lengths, device), sizes)}
-                passages = sample_passages(read_documents(text), tokenizer, settings.passages, block, settings.seed)
+                passages = sample_passages(
+                    read_documents(text), tokenizer, settings.pseudo_passages, block, settings.seed
+                )
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
             unigram = unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
-            report[part] = with_intervals(measured, (unigram, sizes), resampling.resamples, resampling.seed)
-            print(f"{part}: " + "  ".join(said(name, report[part][name]) for name in [*measured, "unigram"]))
+            splits[part] = with_intervals(measured, (unigram, sizes), params.bootstrap_samples, params.bootstrap_seed)
+            print(f"{part}: " + "  ".join(summary(*measure) for measure in splits[part].measures.items()))
         if device.is_main:
-            write_json(OUT, rounded(report))
+            write_json(PERPLEXITY, rounded(PerplexityReport(splits=splits).to_json()))
 
 
 def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, Sizes]:
-    """A stream, the tokens of each of its documents in it, (D,), and the sizes of these, which the text has.
+    """A token stream, the number of tokens of each of its documents, (D,), and their sizes.
 
     Raises InputError where the stream is not that of the text.
     """
     stream = open_stream(tokens)
-    lengths, sizes = Sizes.of(read_documents(text), tokenizer)
+    lengths, sizes = sizes_of(read_documents(text), tokenizer)
     if lengths.sum() != len(stream):
         raise InputError(f"{tokens}: these are not the tokens of {text}; run tokenize again")
     return stream, lengths, sizes
 
 
-def said(name: str, figures: dict[str, Any]) -> str:
-    """A perplexity a token in a few words."""
-    if figures["per_token"] is None:
+def summary(name: str, figures: PerplexityFigures) -> str:
+    """A measure's perplexity per token, with its interval."""
+    if figures.per_token is None:
         return f"{name} –"
-    ends = figures.get("interval")
-    interval = f" ({ends['per_token']['low']:.2f}–{ends['per_token']['high']:.2f})" if ends else ""
-    return f"{name} {figures['per_token']:.2f}{interval}"
+    ends = figures.interval.get("per_token")
+    interval = f" ({ends['low']:.2f}–{ends['high']:.2f})" if ends else ""
+    return f"{name} {figures.per_token:.2f}{interval}"
 
 
 if __name__ == "__main__":

@@ -10,18 +10,17 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from retrace.compute.device import Device
-from retrace.compute.sharding import load_weights, part, placed, whole, whole_weights
+from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
 from retrace.models.language_model import make_language_model, make_pair_model
-from retrace.objectives.causal import next_tokens
-from retrace.objectives.language_modelling import BlockModelling, mean_loss
+from retrace.objectives.language_modelling import BlockModelling, mean_loss, next_tokens
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.perplexity.losses import Passage, pseudo_losses
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
-from retrace.training.optimizer import make_optimisers
+from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import TEXT, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -34,7 +33,7 @@ def run(case: str, device: Device) -> dict[str, Any]:
     """One epoch: training, validation and pseudo-losses, operations, and the norm of each weight in the end."""
     family, _, kind = case.partition(", ")
     model, objective = start(family, kind == "pairs", device)
-    settings = OptimiserSettings(kind="adamw" if kind == "adamw" else "muon")
+    settings = OptimizerSettings(kind="adamw" if kind == "adamw" else "muon")
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float]:
         answers = model.of_tokens if kind == "pairs" else model
@@ -45,7 +44,7 @@ def run(case: str, device: Device) -> dict[str, Any]:
 
     done = Run("test", model, objective, device, settings, 0.002, Budget(1))
     speed = train(done, after_epoch)
-    norms = {name: weight.norm().item() for name, weight in whole_weights(model).items()}
+    norms = {name: weight.norm().item() for name, weight in gather_weights(model).items()}
     return {"journal": done.journal, "flops": speed.flops, "weights": norms}
 
 
@@ -53,26 +52,28 @@ def start(family: str, pairs: bool, device: Device) -> tuple[Any, Objective]:
     """A model and what it learns."""
     config = tiny_config(family, TOKENIZER)
     if pairs:
-        model = placed(make_pair_model(config, 0, "eager"), device)
-        return model, PairModelling(STREAM, TOKENIZER, 32, 8, MASKING, 1, device.place)
-    model = placed(make_language_model(config, 0, "eager"), device)
+        model = to_device(make_pair_model(config, 0, "eager"), device)
+        return model, PairModelling(STREAM, TOKENIZER, 32, 8, MASKING, 1, device.torch_device)
+    model = to_device(make_language_model(config, 0, "eager"), device)
     if family == "llama":
-        return model, BlockModelling(STREAM, 32, 8, lambda blocks, _: next_tokens(blocks, VOCABULARY), 1, device.place)
+        return model, BlockModelling(
+            STREAM, 32, 8, lambda blocks, _: next_tokens(blocks, VOCABULARY), 1, device.torch_device
+        )
     return model, BlockModelling(
-        STREAM, 32, 8, lambda blocks, draws: mask_blocks(blocks, MASKING, VOCABULARY, draws), 1, device.place
+        STREAM, 32, 8, lambda blocks, draws: mask_blocks(blocks, MASKING, VOCABULARY, draws), 1, device.torch_device
     )
 
 
 def held(kind: Literal["muon", "adamw"], device: Device) -> int:
     """Bytes of weights, gradients and moments that this process holds after a step."""
     model, objective = start("modernbert", False, device)
-    optimisers = make_optimisers(model, OptimiserSettings(kind), 0.002)
-    batch = next(iter(objective.batches(1, device.share)))
+    optimizers = make_optimizers(model, OptimizerSettings(kind=kind), 0.002)
+    batch = next(iter(objective.batches(1, device.rank_slice)))
     objective.loss(model, batch)[0].backward()
-    for optimiser in optimisers:
-        optimiser.step()
+    for optimizer in optimizers:
+        optimizer.step()
     tensors = [t for weight in model.parameters() for t in (weight, weight.grad)]
-    tensors += [t for optimiser in optimisers for state in optimiser.state.values() for t in state.values()]
+    tensors += [t for optimizer in optimizers for state in optimizer.state.values() for t in state.values()]
     mine = [tensor.to_local() if isinstance(tensor, DTensor) else tensor for tensor in tensors]
     return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in mine}.values())
 
@@ -83,10 +84,10 @@ def goes_there_and_back(device: Device) -> bool:
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(2)
-    load_weights(other, whole_weights(model))
+    load_weights(other, gather_weights(model))
     pairs = list(zip(model.parameters(), other.parameters(), strict=True))
     same = all(torch.equal(_local(one), _local(two)) for one, two in pairs)
-    return same and all(torch.equal(_local(part(whole(one), one)), _local(one)) for one, _ in pairs)
+    return same and all(torch.equal(_local(local_shard(full_tensor(one), one)), _local(one)) for one, _ in pairs)
 
 
 def _local(tensor: Tensor) -> Tensor:
@@ -103,7 +104,7 @@ def main(path: Path) -> None:
 
 
 def _gathered(value: float, device: Device) -> list[float]:
-    return [device.summed([value if rank == device.rank else 0])[0] for rank in range(device.processes)]
+    return [device.all_reduce_sum([value if rank == device.rank else 0])[0] for rank in range(device.processes)]
 
 
 if __name__ == "__main__":

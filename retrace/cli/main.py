@@ -1,12 +1,84 @@
-"""The command `retrace`: what people do beside `dvc repro`. Each subcommand is a file of retrace/cli."""
+"""The command `retrace`: what people do beside `dvc repro`.
 
-import argparse
-import sys
+A subcommand is a file of this folder with a line in COMMANDS, which says what stands in `retrace --help`; a file is
+imported when its command is called, and not before. It has
 
-from retrace.core.errors import exit_cleanly
-from retrace.core.registry import load_plugin, plugin_names
+- a docstring: the help of the command;
+- `main`, a function whose parameters are the options and arguments, as typer reads them: no default is a required
+  argument, `Annotated[int, typer.Option(help=...)] = 3` an option, a list an option that takes one or more values; or
+- instead of `main`, `SUBCOMMANDS`: names and such functions, whose docstrings are their help.
 
-COMMANDS = "retrace.cli"
+What is wrong with the command line typer says, or `retrace.cli.terminal` in a callback; anything else is an InputError.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from retrace.core.errors import InputError, exit_cleanly
+
+COMMANDS = {
+    "check": "check params.yaml and data/params.yaml without running anything",
+    "memory": "memory of an update: estimated, published and measured",
+    "needs": "disk and memory that the runs of params.yaml take",
+    "parameters": "count the parameters of a model, by name",
+    "plan": "memory and time of a pretraining run, before it is run",
+    "preset": "write the settings of a preset, such as real, into params.yaml",
+    "publish": "send a model to the Hugging Face Hub",
+    "score": "score a file of predictions",
+    "stop": "ask running stages to save and stop",
+    "study": "list the published studies, compare their figures with Retrace's",
+    "wordnet": "lay out Debian's WordNet for METEOR",
+}
+
+
+class Command(TyperCommand):
+    """A command whose list options take several values: `--devices 1 8` stands for `--devices 1 --devices 8`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        repeated: list[str] = []
+        option, has_value = "", False
+        for argument in args:
+            if argument.startswith("-"):
+                option, has_value = argument, False
+            elif option in lists and has_value:
+                repeated.append(option)
+            else:
+                has_value = True
+            repeated.append(argument)
+        return super().parse_args(ctx, repeated)
+
+
+class Commands(TyperGroup):
+    """The subcommands, imported when called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            raise InputError(f"retrace {cmd_name}: no such command; expected one of {', '.join(COMMANDS)}")
+        return load_command(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def load_command(name: str) -> Any:
+    """Import the file of a subcommand."""
+    module = import_module(f"retrace.cli.{name}")
+    app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
+    if hasattr(module, "SUBCOMMANDS"):
+        app.callback()(lambda: None)  # without it a single subcommand would take the place of its command
+        for subcommand, function in module.SUBCOMMANDS.items():
+            app.command(subcommand, cls=Command)(function)
+    else:
+        app.command(name, cls=Command, help=module.__doc__)(module.main)
+    return typer.main.get_command(app)
 
 
 def main() -> None:
@@ -15,14 +87,12 @@ def main() -> None:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(prog="retrace", description="A language-model lab that is one cached pipeline.")
-    chosen = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    names = [name for name in plugin_names(COMMANDS) if name != "main"]
-    for name in [name for name in names if name in sys.argv[1:2]] or names:  # a command loads no other's modules
-        command = load_plugin(COMMANDS, name, "command")
-        command.add_arguments(chosen.add_parser(name, help=command.HELP, description=command.__doc__))
-    arguments = parser.parse_args()
-    load_plugin(COMMANDS, arguments.command, "command").run(arguments)
+    help_text = "A language-model lab that is one cached pipeline."
+    try:
+        Commands(name="retrace", help=help_text, rich_markup_mode=None).main(prog_name="retrace")
+    except SystemExit as end:  # typer's end of every command
+        if end.code:
+            raise
 
 
 if __name__ == "__main__":

@@ -5,39 +5,23 @@ as `retrace memory` estimates it; the program and the data come on top. Disk is 
 DVC's copies, and the states of the largest run while it lasts. Data and predictions are small beside them.
 """
 
-import argparse
+import typer
 
-from retrace.core.errors import exit_cleanly
-from retrace.core.settings import check_value, read_params
-
-HELP = "disk and memory that the runs of params.yaml take, before they start"
-PUBLISHED = "published"
+from retrace.core.settings import read_params
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """When it is to say nothing."""
-    parser.add_argument("--published", action="store_true", help="only for a study's profile published, which is large")
-
-
-def run(arguments: argparse.Namespace) -> None:
+def main() -> None:
     """Print what is needed and what there is.
 
     Raises InputError where it is clearly too little.
     """
-    params = read_params()
-    if arguments.published and check_value(params, "profile", str) != PUBLISHED:
-        return
     from retrace.estimates.needs import require_room  # here, as it takes seconds to load
 
-    for line in require_room(params):
+    for line in require_room(read_params()):
         print(line)
 
 
-def _main() -> None:
-    parser = argparse.ArgumentParser(prog="retrace needs", description=__doc__)
-    add_arguments(parser)
-    run(parser.parse_args())
+if __name__ == "__main__":  # as the stages of a study call it
+    from retrace.core.errors import exit_cleanly
 
-
-if __name__ == "__main__":
-    exit_cleanly(_main)
+    exit_cleanly(lambda: typer.run(main))

@@ -5,23 +5,23 @@ token is HF_TOKEN of the environment; HF_ENDPOINT names another hub. One commit 
 has them already there is none.
 """
 
-import argparse
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from huggingface_hub.utils import yaml_dump
 
+from retrace.cli.terminal import one_of, print_table
 from retrace.core.errors import InputError
-from retrace.core.files import write_json, write_text, written_folder
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.settings import check_value, read_params
-from retrace.core.table import print_table
+from retrace.core.settings import build, read_params
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin
 from retrace.hub.upload import require_token, stored_digest, upload
 from retrace.publishing.bundle import WEIGHTS as BASE_WEIGHTS
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
@@ -30,7 +30,6 @@ from retrace.publishing.facts import flag_lines, learned_nothing, name_of, read_
 from retrace.publishing.provenance import head_commit, stale_stages, uncommitted_files
 from retrace.results.grid import SQUAD
 
-HELP = "send a model to the Hugging Face Hub"
 PREPARED = Path(".retrace/publish")
 REASONS = ("dirty", "stale", "unlearned")
 # What an earlier publication may have left in the repository; other files there are not ours to delete.
@@ -40,48 +39,61 @@ OURS = (
 )  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which model, where to, and whether to do it."""
-    parser.add_argument("repository", metavar="ORG/NAME", help="the repository on the hub; made where it is missing")
-    parser.add_argument("--task", default="pretrained", help="sst2, squad, a further task, or %(default)s")
-    parser.add_argument("--method", help="of fine-tuning; the first of params.yaml if absent")
-    parser.add_argument("--seed", type=int, help="of fine-tuning; the first of params.yaml if absent")
-    parser.add_argument("--base", metavar="ORG/NAME@COMMIT",
-                        help="the published pretrained model, for an adapter alone to go onto")  # fmt: skip
-    parser.add_argument("--revision", metavar="BRANCH", help="the branch; made where it is missing")
-    parser.add_argument("--private", action="store_true", help="a repository that others do not see")
-    parser.add_argument("--push", "--yes", action="store_true", help="do it; nothing is sent without")
-    parser.add_argument("--even-if", nargs="+", choices=REASONS, default=[], metavar="REASON",
-                        help="publish although files are not committed (dirty), outputs are out of date (stale), or "
-                             "the model has learned nothing (unlearned)")  # fmt: skip
+Base = Annotated[
+    str | None,
+    typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model, for an adapter alone to go onto"),
+]
+EvenIf = Annotated[
+    list[str],
+    typer.Option(
+        metavar="REASON",
+        callback=one_of(REASONS),
+        help="publish although files are not committed (dirty), outputs are out of date (stale), or the model has "
+        "learned nothing (unlearned)",
+    ),
+]
+MethodName = Annotated[str | None, typer.Option(help="of fine-tuning; the first of params.yaml if absent")]
+Seed = Annotated[int | None, typer.Option(help="of fine-tuning; the first of params.yaml if absent")]
 
 
-def run(arguments: argparse.Namespace) -> None:
+def main(
+    repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="the repository; made where it is missing")],
+    task: Annotated[
+        str, typer.Option(help="sst2, squad or a further task; the pretrained model if absent")
+    ] = PRETRAINED.name,
+    method: MethodName = None,
+    seed: Seed = None,
+    base: Base = None,
+    revision: Annotated[str | None, typer.Option(metavar="BRANCH", help="made where it is missing")] = None,
+    private: Annotated[bool, typer.Option("--private", help="a repository that others do not see")] = False,
+    push: Annotated[bool, typer.Option("--push", "--yes", help="do it; nothing is sent without")] = False,
+    even_if: EvenIf = [],  # noqa: B006
+) -> None:
     """Prepare the files and list them; send them where that is asked for.
 
     Raises InputError where the model is not there, should not be published, or the hub does not take it.
     """
-    params, address = read_params(), _address(arguments)
-    cell = _cell(arguments, params)
+    params, address = read_params(), _address(repository, revision, base)
+    cell = _cell(task, method, seed, params)
     tuning = read_tuning(cell, params) if cell else None
-    base = read_method(params, cell.method).base if cell else PRETRAINED
-    commit, doubts = head_commit(), _doubts(cell, base)
-    if arguments.push:
-        _require_no_doubts(doubts, arguments.even_if)
+    start = read_method(params, cell.method).base if cell else PRETRAINED
+    commit, doubts = head_commit(), _doubts(cell, start)
+    if push:
+        _require_no_doubts(doubts, even_if)
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
-    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), written_folder(folder) as aside:
+    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), atomic_folder(folder) as aside:
         if cell and tuning:
-            published = write_tuned(tuning, WEIGHTS / cell.path, base, address, aside)
+            published = write_tuned(tuning, WEIGHTS / cell.path, start, address, aside)
         else:
             published = write_pretrained(PRETRAINED, address, aside)
         _write_words(aside, cell, read_facts(cell, params, address, published, commit), commit)
     _list(folder, cell)
-    if arguments.push:
+    if push:
         if address.base:
-            _require_base(address.base, base)
+            _require_base(address.base, start)
         message = f"{name_of(cell)} of Retrace at {commit}"
-        sent = upload(folder, address.repository, address.branch, arguments.private, message, OURS)
+        sent = upload(folder, address.repository, address.branch, private, message, OURS)
         print(f"published as {sent.pin}" if sent.is_new else f"nothing new: {sent.pin} has all of this already")
         return
     for reason, why in doubts.items():
@@ -89,23 +101,21 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"nothing was sent; --push sends this to {address.repository}, and {folder / 'README.md'} is the card")
 
 
-def _cell(arguments: argparse.Namespace, params: Mapping[str, Any]) -> Cell | None:
+def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, Any]) -> Cell | None:
     """The cell of the matrix that is asked for; None stands for the pretrained model."""
-    if arguments.task == PRETRAINED.name:
-        for option in ("method", "seed"):
-            if getattr(arguments, option) is not None:
-                raise InputError(f"--{option}: not allowed without --task: the pretrained model has none")
+    if task == PRETRAINED.name:
+        for option, value in (("method", method), ("seed", seed)):
+            if value is not None:
+                raise InputError(f"--{option} needs --task")
         return None
-    method = arguments.method or check_value(params, "finetune.methods", list[str])[0]
-    seed = check_value(params, "finetune.seeds", list[int])[0] if arguments.seed is None else arguments.seed
-    return Cell(arguments.task, method, seed)
+    chosen = method or build(list[str], params, "finetune.methods")[0]
+    return Cell(task, chosen, build(list[int], params, "finetune.seeds")[0] if seed is None else seed)
 
 
-def _address(arguments: argparse.Namespace) -> Address:
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", arguments.repository):
-        raise InputError(f"{arguments.repository!r} is no repository; expected ORG/NAME")
-    base = Pin.parse(arguments.base, "--base") if arguments.base else None
-    return Address(arguments.repository, arguments.revision, base)
+def _address(repository: str, revision: str | None, base: str | None) -> Address:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise InputError(f"{repository!r} is no repository; expected ORG/NAME")
+    return Address(repository, revision, Pin.parse(base, "--base") if base else None)
 
 
 def _doubts(cell: Cell | None, base: Path) -> dict[str, str]:
@@ -154,7 +164,7 @@ def _list(folder: Path, cell: Cell | None) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sizes = [path.stat().st_size for path in files]
     rows = [(path.relative_to(folder).as_posix(), f"{count:,}") for path, count in zip(files, sizes, strict=True)]
-    print_table([("file", "bytes"), *rows, (f"{len(files)} files", f"{sum(sizes):,}")])
+    print_table(("file", "bytes"), [*rows, (f"{len(files)} files", f"{sum(sizes):,}")])
     print("health: " + ("; ".join(flag_lines(cell)) or "no flags"))
 
 

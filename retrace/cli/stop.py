@@ -1,6 +1,5 @@
 """`retrace stop`: ask what runs in this folder to save its state and end; the next `dvc repro` goes on from there."""
 
-import argparse
 import signal
 from pathlib import Path
 
@@ -8,14 +7,8 @@ import psutil
 
 from retrace.core.guard import Holder, running
 
-HELP = "ask running stages to save and stop"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
-
-
-def run(arguments: argparse.Namespace) -> None:
+def main() -> None:
     """Signal every process that holds a stage's lock."""
     found = running()
     for each in found:

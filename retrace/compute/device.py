@@ -17,7 +17,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Precision, check_seed
+from retrace.core.settings import LARGEST_SEED, Precision
 
 Batch = TypeVar("Batch")
 
@@ -33,7 +33,7 @@ class Device:
     sharded: bool  # whether processes that train a model share its weights rather than each hold all of them
 
     @property
-    def place(self) -> torch.device:
+    def torch_device(self) -> torch.device:
         """The device of this process."""
         return self.accelerator.device
 
@@ -48,7 +48,7 @@ class Device:
         return self.accelerator.num_processes
 
     @property
-    def share(self) -> slice:
+    def rank_slice(self) -> slice:
         """This process's part of what all of them divide among themselves: every so-manieth from its number on."""
         return slice(self.rank, None, self.processes)
 
@@ -60,9 +60,9 @@ class Device:
     @property
     def attention(self) -> str:
         """The attention that is fastest here: on processors eager beats sdpa at short lengths."""
-        return "sdpa" if self.place.type == "cuda" else "eager"
+        return "sdpa" if self.torch_device.type == "cuda" else "eager"
 
-    def dealt(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, bool]]:
+    def share_batches(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, bool]]:
         """This process's share of batches, each with whether it counts.
 
         Every process gets as many, since a sharded model's forward pass takes all of them: where the last round
@@ -73,16 +73,16 @@ class Device:
             counts = self.rank < len(one_round)
             yield one_round[self.rank if counts else 0], counts
 
-    def summed(self, values: Sequence[float]) -> list[float]:
+    def all_reduce_sum(self, values: Sequence[float]) -> list[float]:
         """The sums of `values` over all processes."""
-        totals = torch.tensor(values, dtype=torch.float64, device=self.place)
+        totals = torch.tensor(values, dtype=torch.float64, device=self.torch_device)
         if self.processes > 1:
             torch.distributed.all_reduce(totals)
         return totals.tolist()
 
     def autocast(self) -> torch.autocast:
         """Mixed precision where the hardware does bf16 well, else nothing."""
-        return torch.autocast(self.place.type, torch.bfloat16, enabled=self.bf16)
+        return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.bf16)
 
 
 def open_device(seed: int, precision: Precision = "auto") -> Device:
@@ -90,7 +90,8 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
 
     Raises InputError for a seed that not all generators take.
     """
-    check_seed(seed)
+    if not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"seed: {seed} is not allowed; expected a whole number from 0 to {LARGEST_SEED}")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
     _keep_freed_memory()
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"

@@ -24,12 +24,12 @@ from retrace.compute.device import Device
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def placed(model: Model, device: Device) -> Model:
+def to_device(model: Model, device: Device) -> Model:
     """The model on its device; where processes share the weights, its layers and then the rest are sharded in place."""
     if not device.sharded:
-        nn.Module.to(model, device.place)
+        nn.Module.to(model, device.torch_device)
         return model
-    mesh, policy = init_device_mesh(device.place.type, (device.processes,)), _layer_policy(device)
+    mesh, policy = init_device_mesh(device.torch_device.type, (device.processes,)), _layer_policy(device)
     for module in model.modules():
         if isinstance(module, GradientCheckpointingLayer):  # what transformers derives its layers from
             fully_shard(module, mesh=mesh, mp_policy=policy)
@@ -37,17 +37,17 @@ def placed(model: Model, device: Device) -> Model:
     return model
 
 
-def synchronised(model: nn.Module, device: Device) -> nn.Module:
+def data_parallel(model: nn.Module, device: Device) -> nn.Module:
     """The model to train: one whose gradients are averaged over the processes in the backward pass."""
     return model if isinstance(model, FSDPModule) else device.accelerator.prepare_model(model)
 
 
-def whole(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """The tensor, put together from its parts where it is sharded; every process must call it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def part(tensor: Tensor, like: Tensor) -> Tensor:
+def local_shard(tensor: Tensor, like: Tensor) -> Tensor:
     """A whole tensor cut as `like` is: this process's part of it where that is sharded."""
     if not isinstance(like, DTensor):
         return tensor
@@ -55,7 +55,7 @@ def part(tensor: Tensor, like: Tensor) -> Tensor:
     return everywhere.redistribute(placements=like.placements)
 
 
-def whole_weights(model: nn.Module) -> dict[str, Tensor]:
+def gather_weights(model: nn.Module) -> dict[str, Tensor]:
     """All weights by name, tied ones once; of a sharded model on the main process alone, elsewhere none.
 
     Every process must call it. Those of a sharded model are copies on the CPU.
@@ -69,7 +69,7 @@ def whole_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Give a model what `whole_weights` returned; every process must call it."""
+    """Give a model what `gather_weights` returned; every process must call it."""
     if isinstance(model, FSDPModule):
         model.reshard()  # what is in no layer stays whole after a forward pass, and weights are given in parts
         options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True, strict=False)
@@ -84,6 +84,6 @@ def _layer_policy(device: Device) -> MixedPrecisionPolicy:
     Gradients are averaged in float32, and what goes from layer to layer stays as autocast has it. Processors
     multiply as autocast says: their norms take no bf16 weights beside float32 activations.
     """
-    if device.place.type == "cpu" or not device.bf16:
+    if device.torch_device.type == "cpu" or not device.bf16:
         return MixedPrecisionPolicy()
     return MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)

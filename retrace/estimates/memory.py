@@ -27,9 +27,9 @@ from retrace.estimates.parameters import empty_model
 from retrace.models.heads import Head
 from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.extractive import Reader
-from retrace.training.optimizer import make_optimisers
+from retrace.training.optimizer import make_optimizers
 from retrace.training.pretraining import PretrainSettings
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 
 
 class LiveMemory(TorchDispatchMode):
@@ -101,7 +101,7 @@ class Needs:
         """Bytes that one of the processes needs; many keep a copy of the gradients, or share everything (`sharded`).
 
         Sharded, two layers are whole at once, one with its gradient, and what is in no layer is from the forward pass
-        to the end of the backward pass (see `sharding.placed`).
+        to the end of the backward pass (see `sharding.to_device`).
         """
         if not sharded or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
@@ -130,13 +130,13 @@ def pretraining_needs(
     """The needs of a language model of this config under a recipe, of a device that gets so many blocks a step."""
     head = LanguageModel(empty_model("language_model", config, attention))
     share = recipe.mask_rate if head.objective == "masked" else 1.0
-    load = Load(blocks, recipe.block, blocks * int(recipe.block * share), bf16, attention)
-    return measure_needs(head.body, "language_model", load, recipe.optimiser)
+    load = Load(blocks, recipe.block_size, blocks * int(recipe.block_size * share), bf16, attention)
+    return measure_needs(head.body, "language_model", load, recipe.optimizer)
 
 
 def tuning_needs(
     head: Head, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object], load: Load,
-    optimiser: OptimiserSettings,
+    optimiser: OptimizerSettings,
 ) -> Needs:  # fmt: skip
     """The needs of a model with this head that was made ready by the `tune` of a method."""
     model = empty_model(head, config, load.attention)
@@ -145,7 +145,7 @@ def tuning_needs(
     return measure_needs(model, head, load, optimiser)
 
 
-def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: OptimiserSettings) -> Needs:
+def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: OptimizerSettings) -> Needs:
     """The needs of a model on the meta device; neither memory nor time of the run is spent.
 
     Raises InputError where the optimiser gets no weights.
@@ -153,16 +153,16 @@ def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: Opt
     with FakeTensorMode(), LiveMemory() as live:
         _give_fake_weights(model.train())
         try:
-            optimisers = make_optimisers(model, optimiser, 1.0)
+            optimizers = make_optimizers(model, optimiser, 1.0)
         except ValueError as error:  # such as a frozen body whose head is a tied one
             raise InputError(f"nothing here for {optimiser.kind} to train: {error}") from None
         held = live.now
-        _make_moments(model, optimisers)
+        _make_moments(model, optimizers)
         live.peak = live.now
         with ProductOperations() as operations:
             _loss(model, head, load).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), optimiser.clip)
-        _step(optimisers)
+        nn.utils.clip_grad_norm_(model.parameters(), optimiser.max_grad_norm)
+        _step(optimizers)
     layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     return Needs(
         _size(model),
@@ -179,15 +179,15 @@ def _size(module: nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters())
 
 
-def _make_moments(model: nn.Module, optimisers: Sequence[torch.optim.Optimizer]) -> None:
+def _make_moments(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> None:
     for weight in model.parameters():
         if weight.requires_grad:
             weight.grad = torch.zeros_like(weight)
-    _step(optimisers)
+    _step(optimizers)
 
 
-def _step(optimisers: Sequence[torch.optim.Optimizer]) -> None:
-    for each in optimisers:
+def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    for each in optimizers:
         each.step()
         each.zero_grad(set_to_none=True)
 

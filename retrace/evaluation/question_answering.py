@@ -8,17 +8,18 @@ Questions on passages: what was answered, beside no answer ever and words in com
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from retrace.datasets.overlap import keys_of, known_rows
 from retrace.datasets.squad import Question
 from retrace.evaluation.baselines import no_answer, word_overlap
 from retrace.evaluation.flags import answer_flags
 from retrace.evaluation.outcomes import Answered, answered, length_groups
-from retrace.statistics.comparisons import Flags
+from retrace.evaluation.records import AnswerBreakdown
 from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
+from retrace.statistics.scales import Flags
 
 # An answer and the right ones → its figures. Answers recur over epochs, methods and seeds: cache it.
 OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
@@ -47,9 +48,6 @@ def _values(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
     return {name: np.array([row[name] if row else 0.0 for row in rows]) for name in names}
 
 
-Row = Mapping[str, Any]
-
-
 class ReadingTask:
     """The questions of a reading task, for scoring."""
 
@@ -73,11 +71,11 @@ class ReadingTask:
             [question.context for question in self._questions], "words of passage"
         )
 
-    def outcome(self, rows: Sequence[Row]) -> Answered:
-        """Rows of predictions, one a question: the answer, or none where that scores higher."""
-        answers = {row["id"]: row["text"] for row in rows}
-        rather_not = {row["id"]: row["null_score"] - row["score"] for row in rows if row["null_score"] is not None}
-        return answered(self._questions, answers, rather_not or None)
+    def outcome(self, rows: pd.DataFrame) -> Answered:
+        """Predictions, one row per question → the answer, or none where that scores higher."""
+        by_id = rows.set_index("id")
+        no_answer = (by_id["null_score"] - by_id["score"]).dropna()
+        return answered(self._questions, by_id["text"].to_dict(), no_answer.to_dict() or None)
 
     def baselines(self) -> dict[str, Answered]:
         """No answer ever, and word overlap."""
@@ -88,10 +86,10 @@ class ReadingTask:
         """Empty answers, or the same to every question."""
         return answer_flags(outcome)
 
-    def breakdown(self, outcome: Answered) -> dict[str, Any]:
+    def breakdown(self, outcome: Answered) -> AnswerBreakdown:
         """How often there is an answer, in the data and by the model."""
-        return {
-            "answered": sum(map(bool, outcome.answers)),
-            "answerable": sum(map(bool, outcome.golds)),
-            "questions": len(outcome.answers),
-        }
+        return AnswerBreakdown(
+            answered=sum(map(bool, outcome.answers)),
+            answerable=sum(map(bool, outcome.golds)),
+            questions=len(outcome.answers),
+        )

@@ -1,44 +1,35 @@
-"""Adapters (Houlsby et al. 2019): two small bottlenecks a layer are trained, the rest of the body is frozen.
+"""Adapters (Houlsby et al. 2019): two small bottlenecks per layer are trained, the rest of the body is frozen.
 
-The paper trains the layers' norms as well; here they stay as pretrained.
+The paper trains the layer norms as well; here they stay frozen.
 """
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from peft import LoraConfig, inject_adapter_in_model
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.settings import require
-from retrace.finetuning.trained_part import MethodSettings, is_new
-from retrace.models.heads import Head, read_model, sublayer_outputs, token_embeddings
+from retrace.core.settings import Count
+from retrace.finetuning.settings import MethodSettings
+from retrace.finetuning.trained_part import is_new
+from retrace.models.heads import Head, sublayer_outputs, token_embeddings
 
-SPREAD = 1e-2  # standard deviation of the first weights, cut at two of them: section 3.6 of the paper
+SPREAD = 1e-2  # standard deviation of the initial weights, truncated at two of them: section 3.6 of the paper
 
 
-@dataclass(frozen=True)
 class Settings(MethodSettings):
-    """How narrow."""
+    """The size of the bottlenecks."""
 
-    reduction: int = 16  # hidden size over bottleneck
-    embedding_rank: int | None = None  # of a product as LoRA's beside the token embeddings; null: none, as in the paper
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.reduction > 0, "reduction", self.reduction, "expected a whole number above 0")
-        require(
-            self.embedding_rank is None or self.embedding_rank > 0,
-            "embedding_rank", self.embedding_rank, "expected a whole number above 0, or null",
-        )  # fmt: skip
+    reduction: Count = Field(default=16, description="hidden size over bottleneck")
+    embedding_rank: Count | None = Field(
+        default=None, description="of a product as LoRA's beside the token embeddings; null: none, as in the paper"
+    )
 
 
 class Bottleneck(nn.Module):
-    """Down, swish, up, and the input added: at the start almost the identity."""
+    """Down-projection, swish, up-projection and a skip connection: almost the identity at first."""
 
     def __init__(self, size: int, reduction: int) -> None:
         super().__init__()
@@ -54,7 +45,7 @@ class Bottleneck(nn.Module):
 
 
 class Adapted(nn.Module):
-    """A matrix of the body with a bottleneck behind it."""
+    """A linear layer of the body with a bottleneck behind it."""
 
     def __init__(self, matrix: nn.Linear, reduction: int) -> None:
         super().__init__()
@@ -65,24 +56,12 @@ class Adapted(nn.Module):
         return self.adapter(self.matrix(hidden))
 
 
-def start(
-    head: Head, pretrained: Path, seed: int, attention: str, settings: Settings, classes: Sequence[str] = ()
-) -> PreTrainedModel:
-    """The pretrained body, frozen, with bottlenecks behind attention and feed-forward.
+def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
+    """Freeze what was pretrained and put a bottleneck behind the attention and the feed-forward part of each layer.
 
-    They are new, and so is the head unless it is a language model's, which is frozen too.
+    Raises InputError for `embedding_rank` with a language model, whose head may share the embeddings' weights.
     """
-    model = read_model(head, pretrained, seed, attention, classes)
-    tune(model, head, seed, settings)
-    return model
-
-
-def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
-    """Freeze what is not new and put bottlenecks into the body.
-
-    Raises InputError where a language model's embeddings are to get a product: its head may share their weights.
-    """
-    torch.manual_seed(seed)
+    torch.manual_seed(torch.initial_seed())  # the same bottlenecks for a seed, however large the head drawn before
     if settings.embedding_rank is not None:
         _widen_embeddings(model, head, settings.embedding_rank)
     for name, weight in model.named_parameters():
@@ -91,11 +70,11 @@ def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> N
         above, _, last = name.rpartition(".")
         matrix = model.get_submodule(name)
         if not isinstance(matrix, nn.Linear):
-            raise TypeError(f"{name} is no matrix")
+            raise TypeError(f"{name} is no linear layer")
         setattr(model.get_submodule(above), last, Adapted(matrix, settings.reduction))
 
 
 def _widen_embeddings(model: PreTrainedModel, head: Head, rank: int) -> None:
     if head == "language_model":
-        raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with squad.answers: generated")
+        raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with squad.answers: generative")
     inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=rank, target_modules=[token_embeddings(model)]), model)

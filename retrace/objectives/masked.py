@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from retrace.compute.random import seeded
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
-from retrace.objectives.language_modelling import IGNORED, HeldOut, Labelled
-from retrace.objectives.settings import MaskedAs
+from retrace.objectives.language_modelling import IGNORED, HeldOut, LabelledBatch
+from retrace.objectives.settings import MaskReplacement
 from retrace.tokens.blocks import cut_blocks
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Masking:
     """Which tokens are masked, and how."""
 
     rate: float  # share of a block's tokens
-    masked_as: MaskedAs = "mask"
+    mask_replacement: MaskReplacement = "mask"
     continues: Tensor | None = None  # (V,), whether a token goes on with a word; words are then masked as a whole
     closes: Tensor | None = None  # (V,), whether a word begins after a token whatever follows, as after a line break
 
@@ -40,20 +40,20 @@ def mask_id(vocabulary: Vocabulary) -> int:
     return vocabulary.mask
 
 
-def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> Labelled:
+def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> LabelledBatch:
     """Mask a share of each block's tokens, special tokens never: blocks (B, T) → ids and labels (B, T)."""
     special = torch.isin(blocks, torch.tensor(vocabulary.special))
     counts = ((blocks != vocabulary.pad).sum(1).double() * masking.rate).long().clamp(min=1)  # (B,)
     chosen = _chosen(blocks, special, counts, masking, generator)
     labels = blocks.where(chosen, IGNORED)
     mask = mask_id(vocabulary)
-    if masking.masked_as == "mask":
-        return Labelled(blocks.masked_fill(chosen, mask), labels)
+    if masking.mask_replacement == "mask":
+        return LabelledBatch(blocks.masked_fill(chosen, mask), labels)
     fate = torch.rand(blocks.shape, generator=generator)
     ordinary = torch.tensor([token for token in range(vocabulary.size) if token not in vocabulary.special])
     others = ordinary[torch.randint(len(ordinary), blocks.shape, generator=generator)]
     ids = blocks.masked_fill(chosen & (fate < 0.8), mask)
-    return Labelled(others.where(chosen & (fate >= 0.9), ids), labels)
+    return LabelledBatch(others.where(chosen & (fate >= 0.9), ids), labels)
 
 
 def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:

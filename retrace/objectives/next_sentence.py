@@ -16,15 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.padding import mask_of, padded
-from retrace.compute.random import seeded
+from retrace.compute.tensors import mask_of, padded, seeded
 from retrace.core.errors import InputError
 from retrace.objectives.language_modelling import IGNORED
 from retrace.objectives.masked import Masking, mask_blocks
 from retrace.objectives.settings import SHORTEST_PAIR
 from retrace.tokens.blocks import find_documents
-from retrace.tokens.tokenizer import SubwordTokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?")
@@ -75,8 +73,8 @@ class PairModelling:
         self._number = np.concatenate([np.arange(max(1, length // self._room)) for length in lengths])  # within it
         self.steps = max(1, len(self._passages) // batch_size)
 
-    def batches(self, epoch: int, share: slice) -> Iterator[Pairs]:
-        """The epoch's batches, this process's share of each."""
+    def batches(self, epoch: int, rank_slice: slice) -> Iterator[Pairs]:
+        """The epoch's batches, this process's rows of each."""
         generator = seeded(self._seed, f"pairs epoch {epoch}")
         order = torch.randperm(len(self._passages), generator=generator).numpy()
         shift = float(torch.rand(1, generator=generator))
@@ -85,7 +83,7 @@ class PairModelling:
             draws = torch.rand((len(chosen), DRAWS), generator=generator, dtype=torch.float64).numpy()
             drawn = [self._pair(passage, shift, row) for passage, row in zip(chosen, draws, strict=True)]
             pairs = self._collate(drawn, generator)
-            yield Pairs(*(tensor[share] for tensor in vars(pairs).values())).to(self._device)
+            yield Pairs(*(tensor[rank_slice] for tensor in vars(pairs).values())).to(self._device)
 
     def loss(self, model: nn.Module, batch: Pairs) -> tuple[Tensor, int]:
         """The loss summed over the masked tokens, and with it that of the relations.
@@ -156,12 +154,12 @@ class PairModelling:
 def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device) -> float:
     """The share of pairs of which the model says rightly whether B follows A; processes share the batches."""
     right = seen = 0.0
-    for batch, counts in device.dealt(batches):
-        pairs = batch.to(device.place)
+    for batch, counts in device.share_batches(batches):
+        pairs = batch.to(device.torch_device)
         with device.autocast():
             _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.labels != IGNORED)
         if counts:
             right += float((relations.argmax(-1) == pairs.unrelated).sum())
             seen += len(relations)
-    right, seen = device.summed([right, seen])
+    right, seen = device.all_reduce_sum([right, seen])
     return right / seen

@@ -1,6 +1,6 @@
-"""What a language model loses on held-out text, document by document.
+"""Losses of a language model on held-out text, per document, and for pseudo-perplexity.
 
-Pseudo-perplexity (Salazar et al. 2020): each token of a passage masked in turn, the others in sight.
+Pseudo-perplexity (Salazar et al. 2020) masks each token of a passage in turn.
 """
 
 import math
@@ -13,52 +13,65 @@ from torch import nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.random import seeded
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
 from retrace.datasets.text import count_words
-from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, Labelled, asked_scores, token_loss
+from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, LabelledBatch, target_scores, token_loss
 from retrace.objectives.masked import mask_id
 from retrace.perplexity.measures import Losses, Sizes
-from retrace.tokens.tokenizer import SubwordTokenizer, token_id
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, token_id
+
+ENDS = 2  # tokens that begin and end a document
+
+
+def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:
+    """How many tokens of a stream each document takes, those at its ends included, (D,), and its sizes."""
+    unknown = None if tokenizer.special.unknown is None else token_id(tokenizer, tokenizer.special.unknown)
+    rows = []
+    for text in documents:
+        (ids,) = tokenizer.encode_documents([text])
+        left_out = 0 if unknown is None else ids.count(unknown)
+        known = tokenizer.known(text) if left_out else text
+        rows.append((len(ids), len(ids) - ENDS - left_out, count_words(known), len(known.encode())))
+    lengths, *sizes = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    return lengths, Sizes(*sizes)
 
 
 @torch.no_grad()
 def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndarray, device: Device) -> Losses:
-    """The losses on documents of `lengths` (D,), one after the other in the stream; processes share the batches.
+    """The losses on the documents of a stream, of `lengths` (D,); processes share the batches.
 
-    A token belongs to the document that it stands in, wherever blocks begin and end. The mean is that of
-    `mean_loss`, to the bit.
+    A token counts for its document, wherever blocks begin and end. The mean equals that of `mean_loss` to the bit.
     """
     ends = np.cumsum(lengths)
-    total, sums, asked = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
-    for batch, counts in device.dealt(batches):
+    total, sums, scored = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
+    for batch, counts in device.share_batches(batches):
         with device.autocast():
-            loss, losses = _losses(model, batch.to(device.place))
+            loss, losses = _losses(model, batch.to(device.torch_device))
         if counts:
             documents = np.searchsorted(ends, batch.places[batch.labels != IGNORED].numpy(), side="right")
             total += loss
             sums += np.bincount(documents, losses, minlength=len(ends))
-            asked += np.bincount(documents, minlength=len(ends))
-    return summed_losses(total, sums, asked, device)
+            scored += np.bincount(documents, minlength=len(ends))
+    return summed_losses(total, sums, scored, device)
 
 
-def summed_losses(total: float, sums: np.ndarray, asked: np.ndarray, device: Device) -> Losses:
-    """What all processes found together: the loss of all tokens, and loss and tokens of each document, (D,).
+def summed_losses(total: float, sums: np.ndarray, scored: np.ndarray, device: Device) -> Losses:
+    """Sum over all processes: the loss of all tokens, and the loss and scored tokens of each document, (D,).
 
-    The mean is no number where nothing was asked. Raises InputError where the loss is none although something was.
+    The mean is NaN where no token was scored. Raises InputError where the loss is not finite.
     """
-    total, *of_documents = device.summed([total, *sums, *asked])
+    total, *of_documents = device.all_reduce_sum([total, *sums, *scored])
     if not math.isfinite(total):
         raise InputError(f"the model's loss on held-out text is {total}; its weights may not be finite")
-    sums, asked = np.array(of_documents).reshape(2, -1)
-    return Losses(total / asked.sum() if asked.any() else math.nan, sums, asked)
+    sums, scored = np.array(of_documents).reshape(2, -1)
+    return Losses(total / scored.sum() if scored.any() else math.nan, sums, scored)
 
 
-def _losses(model: Answers, batch: Labelled) -> tuple[float, np.ndarray]:
+def _losses(model: Answers, batch: LabelledBatch) -> tuple[float, np.ndarray]:
     """The loss summed over the labels, and that of each, (N,)."""
-    scores, labels = asked_scores(model, batch)
+    scores, labels = target_scores(model, batch)
     each = functional.cross_entropy(scores, labels, reduction="none")
     return functional.cross_entropy(scores, labels, reduction="sum").item(), each.cpu().numpy()
 
@@ -68,9 +81,9 @@ ROWS = 64  # masked copies of a passage in one batch
 
 @dataclass(frozen=True)
 class Passage:
-    """Token ids from the begin to the end of a text, and the words and bytes that those asked stand for.
+    """Token ids of a text with its special tokens, and its words and bytes.
 
-    Of a word that is cut the share of its bytes is counted.
+    A word that was cut counts by its share of bytes.
     """
 
     ids: list[int]
@@ -83,8 +96,8 @@ def sample_passages(
 ) -> list[Passage]:
     """Draw `count` paragraphs, or all there are, cut at a whole word to at most `length` tokens.
 
-    A word longer than that is cut at a character. Headings, and paragraphs with left-out words, are passed over
-    where others are to be had: a left-out word is not asked, and those around it are guessed without it.
+    A word longer than that is cut at a character. Headings, and paragraphs with left-out words, are skipped if there
+    are others: a left-out word is not scored, and its neighbours would be predicted without it.
     """
     paragraphs = [line for document in documents for line in document.splitlines() if line.strip()]
     text = [p for p in paragraphs if not p.startswith("=")] or paragraphs
@@ -108,7 +121,7 @@ def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
 
 def _cut_word(word: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
     """The beginning of a word, up to the last character whose tokens are all among the first `length`."""
-    begin, end = (token_id(tokenizer, token) for token in (tokenizer.roles.begin, tokenizer.roles.end))
+    begin, end = (token_id(tokenizer, token) for token in (tokenizer.special.begin, tokenizer.special.end))
     tokens = tokenizer.located(word)
     kept = max(0, length - 2)
     while kept and tokens[kept].start < tokens[kept - 1].end:
@@ -122,28 +135,28 @@ def _cut_word(word: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
 def pseudo_losses(
     model: nn.Module, passages: list[Passage], vocabulary: Vocabulary, device: Device
 ) -> tuple[Losses, Sizes]:
-    """What the model loses on the passages, and their sizes; processes share the batches."""
-    total, sums, asked = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
-    for (number, batch), counts in device.dealt(_batches(passages, vocabulary, device)):
+    """The losses on the passages, and their sizes; processes share the batches."""
+    total, sums, scored = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
+    for (number, batch), counts in device.share_batches(_batches(passages, vocabulary, device)):
         with device.autocast():
             loss, count = token_loss(model, batch)
         if counts:
             nats = loss.item()
             total += nats
             sums[number] += nats
-            asked[number] += count
-    losses = summed_losses(total, sums, asked, device)
+            scored[number] += count
+    losses = summed_losses(total, sums, scored, device)
     words, sizes = np.array([p.words for p in passages]), np.array([p.bytes for p in passages])
-    return losses, Sizes(losses.asked, words, sizes)
+    return losses, Sizes(losses.scored, words, sizes)
 
 
-def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) -> Iterator[tuple[int, Labelled]]:
+def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) -> Iterator[tuple[int, LabelledBatch]]:
     """Copies of each passage, each with another token masked, (≤ ROWS, T), with the passage's number."""
-    special = torch.tensor(vocabulary.special, device=device.place)
+    special = torch.tensor(vocabulary.special, device=device.torch_device)
     for number, passage in enumerate(passages):
-        ids = torch.tensor(passage.ids, device=device.place)
+        ids = torch.tensor(passage.ids, device=device.torch_device)
         ordinary = torch.nonzero(~torch.isin(ids, special))[:, 0]
         for places in ordinary.split(ROWS) if len(ordinary) else ():
             at = nn.functional.one_hot(places, len(ids)).bool()
             masked = ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary))
-            yield number, Labelled(masked, ids.where(at, IGNORED))
+            yield number, LabelledBatch(masked, ids.where(at, IGNORED))

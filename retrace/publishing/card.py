@@ -1,18 +1,19 @@
-"""Who made the data that models are trained on, and under which licence it is.
+"""The card of a published model: what it was trained on, how, how well it does, its limits, and how to load it."""
 
-The card of a published model: what it was trained on, how, how well it does, its limits, and how to load it.
-"""
-
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
-from retrace.report.blocks import Code, Section, Table
+from retrace.report.blocks import Code, Table
 from retrace.report.perplexity import INTERVALS, perplexity_table
-from retrace.report.render import as_markdown
+from retrace.report.render import fill_markdown
 from retrace.report.scores import with_interval
+
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -29,42 +30,8 @@ class Origin:
     citation: str | None = None
 
 
-@dataclass(frozen=True)
-class Work:
-    """A published data set."""
-
-    title: str
-    licence: str | None  # None: its authors give none
-    citation: str
-
-
-# By repository and config of the hub; a config of None stands for all.
-WORKS = {
-    ("Salesforce/wikitext", None): Work(
-        "WikiText",
-        "CC BY-SA 3.0 and GFDL",
-        "Stephen Merity, Caiming Xiong, James Bradbury and Richard Socher: Pointer Sentinel Mixture Models. 2016, "
-        "arXiv:1609.07843",
-    ),
-    ("nyu-mll/glue", "sst2"): Work(
-        "SST-2",
-        None,
-        "Richard Socher, Alex Perelygin, Jean Wu, Jason Chuang, Christopher D. Manning, Andrew Ng and Christopher "
-        "Potts: Recursive Deep Models for Semantic Compositionality Over a Sentiment Treebank. EMNLP 2013",
-    ),
-    ("rajpurkar/squad", None): Work(
-        "SQuAD 1.1",
-        "CC BY-SA 4.0",
-        "Pranav Rajpurkar, Jian Zhang, Konstantin Lopyrev and Percy Liang: SQuAD: 100,000+ Questions for Machine "
-        "Comprehension of Text. EMNLP 2016, arXiv:1606.05250",
-    ),
-    ("rajpurkar/squad_v2", None): Work(
-        "SQuAD 2.0",
-        "CC BY-SA 4.0",
-        "Pranav Rajpurkar, Robin Jia and Percy Liang: Know What You Don't Know: Unanswerable Questions for SQuAD. "
-        "ACL 2018, arXiv:1806.03822",
-    ),
-}
+# Title, licence (null where the authors give none) and citation of data sets, by repository of the hub and config.
+WORKS: dict[str, dict[str, str | None]] = json.loads((FOLDER / "works.json").read_text(encoding="utf-8"))
 
 
 def sample_origin(name: str) -> Origin:
@@ -79,20 +46,15 @@ def files_origin(name: str) -> Origin:
 
 def hub_origin(name: str, dataset: str, commit: str, config: str, split: str, licence: str | None) -> Origin:
     """A data set of the hub, with the licence that its card gives where it is none of WORKS."""
-    work = WORKS.get((dataset, config)) or WORKS.get((dataset, None))
-    if work is None:
-        return Origin(name, dataset, dataset, config, commit, split, licence)
-    return Origin(name, work.title, dataset, config, commit, split, work.licence or licence, work.citation)
+    work = WORKS.get(f"{dataset} {config}") or WORKS.get(dataset) or {}
+    licence = work.get("licence") or licence
+    return Origin(name, work.get("title") or dataset, dataset, config, commit, split, licence, work.get("citation"))
 
 
 PIPELINES = {
     "classifier": "text-classification", "spans": "question-answering", "masked": "fill-mask",
     "causal": "text-generation",
 }  # fmt: skip
-SPLITS = {
-    "validation": "On the validation data, at the epoch that was kept.",
-    "test": "On the test data, which chose nothing: the epoch was chosen, if at all, on the validation data.",
-}
 NOT_ON_HUB = "not-on-the-hub"  # where the metadata must name a data set of the hub and there is none
 
 
@@ -150,8 +112,12 @@ def model_card(facts: ModelFacts) -> ModelCard:
             for name, value in headline_figures(facts).items()
         ],
     )  # fmt: skip
-    body = as_markdown(facts.repository, _sections(facts), "")
-    return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{body}")
+    body = fill_markdown(
+        "card.md.j2", FOLDER, facts=facts, code=Code("\n".join(facts.lines)), intervals=INTERVALS,
+        scores=facts.scores and _score_table(facts.scores),
+        perplexity=facts.perplexity and perplexity_table(facts.perplexity),
+    )  # fmt: skip
+    return ModelCard(f"---\n{data.to_yaml()}\n---\n\n{body.strip()}\n")
 
 
 def eval_results(facts: ModelFacts) -> list[dict[str, Any]]:
@@ -178,36 +144,6 @@ def headline_figures(facts: ModelFacts) -> dict[str, float]:
     return {f"{name}_perplexity": value for name, value in found.items() if value is not None}
 
 
-def _sections(facts: ModelFacts) -> list[Section]:
-    warnings = [f"Warning: {line}." for line in facts.flags] or ["Health: no flags."]
-    what = [f"{origin.name}: {_from(origin)}." for origin in facts.origins]
-    return [
-        Section("What it is", [facts.summary, *_started(facts), *warnings]),
-        Section("How to load it", [Code("\n".join(facts.lines))]),
-        Section("Scores", _scores(facts)),
-        Section("What it was trained on", [*what, facts.counts]),
-        Section("How it was trained", [facts.training]),
-        Section("Limits", facts.limits),
-        Section("Licence and citation of the data", [f"{origin.name}: {_rights(origin)}" for origin in facts.origins]),
-    ]
-
-
-def _started(facts: ModelFacts) -> list[str]:
-    return [f"Training started from {facts.started}."] if facts.started else []
-
-
-def _scores(facts: ModelFacts) -> list[str | Table]:
-    blocks: list[str | Table] = []
-    if facts.scores:
-        blocks += [
-            f"{SPLITS[facts.scores.split]} In brackets: 95% intervals for the choice of examples.",
-            _score_table(facts.scores),
-        ]
-    if facts.perplexity:
-        blocks += [f"Of text that was not trained on. {INTERVALS}", perplexity_table(facts.perplexity)]
-    return blocks
-
-
 def _score_table(scores: Scores) -> Table:
     names = [name for name in scores.figures if name in scores.scales]
     columns = [(scores.figures, scores.intervals), (scores.before, {})]
@@ -218,15 +154,3 @@ def _score_table(scores: Scores) -> Table:
     ]
     baselines = (name.replace("_", " ") for name in scores.baselines)
     return Table(("score", "scale", "this model", "before tuning", *baselines), rows)
-
-
-def _from(origin: Origin) -> str:
-    if origin.dataset is None:
-        return origin.title
-    of = "" if origin.title == origin.dataset else f"{origin.title}, "
-    return f"{of}{origin.dataset} at commit {origin.commit}, config {origin.config}"
-
-
-def _rights(origin: Origin) -> str:
-    licence = origin.licence or "the licence is not known to Retrace"
-    return f"{licence}. {origin.citation}." if origin.citation else f"{licence}."

@@ -38,6 +38,11 @@ class Code:
     text: str
     language: str = "python"
 
+    @property
+    def fence(self) -> str:
+        """What encloses it in Markdown: more backticks than stand together within it."""
+        return "`" * max(3, 1 + max(map(len, re.findall("`+", self.text)), default=0))
+
 
 @dataclass(frozen=True)
 class Section:

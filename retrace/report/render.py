@@ -1,65 +1,42 @@
-"""Sections as one HTML file that needs nothing else: no script, no font, no picture from elsewhere.
+"""Sections as HTML and as Markdown.
 
-All text is escaped; only the figures, which the project draws itself, are put in as they are.
-
-Sections as Markdown; figures are linked from the folder beside it.
+The HTML is one file that needs nothing else: no script, no font, no picture from elsewhere. Markdown links the figures
+from a folder beside it. All text is escaped; only figures, which the project draws itself, are put in as they are.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-from retrace.report.blocks import Code, Figure, Section, Table
+from retrace.report.blocks import Section
 
-TEMPLATE = "page.html.j2"
+TEMPLATES = Path(__file__).parent
+MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"} | {"\n": " "})
 
 
 def as_html(title: str, sections: Sequence[Section]) -> str:
     """The whole report."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(TEMPLATE).render(title=title, sections=sections) + "\n"
+    return _environment(autoescape=True).get_template("page.html.j2").render(title=title, sections=sections) + "\n"
 
 
 def as_markdown(title: str, sections: Sequence[Section], figures: str) -> str:
     """The whole report; `figures` is the folder of the SVG files, relative to it."""
-    parts = [f"# {_escaped(title)}"]
-    for section in sections:
-        parts.append(f"## {_escaped(section.title)}")
-        parts += [_block(block, figures) for block in section.blocks]
-    return "\n\n".join(parts) + "\n"
+    return fill_markdown("page.md.j2", title=title, sections=sections, figures=figures)
 
 
-def _block(block: str | Table | Figure | Code, figures: str) -> str:
-    if isinstance(block, Figure):
-        return f"![{block.caption}]({figures}/{block.name}.svg)\n\n*{block.caption}*"
-    if isinstance(block, Code):
-        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
-        return f"{fence}{block.language}\n{block.text}\n{fence}"
-    return _table(block) if isinstance(block, Table) else _escaped(block)
+def fill_markdown(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
+    """A template of `folder` with these values, escaped unless the template says `safe`."""
+    environment = _environment(folder, finalize=_escaped)
+    return environment.get_template(template).render(values)
 
 
-def _table(table: Table) -> str:
-    rule = ["---:" if table.is_numeric(column) else "---" for column in range(len(table.header))]
-    rows = [
-        [
-            f"**{_escaped(cell)}**" if (row, column) in table.bold else _escaped(cell)
-            for column, cell in enumerate(cells)
-        ]
-        for row, cells in enumerate(table.rows)
-    ]
-    lines = ["| " + " | ".join(cells) + " |" for cells in ([_escaped(cell) for cell in table.header], rule, *rows)]
-    return "\n".join([_escaped(table.folded), "", *lines] if table.folded else lines)
+def _environment(*folders: Path, **options: Any) -> Environment:
+    loader = FileSystemLoader([*folders, TEMPLATES])
+    return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
 
 
-def _escaped(text: str) -> str:
-    for character in "\\`*_[]<>|":
-        text = text.replace(character, "\\" + character)
-    return text.replace("\n", " ")
+def _escaped(value: Any) -> str:
+    return value if isinstance(value, Markup) else str(value).translate(MARKDOWN)

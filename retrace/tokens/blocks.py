@@ -34,7 +34,7 @@ class Counted:
 def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[str]) -> Counted:
     """Encode `documents` into the array file `path` (one row of token ids, the smallest type that holds them)."""
     kind = np.dtype(np.uint16 if tokenizer.size <= np.iinfo(np.uint16).max else np.uint32)
-    unknown = None if tokenizer.roles.unknown is None else token_id(tokenizer, tokenizer.roles.unknown)
+    unknown = None if tokenizer.special.unknown is None else token_id(tokenizer, tokenizer.special.unknown)
     counted = Counted()
     raw = path.with_suffix(".raw")
     with raw.open("wb") as file:

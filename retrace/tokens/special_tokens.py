@@ -14,7 +14,7 @@ RIGHT_PAD = "<|finetune_right_pad_id|>"  # Llama 3 has it in its vocabulary, and
 
 
 @dataclass(frozen=True)
-class Roles:
+class SpecialTokens:
     """The special tokens by their roles."""
 
     begin: str  # of a text
@@ -24,22 +24,22 @@ class Roles:
     mask: str | None  # causal models have none
 
 
-OWN = Roles("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
+OWN = SpecialTokens("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
 # The checkpoints that BERT and RoBERTa were published as name no token in a file: transformers' tokenizers of
 # these families take such names for granted.
-ASSUMED = (OWN, Roles("<s>", "</s>", "<pad>", "<unk>", "<mask>"))
+ASSUMED = (OWN, SpecialTokens("<s>", "</s>", "<pad>", "<unk>", "<mask>"))
 
 
-def find_roles(folder: Path, tokenizer: Tokenizer) -> Roles:
+def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
     """The roles of the tokens of a tokenizer in `folder`.
 
     Raises InputError where no token begins a text, or none ends it.
     """
     named = _named(folder)
-    assumed = [roles for roles in ASSUMED if tokenizer.token_to_id(roles.begin) is not None]
+    assumed = [special for special in ASSUMED if tokenizer.token_to_id(special.begin) is not None]
 
     def first(role: str, *names: str) -> str | None:
-        tokens = [*(named.get(name) for name in names), *(getattr(roles, role) for roles in assumed)]
+        tokens = [*(named.get(name) for name in names), *(getattr(special, role) for special in assumed)]
         return _first(tokenizer, tokens)
 
     begin, end = first("begin", "cls_token", "bos_token"), first("end", "sep_token", "eos_token")
@@ -49,7 +49,9 @@ def find_roles(folder: Path, tokenizer: Tokenizer) -> Roles:
     pad = first("pad", "pad_token") or _first(tokenizer, [RIGHT_PAD]) or end
     unknown = first("unknown", "unk_token")
     # Some name the token that ends a text for whatever they have no token for.
-    return Roles(begin, end, pad, None if unknown in (begin, end, pad) else unknown, first("mask", "mask_token"))
+    return SpecialTokens(
+        begin, end, pad, None if unknown in (begin, end, pad) else unknown, first("mask", "mask_token")
+    )
 
 
 def _named(folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Subword tokenizers: trained on the corpus's training split, or a given one."""
+"""Subword tokenizers, trained on the training text or read from a folder, and the ids that a model knows of them."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from tokenizers import (
     AddedToken,
@@ -23,14 +23,9 @@ from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
-from retrace.core.settings import require
-from retrace.tokens.special_tokens import FILES, OWN, Roles, find_roles
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.special_tokens import FILES, OWN, SpecialTokens, find_special_tokens
 
-# In the order of their ids. RoBERTa's positions start after the id of the padding, which is 1 in the original.
-SPECIAL = {
-    "bert": (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]"),
-    "roberta": (OWN.begin, OWN.pad, OWN.end, "[UNK]", "[MASK]"),
-}
 FILE = "tokenizer.json"
 # All that a tokenizer may consist of: some of its kinds are also loaded from a vocabulary.
 TOKENIZER_FILES = (
@@ -38,29 +33,6 @@ TOKENIZER_FILES = (
     "chat_template.jinja",
 )  # fmt: skip
 PART = "\ufffd"  # what bytes are decoded to that are no whole character
-
-
-@dataclass(frozen=True)
-class TokenizerSettings:
-    """How text becomes tokens."""
-
-    kind: Literal["wordpiece", "bpe"] = "wordpiece"
-    vocab_size: int = 8192  # tokens, special ones included
-    lowercase: bool = True
-    given: str | None = None  # a folder with tokenizer.json to take instead of training one
-    texts: tuple[str, ...] = ("text",)  # what is trained on: text, and the training parts of squad and sst2
-    special: Literal["bert", "roberta"] = "bert"  # whose ids special tokens have
-
-    def __post_init__(self) -> None:
-        special = len(self.special_tokens)
-        require(self.vocab_size > special, "vocab_size", self.vocab_size, f"more than {special}")
-        unknown = [name for name in self.texts if name not in ("text", "squad", "sst2")]
-        require(not unknown and bool(self.texts), "texts", list(self.texts), "allowed: text, squad, sst2")
-
-    @property
-    def special_tokens(self) -> tuple[str, ...]:
-        """The special tokens, in the order of their ids."""
-        return SPECIAL[self.special]
 
 
 @dataclass(frozen=True)
@@ -89,9 +61,9 @@ class SubwordTokenizer(BaseTokenizer):
     A special token that is spelt out in a text, such as [CLS], is text like any other: only a format puts in the token.
     """
 
-    def __init__(self, tokenizer: Tokenizer, roles: Roles) -> None:
+    def __init__(self, tokenizer: Tokenizer, special: SpecialTokens) -> None:
         super().__init__(tokenizer)
-        self.roles = roles
+        self.special = special
         tokenizer.encode_special_tokens = True  # the library's name for encoding them as ordinary text
 
     @property
@@ -121,7 +93,7 @@ class SubwordTokenizer(BaseTokenizer):
 
         WikiText's mark for a left-out word becomes the unknown token, where there is one.
         """
-        begin, end = token_id(self, self.roles.begin), token_id(self, self.roles.end)
+        begin, end = token_id(self, self.special.begin), token_id(self, self.special.end)
         pieces = [self._pieces(text) for text in texts]
         encoded = iter(self._tokenizer.encode_batch_fast(list(chain.from_iterable(pieces)), add_special_tokens=False))
         return [[begin, *self._joined([next(encoded).ids for _ in of]), end] for of in pieces]
@@ -142,7 +114,7 @@ class SubwordTokenizer(BaseTokenizer):
     def known(self, text: str, end: int | None = None) -> str:
         """The text, or what stands before `end` in it, without what the unknown token stands for."""
         end = len(text) if end is None else end
-        if self.roles.unknown is None:
+        if self.special.unknown is None:
             return text[:end]
         left_out = [token for token in self.located(text) if token.number == self._unknown and token.start < end]
         starts = [0, *(token.end for token in left_out)]
@@ -151,12 +123,12 @@ class SubwordTokenizer(BaseTokenizer):
 
     @property
     def _unknown(self) -> int:
-        assert self.roles.unknown is not None, "there is an unknown token"
-        return token_id(self, self.roles.unknown)
+        assert self.special.unknown is not None, "there is an unknown token"
+        return token_id(self, self.special.unknown)
 
     def _pieces(self, text: str) -> list[str]:
         """What stands between the marks for left-out words."""
-        return [text] if self.roles.unknown is None else text.split(UNKNOWN)
+        return [text] if self.special.unknown is None else text.split(UNKNOWN)
 
     def _joined(self, pieces: Sequence[list[int]]) -> list[int]:
         """The ids of the pieces of a text with the unknown token between them."""
@@ -200,12 +172,12 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
         raise InputError(f"{path}: not a tokenizer: {error}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    roles = find_roles(folder, tokenizer)
-    _call_special(tokenizer, roles)
-    found = SubwordTokenizer(tokenizer, roles)
+    special = find_special_tokens(folder, tokenizer)
+    _call_special(tokenizer, special)
+    found = SubwordTokenizer(tokenizer, special)
     own = found.pair_format
     if not own.before or not own.between:
-        tokenizer.post_processor = _template(tokenizer, found.roles)
+        tokenizer.post_processor = _template(tokenizer, found.special)
     return found
 
 
@@ -246,9 +218,13 @@ def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
 def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -> None:
     """Write the tokenizer so that transformers' AutoTokenizer loads it too."""
     (folder / FILE).write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
-    roles = tokenizer.roles
-    names = {"pad_token": roles.pad, "unk_token": roles.unknown, "cls_token": roles.begin, "sep_token": roles.end,
-             "mask_token": roles.mask}  # fmt: skip
+    names = {
+        "pad_token": tokenizer.special.pad,
+        "unk_token": tokenizer.special.unknown,
+        "cls_token": tokenizer.special.begin,
+        "sep_token": tokenizer.special.end,
+        "mask_token": tokenizer.special.mask,
+    }
     config: dict[str, Any] = {name: token for name, token in names.items() if token is not None}
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}
     (folder / FILES[0]).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
@@ -268,10 +244,12 @@ def _spelt(tokenizer: SubwordTokenizer) -> Iterator[tuple[str, str, int]]:
         yield token, tokenizer.decoder.decode([token]) if is_bytes else token, number
 
 
-def _call_special(tokenizer: Tokenizer, roles: Roles) -> None:
+def _call_special(tokenizer: Tokenizer, special: SpecialTokens) -> None:
     """Have the tokenizer know the tokens of all roles as special, as not every file does."""
     added = tokenizer.get_added_tokens_decoder()
-    names = {name for name in (roles.begin, roles.end, roles.pad, roles.unknown, roles.mask) if name is not None}
+    names = {
+        name for name in (special.begin, special.end, special.pad, special.unknown, special.mask) if name is not None
+    }
     ordinary = [name for name in sorted(names)
                 if (token := added.get(token_id(tokenizer, name))) and not token.special]  # fmt: skip
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in ordinary])
@@ -327,10 +305,36 @@ def _train_bpe(settings: TokenizerSettings, documents: Callable[[], Iterable[str
     return tokenizer
 
 
-def _template(tokenizer: Tokenizer, roles: Roles) -> processors.TemplateProcessing:
+def _template(tokenizer: Tokenizer, special: SpecialTokens) -> processors.TemplateProcessing:
     """BERT's format: one text between the tokens that begin and end it, a second one up to another end."""
-    begin, end = roles.begin, roles.end
+    begin, end = special.begin, special.end
     ends = [(token, token_id(tokenizer, token)) for token in dict.fromkeys((begin, end))]
     return processors.TemplateProcessing(
         single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1", special_tokens=ends
     )
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How many tokens there are, and which are the special ones, by their names."""
+
+    size: int
+    pad: int
+    unknown: int | None
+    begin: int
+    end: int
+    mask: int | None
+
+    @classmethod
+    def of(cls, tokenizer: SubwordTokenizer) -> "Vocabulary":
+        """The vocabulary of a tokenizer."""
+        names = tokenizer.special
+        unknown, mask = (None if name is None else token_id(tokenizer, name) for name in (names.unknown, names.mask))
+        pad, begin, end = (token_id(tokenizer, name) for name in (names.pad, names.begin, names.end))
+        return cls(tokenizer.size, pad, unknown, begin, end, mask)
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        """The special ids, each once, none of which is ever masked or predicted."""
+        found = (self.pad, self.unknown, self.begin, self.end, self.mask)
+        return tuple(dict.fromkeys(number for number in found if number is not None))

@@ -1,6 +1,6 @@
 """Where a training run stands, kept so that a rerun after a crash goes on there and ends with the same bytes.
 
-A state is a folder: the model, the optimisers and what the run keeps as safetensors, of whole tensors also
+A state is a folder: the model, the optimizers and what the run keeps as safetensors, of whole tensors also
 where processes share them, everything else as json, and a checksum of each file. It is written aside and
 renamed, and the last two are kept; a damaged one is noticed and the one before used. States lie outside what
 DVC keeps, in a folder whose name is a digest of all that the outcome depends on, so other settings never pick
@@ -25,13 +25,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from retrace.compute.device import Device
-from retrace.compute.sharding import load_weights, part, whole, whole_weights
+from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard
 from retrace.core.errors import InputError
-from retrace.core.files import read_json, write_json, written_folder
+from retrace.core.files import atomic_folder, read_json, write_json
 from retrace.core.guard import file_digest, take
 
-MODEL, OPTIMISERS, KEPT, PROGRESS, CHECKSUMS = (
-    "model.safetensors", "optimisers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
+MODEL, OPTIMIZERS, KEPT, PROGRESS, CHECKSUMS = (
+    "model.safetensors", "optimizers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
 )  # fmt: skip
 SAVED = 2  # states kept
 PLACES = 64  # processes that may be at the same run, each with states of its own
@@ -43,7 +43,7 @@ SECONDS = 120.0  # between two states, unless RETRACE_SAVE_SECONDS says otherwis
 class Position:
     """Where a run stands, between two steps."""
 
-    step: int = 0  # optimiser steps done
+    step: int = 0  # optimizer steps done
     epoch: int = -1  # the last epoch that is done with its evaluation; 0 is the model before training
     summed: float = 0.0  # loss of the running epoch so far, nats
     targets: int = 0  # what that is summed over
@@ -83,12 +83,19 @@ class Position:
         self.epoch, self.summed, self.targets = epoch, 0.0, 0
 
 
-class States:
+class Checkpointer:
     """The states of one run, newest last."""
 
     def __init__(self, name: str, digest: str, device: Device) -> None:
         """`digest` is of all that the run's outcome depends on, but for the device."""
-        layout = [digest, torch.__version__, device.processes, torch.get_num_threads(), device.place.type, device.bf16]
+        layout = [
+            digest,
+            torch.__version__,
+            device.processes,
+            torch.get_num_threads(),
+            device.torch_device.type,
+            device.bf16,
+        ]
         mark = hashlib.sha256(" ".join(map(str, [*layout, device.sharded])).encode()).hexdigest()
         self._device, self._every, self._last = device, _seconds(), time.monotonic()
         self._folder = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states" / f"{name}-{mark[:16]}"
@@ -103,15 +110,15 @@ class States:
         return self._device.is_main and time.monotonic() - self._last >= self._every
 
     def save(
-        self, model: nn.Module, optimisers: list[Optimizer], at: Position, journal: list[Any], kept: dict[str, Tensor]
+        self, model: nn.Module, optimizers: list[Optimizer], at: Position, journal: list[Any], kept: dict[str, Tensor]
     ) -> None:
         """Write a state and remove all but the last two; every process must call it."""
         generators = gather_object([_generators()]) if self._device.processes > 1 else [_generators()]
-        weights, moments = whole_weights(model), _optimiser_tensors(optimisers, self._device)
+        weights, moments = gather_weights(model), _optimizer_tensors(optimizers, self._device)
         if self._device.is_main:
-            with written_folder(self._folder / f"{at.step:09d}") as folder:
+            with atomic_folder(self._folder / f"{at.step:09d}") as folder:
                 save_file(weights, folder / MODEL)
-                save_file(moments, folder / OPTIMISERS)
+                save_file(moments, folder / OPTIMIZERS)
                 save_file(kept, folder / KEPT)
                 write_json(folder / PROGRESS, {"position": asdict(at), "journal": journal, "generators": generators})
                 write_json(folder / CHECKSUMS, {file.name: file_digest(file) for file in sorted(folder.iterdir())})
@@ -122,7 +129,7 @@ class States:
         self._device.accelerator.wait_for_everyone()
 
     def restore(
-        self, model: nn.Module, optimisers: list[Optimizer], journal: list[Any], kept: dict[str, Tensor]
+        self, model: nn.Module, optimizers: list[Optimizer], journal: list[Any], kept: dict[str, Tensor]
     ) -> tuple[Position, list[str]]:
         """Bring a run to its newest sound state: where that is, and what there is to say about it."""
         said = []
@@ -132,7 +139,7 @@ class States:
                 continue
             progress = read_json(path / PROGRESS)
             load_weights(model, self._read(path / MODEL))
-            _load_optimisers(optimisers, path / OPTIMISERS)
+            _load_optimizers(optimizers, path / OPTIMIZERS)
             kept.update(self._read(path / KEPT))
             journal[:] = progress["journal"]
             _set_generators(progress["generators"][self._device.rank])
@@ -198,30 +205,30 @@ def _is_sound(path: Path) -> bool:
         return False
 
 
-def _optimiser_tensors(optimisers: list[Optimizer], device: Device) -> dict[str, Tensor]:
+def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str, Tensor]:
     """Whole tensors by optimiser, weight and name; of sharded ones on the main process alone."""
     found = {}
-    for number, optimiser in enumerate(optimisers):
-        for index, tensors in optimiser.state_dict()["state"].items():
+    for number, optimizer in enumerate(optimizers):
+        for index, tensors in optimizer.state_dict()["state"].items():
             for name, tensor in tensors.items():
-                complete = whole(tensor)
+                complete = full_tensor(tensor)
                 if device.is_main:
                     found[f"{number}.{index}.{name}"] = complete.cpu().contiguous()
     return found
 
 
-def _load_optimisers(optimisers: list[Optimizer], path: Path) -> None:
-    """Read what `_optimiser_tensors` found, one tensor at a time: of sharded ones a process keeps its part alone."""
-    found: list[dict[int, dict[str, Tensor]]] = [{} for _ in optimisers]
-    weights = [[weight for group in o.param_groups for weight in group["params"]] for o in optimisers]
+def _load_optimizers(optimizers: list[Optimizer], path: Path) -> None:
+    """Read what `_optimizer_tensors` found, one tensor at a time: of sharded ones a process keeps its part alone."""
+    found: list[dict[int, dict[str, Tensor]]] = [{} for _ in optimizers]
+    weights = [[weight for group in o.param_groups for weight in group["params"]] for o in optimizers]
     with safe_open(path, framework="pt") as file:
         for key in file.keys():  # noqa: SIM118 - not a dict
             number, index, name = key.split(".")
             tensor, weight = file.get_tensor(key), weights[int(number)][int(index)]
-            mine = part(tensor, weight) if tensor.shape == weight.shape else tensor  # else a count of steps
+            mine = local_shard(tensor, weight) if tensor.shape == weight.shape else tensor  # else a count of steps
             found[int(number)].setdefault(int(index), {})[name] = mine
-    for optimiser, state in zip(optimisers, found, strict=True):
-        optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    for optimizer, state in zip(optimizers, found, strict=True):
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _generators() -> dict[str, Any]:

@@ -12,12 +12,12 @@ from torch.optim import Optimizer
 
 from retrace.compute.device import Device
 from retrace.compute.flops import count_flops
-from retrace.compute.sharding import synchronised, whole
-from retrace.core.errors import InputError, ResumableError
-from retrace.training.checkpoint import Position, States
-from retrace.training.optimizer import make_optimisers, rate_factor, set_rate
+from retrace.compute.sharding import data_parallel, full_tensor
+from retrace.core.errors import InputError, Interrupted
+from retrace.training.checkpoint import Checkpointer, Position
+from retrace.training.optimizer import make_optimizers, rate_factor, set_rate
 from retrace.training.progress import LiveCurves, Meter
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from retrace.training.signals import StopSignals
 
 POINTS = 100  # of the curve by update: as many, and fewer than twice as many
@@ -29,7 +29,7 @@ class Objective(Protocol[Batch]):
 
     steps: int  # an epoch
 
-    def batches(self, epoch: int, share: slice) -> Iterable[Batch]:
+    def batches(self, epoch: int, rank_slice: slice) -> Iterable[Batch]:
         """The epoch's batches, each cut to this process's `share`; the same for the same epoch."""
         ...
 
@@ -68,10 +68,10 @@ class Run(Generic[Batch]):
     model: nn.Module
     objective: Objective[Batch]
     device: Device
-    optimiser: OptimiserSettings
+    optimiser: OptimizerSettings
     lr: float
     budget: Budget
-    states: States | None = None  # where the run is kept while it lasts
+    checkpointer: Checkpointer | None = None  # where the run is kept while it lasts
     journal: list[Any] = field(default_factory=list)  # what was found after epoch 0, 1, …; json
     kept: dict[str, Tensor] = field(default_factory=dict)  # such as the weights of the epoch that counts
 
@@ -123,13 +123,13 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     """Train until the budget is used up; what `after_epoch(epoch, meter)` returns goes into the journal.
 
     A run that has a state goes on from there.
-    Raises InputError where the loss or the gradient is no longer finite or the loss has risen far, ResumableError
+    Raises InputError where the loss or the gradient is no longer finite or the loss has risen far, Interrupted
     where a signal asked to stop.
     """
     flops = _flops_a_token(run) if run.updates else 0.0
-    model = synchronised(run.model, run.device)
-    optimisers = make_optimisers(run.model, run.optimiser, run.lr, run.device.bf16)
-    at, said = _restored(run, optimisers)
+    model = data_parallel(run.model, run.device)
+    optimizers = make_optimizers(run.model, run.optimiser, run.lr, run.device.bf16)
+    at, said = _restored(run, optimizers)
     main = run.device.is_main
     with (
         Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
@@ -143,7 +143,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
             at.epoch = 0
         while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
             meter.resume()
-            for update in _rest_of_epoch(run, model, optimisers, at, signals):
+            for update in _rest_of_epoch(run, model, optimizers, at, signals):
                 meter.step(update.tokens, update.loss / update.targets, update.norm, run.done(at))
                 live.log(at.step, loss=at.level, gradient_norm=update.norm, tokens_per_second=meter.speed)
             run.model.eval()
@@ -155,7 +155,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
 
 def _flops_a_token(run: Run[Batch]) -> float:
     """Operations for one real token, of this process's share of the first batch."""
-    batch = next(iter(run.objective.batches(1, run.device.share)))
+    batch = next(iter(run.objective.batches(1, run.device.rank_slice)))
 
     def loss() -> Tensor:
         with run.device.autocast():
@@ -176,36 +176,36 @@ class Clock:
         return self._last - last
 
 
-def _restored(run: Run[Batch], optimisers: list[Optimizer]) -> tuple[Position, list[str]]:
+def _restored(run: Run[Batch], optimizers: list[Optimizer]) -> tuple[Position, list[str]]:
     """Where the run begins, and what there is to say about it."""
-    if run.states is None:
+    if run.checkpointer is None:
         return Position(), []
-    return run.states.restore(run.model, optimisers, run.journal, run.kept)
+    return run.checkpointer.restore(run.model, optimizers, run.journal, run.kept)
 
 
 def _rest_of_epoch(
-    run: Run[Batch], model: nn.Module, optimisers: list[Optimizer], at: Position, signals: StopSignals
+    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: StopSignals
 ) -> Iterator[Update]:
     """Make the running epoch's updates that are not done yet, as far as the budget reaches."""
     run.model.train()
     clock = Clock()
     for batch in _rest_of_batches(run, at):
         at.waited += clock.lap()
-        set_rate(optimisers, rate_factor(run.done(at), run.optimiser.warmup, run.optimiser.flat))
-        update = _update(run, model, optimisers, batch, at, signals)
+        set_rate(optimizers, rate_factor(run.done(at), run.optimiser.warmup_ratio, run.optimiser.decay_start))
+        update = _update(run, model, optimizers, batch, at, signals)
         at.add(update.loss, update.targets, update.tokens, clock.lap())
         at.elapsed = update.elapsed
         if at.step % run.stretch == 0:
             at.mark()
         yield update
         _require_no_spike(run, at)
-        _keep(run, optimisers, at, update)
+        _keep(run, optimizers, at, update)
         at.seconds += clock.lap()
 
 
 def _rest_of_batches(run: Run[Batch], at: Position) -> Iterator[Batch]:
     """The running epoch's batches; those that are done are drawn too, so that all draws stay in step."""
-    batches = run.objective.batches(at.epoch + 1, run.device.share)
+    batches = run.objective.batches(at.epoch + 1, run.device.rank_slice)
     for batch in islice(batches, at.step - at.epoch * run.objective.steps, None):
         if run.done(at) >= 1:
             return
@@ -213,7 +213,7 @@ def _rest_of_batches(run: Run[Batch], at: Position) -> Iterator[Batch]:
 
 
 def _update(
-    run: Run[Batch], model: nn.Module, optimisers: list[Optimizer], batch: Batch, at: Position, signals: StopSignals
+    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], batch: Batch, at: Position, signals: StopSignals
 ) -> Update:
     """One update on this process's share.
 
@@ -222,17 +222,17 @@ def _update(
     """
     with run.device.autocast():
         loss, count = run.objective.loss(model, batch)
-    due, asked = run.states is not None and run.states.due(), signals.received is not None
+    due, asked = run.checkpointer is not None and run.checkpointer.due(), signals.received is not None
     elapsed = at.seconds + at.waited if run.device.is_main else 0.0
     mine = [loss.item(), count, run.objective.tokens(batch), elapsed, due, asked]
-    summed, targets, tokens, elapsed, saving, stopping = run.device.summed(mine)
+    summed, targets, tokens, elapsed, saving, stopping = run.device.all_reduce_sum(mine)
     _require_finite(run, summed, "loss", at.step)
     run.device.accelerator.backward(loss * (run.device.processes / targets))
-    norm = whole(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip)).item()
+    norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.max_grad_norm)).item()
     _require_finite(run, norm, "norm of the gradient", at.step)
-    for optimiser in optimisers:
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
     return Update(summed, int(targets), int(tokens), norm, elapsed, saving > 0, stopping > 0)
 
 
@@ -246,7 +246,7 @@ def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None
 
 def _require_no_spike(run: Run[Batch], at: Position) -> None:
     """Stop where the loss has risen far above what it was, before that is saved as a state."""
-    most = run.optimiser.spike
+    most = run.optimiser.max_loss_rise
     if most is not None and at.lowest is not None and at.level > at.lowest + most:
         raise InputError(
             f"{run.title}: the loss rose from {at.lowest:.2f} to {at.level:.2f} at {_place(run, at.step - 1)}; "
@@ -260,10 +260,10 @@ def _place(run: Run[Batch], done: int) -> str:
     return f"step {done + 1} (epoch {epoch + 1}, batch {batch + 1})"
 
 
-def _keep(run: Run[Batch], optimisers: list[Optimizer], at: Position, update: Update) -> None:
+def _keep(run: Run[Batch], optimizers: list[Optimizer], at: Position, update: Update) -> None:
     """Save a state where it is time to; end the run where it was asked to stop."""
-    if run.states and (update.save or update.stop):
-        run.states.save(run.model, optimisers, at, run.journal, run.kept)
+    if run.checkpointer and (update.save or update.stop):
+        run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)
     if update.stop:
-        where = "run it again to go on from there" if run.states else "nothing was kept"
-        raise ResumableError(f"{run.title}: asked to stop after step {at.step}; {where}")
+        where = "run it again to go on from there" if run.checkpointer else "nothing was kept"
+        raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from retrace.compute.sharding import part, whole
-from retrace.training.settings import OptimiserSettings
+from retrace.compute.sharding import full_tensor, local_shard
+from retrace.training.settings import OptimizerSettings
 
 
 def rate_factor(done: float, warmup: float, flat: float) -> float:
@@ -33,6 +33,7 @@ def rate_factor(done: float, warmup: float, flat: float) -> float:
 
 
 MOMENTUM = 0.95
+BETA1 = 0.9  # of AdamW
 COEFFICIENTS, EPSILON = (3.4445, -4.7750, 2.0315), 1e-7  # of the Newton-Schulz iteration, as published
 TOGETHER = 2**20  # numbers of the matrices that are multiplied in one call; larger ones gain nothing by it
 
@@ -55,12 +56,12 @@ class Muon(Optimizer):
         for group in self.param_groups:
             for weights in _together([weight for weight in group["params"] if weight.grad is not None]):
                 # Where processes share matrices, they are whole for their own orthogonalisation alone.
-                directions = torch.stack([whole(self._direction(weight)) for weight in weights])
+                directions = torch.stack([full_tensor(self._direction(weight)) for weight in weights])
                 updates = orthogonalised(directions, self._precision, self._steps)
                 tall = math.sqrt(max(1, directions.shape[1] / directions.shape[2]))
                 for weight, update in zip(weights, updates, strict=True):
                     weight.mul_(1 - group["lr"] * group["weight_decay"])
-                    weight.add_(part(update, weight), alpha=-group["lr"] * tall)
+                    weight.add_(local_shard(update, weight), alpha=-group["lr"] * tall)
 
     def _direction(self, weight: nn.Parameter) -> Tensor:
         """The gradient with its momentum, as Nesterov has it."""
@@ -99,8 +100,8 @@ def _together(weights: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
         yield from (matrices[start : start + size] for start in range(0, len(matrices), size))
 
 
-def make_optimisers(model: nn.Module, settings: OptimiserSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
-    """The optimisers of a model, each group with its peak rate under `peak`; `bf16`: Muon multiplies in bfloat16.
+def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
+    """The optimizers of a model, each group with its peak rate under `peak`; `bf16`: Muon multiplies in bfloat16.
 
     Raises ValueError where the model trains no weights.
     """
@@ -109,24 +110,24 @@ def make_optimisers(model: nn.Module, settings: OptimiserSettings, lr: float, bf
         hidden = []
     taken = {id(weight) for weight in hidden}
     rest = [weight for weight in model.parameters() if id(weight) not in taken and weight.requires_grad]
-    optimisers: list[Optimizer] = []
+    optimizers: list[Optimizer] = []
     if rest or not hidden:  # of a language model tuned by LoRA, all that is trained are hidden matrices
-        betas = (settings.beta1, settings.beta2)
-        optimisers.append(torch.optim.AdamW(rest, lr, betas, weight_decay=settings.weight_decay, fused=True))
+        betas = (BETA1, settings.beta2)
+        optimizers.append(torch.optim.AdamW(rest, lr, betas, weight_decay=settings.weight_decay, fused=True))
     if hidden:
-        rate = lr * settings.muon_ratio
+        rate = lr * settings.muon_lr_factor
         precision = torch.bfloat16 if bf16 else torch.float32
-        optimisers.append(Muon(hidden, rate, settings.weight_decay, precision, settings.muon_steps))
-    for optimiser in optimisers:
-        for group in optimiser.param_groups:
+        optimizers.append(Muon(hidden, rate, settings.weight_decay, precision, settings.muon_steps))
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
             group["peak"] = group["lr"]
-    return optimisers
+    return optimizers
 
 
-def set_rate(optimisers: list[Optimizer], factor: float) -> None:
+def set_rate(optimizers: list[Optimizer], factor: float) -> None:
     """Set every learning rate to `factor` of its peak."""
-    for optimiser in optimisers:
-        for group in optimiser.param_groups:
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
             group["lr"] = group["peak"] * factor
 
 

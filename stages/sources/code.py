@@ -11,7 +11,7 @@ from pathlib import Path
 import grimp
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import write_text, written_folder
+from retrace.core.files import atomic_folder, write_text
 from retrace.core.guard import PROJECT, file_digest, guarded
 from retrace.core.registry import plugin_names
 
@@ -21,7 +21,7 @@ ROOMS = ("stages", "stages.sources")
 
 
 def main() -> None:
-    with guarded("code", [], {}), written_folder(CODE) as folder:
+    with guarded("code", [], {}), atomic_folder(CODE) as folder:
         graph = grimp.build_graph("stages", "retrace", cache_dir=None)
         for room in ROOMS:
             for name in plugin_names(room):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from transformers import LlamaConfig
 
+from retrace.cli import main as cli
 from retrace.statistics.intervals import wilson_interval
 from tests.console import retrace
 from tests.toy import ROOT, Project
@@ -247,8 +248,8 @@ def test_an_unknown_ending_is_told_the_known_ones(tmp_path, monkeypatch, capsys)
     path = tmp_path / "gold.txt"
     path.write_text("label\n1\n")
     assert retrace(monkeypatch, "score", "classification", str(path), str(path)) == 2
-    endings = ".csv, .jsonl, .parquet, .tsv, .xml"
-    assert capsys.readouterr().err == f"error: {path}: the file's name is to end in one of {endings}\n"
+    formats = "csv, jsonl, parquet, tsv, xml"
+    assert capsys.readouterr().err == f"error: {path}: format 'txt' is not allowed; expected one of {formats}\n"
 
 
 def test_all_scores_of_answers(tmp_path, monkeypatch, capsys) -> None:
@@ -293,11 +294,18 @@ def test_wrong_predictions_are_one_line(tmp_path, monkeypatch, capsys, predictio
     assert error.count("\n") == 1
 
 
-def test_help_lists_the_commands(monkeypatch, capsys) -> None:
+def test_help_lists_every_command_without_importing_it(monkeypatch, capsys) -> None:
+    files = {path.stem for path in Path(cli.__file__).parent.glob("*.py")} - {"__init__", "main", "terminal"}
+    assert set(cli.COMMANDS) == files
+    monkeypatch.setattr(cli, "load_command", None)
     assert retrace(monkeypatch, "--help") == 0
     shown = capsys.readouterr().out
-    assert "score" in shown
-    assert "check" in shown
+    assert all(f"  {name} " in shown and text in shown for name, text in cli.COMMANDS.items())
+
+
+def test_an_unknown_command_is_one_line(monkeypatch, capsys) -> None:
+    assert retrace(monkeypatch, "skore") == 2
+    assert capsys.readouterr().err.startswith("error: retrace skore: no such command; expected one of check, ")
 
 
 def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
@@ -380,7 +388,7 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "params.yaml: finetune.squad: [] is not allowed here; finetune-squad in",
         ),
         (
-            "  full: {lr_times: 1}",
+            "  full: {lr_factor: 1}",
             "  full: {tuning: lora}",
             "params.yaml: methods.full.tuning: 'lora' is not allowed here; finetune-sst2 in dvc.yaml does not depend",
         ),

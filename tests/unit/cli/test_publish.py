@@ -16,8 +16,8 @@ def _publish(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     [
         (["name"], "'name' is no repository; expected ORG/NAME"),
         (["org/name", "--base", "org/base"], "--base: 'org/base' is not allowed; expected org/name@commit"),
-        (["org/name", "--method", "full"], "--method: not allowed without --task: the pretrained model has none"),
-        (["org/name", "--seed", "1"], "--seed: not allowed without --task: the pretrained model has none"),
+        (["org/name", "--method", "full"], "--method needs --task"),
+        (["org/name", "--seed", "1"], "--seed needs --task"),
         (["org/name", "--task", "news"], "--task: 'news' is not what params.yaml lists; expected one of sst2, squad"),
         (["org/name", "--task", "sst2", "--method", "lora"], "--method: 'lora' is not what params.yaml lists; "),
         (["org/name", "--task", "squad", "--seed", "7"], "--seed: 7 is not what params.yaml lists; expected one of 1"),

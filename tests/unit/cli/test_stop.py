@@ -75,6 +75,7 @@ def test_what_cannot_be_asked_is_said(monkeypatch, error: psutil.Error, said: st
 
 def test_a_command_loads_no_other_commands_modules() -> None:
     """One that is asked again and again is to begin at once."""
-    listed = "import sys; from stages import cli; sys.argv[1:] = ['stop']; cli.main(); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", listed], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
-    assert done.stdout == "nothing is running here\nFalse\n"
+    call = "import sys; from retrace.cli.main import main; sys.argv[1:] = ['stop']; main(); "
+    call += "print(sys.modules.keys() & {'torch', 'transformers', 'pandas', 'rich'})"
+    done = subprocess.run([sys.executable, "-c", call], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.stdout == "nothing is running here\nset()\n"

@@ -23,7 +23,7 @@ TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "
 def test_every_process_gets_as_many_batches_and_each_counts_once(count: int, processes: int) -> None:
     def deal(rank: int) -> list[tuple[int, bool]]:
         accelerator: Any = SimpleNamespace(process_index=rank, num_processes=processes)
-        return list(Device(accelerator, bf16=False, sharded=True).dealt(range(count)))
+        return list(Device(accelerator, bf16=False, sharded=True).share_batches(range(count)))
 
     dealt = [deal(rank) for rank in range(processes)]
     assert len({len(mine) for mine in dealt}) == 1

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from safetensors import SafetensorError
 
-from retrace.core.errors import InputError, ResumableError, exit_cleanly
+from retrace.core.errors import InputError, Interrupted, exit_cleanly
 from tests.toy import ROOT
 
 
@@ -49,7 +49,7 @@ def test_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_work_that_goes_on_later_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        exit_cleanly(_raise(ResumableError("asked to stop after step 3")))
+        exit_cleanly(_raise(Interrupted("asked to stop after step 3")))
     assert caught.value.code == 75
     assert capsys.readouterr().err == "asked to stop after step 3\n"
 

@@ -1,22 +1,18 @@
-import csv
-
+import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
-from retrace.evaluation.assessment import as_csv
 from retrace.evaluation.baselines import has_words, majority, no_answer, tfidf, word_overlap
 from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.outcomes import decided_answer, decided_class
+from retrace.evaluation.outcomes import decided_answers
 
 
 def test_decisions() -> None:
-    assert decided_class({"logit_0": 1.0, "logit_1": 1.0}) == 0
-    assert decided_class({"id": 7, "label": 0, "logit_0": 1.0, "logit_1": 1.1, "logit_2": 1.2}) == 2
-    assert decided_answer({"text": "x", "score": 1.0, "null_score": 1.1}) == ""
-    assert decided_answer({"text": "x", "score": 1.0, "null_score": 0.9}) == "x"
-    assert decided_answer({"text": "x", "score": 1.0, "null_score": None}) == "x"
+    rows = [("a", "x", 1.0, 1.1), ("b", "x", 1.0, 0.9), ("c", "x", 1.0, None)]
+    answers = decided_answers(pd.DataFrame(rows, columns=["id", "text", "score", "null_score"]))
+    assert answers == {"a": "", "b": "x", "c": "x"}
 
 
 def test_baselines_of_sentences() -> None:
@@ -50,13 +46,3 @@ def test_word_overlap_takes_the_name_in_the_nearest_sentence() -> None:
     )
     assert word_overlap([question]) == {"q": "Bob Ros"}
     assert no_answer([question]) == {"q": ""}
-
-
-def test_curves_leave_absent_values_empty() -> None:
-    rows = [{"method": "full", "epoch": 0, "training_loss": None}, {"method": "full", "epoch": 1, "training_loss": 0.5}]
-    assert as_csv(rows) == "method,epoch,training_loss\nfull,0,\nfull,1,0.5\n"
-
-
-def test_a_name_with_commas_and_quotes_is_one_cell() -> None:
-    (row,) = csv.DictReader(as_csv([{"method": 'full, "tuned"', "epoch": 1}]).splitlines())
-    assert row == {"method": 'full, "tuned"', "epoch": "1"}

@@ -6,10 +6,8 @@ import torch
 from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
-from retrace.hub.checkpoint import PinnedFolder, Start
-from retrace.hub.repository import Pin
-from retrace.tokens.tokenizer import load_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.hub.checkpoint import InitialCheckpoint, Pin, PinnedFolder
+from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from stages.sources.model import (
     CONVERT,
     check,
@@ -82,7 +80,7 @@ def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
     with pytest.raises(InputError, match=f"there is no {second} in it; weights are read from safetensors only$"):
         check_weights(folder, "org/name", origin)
     index.write_text("{}")
-    with pytest.raises(InputError, match=r"index.json: no weight_map in it"):
+    with pytest.raises(InputError, match=r"index.json: no weight_map"):
         check_weights(folder, "org/name", origin)
 
 
@@ -110,11 +108,11 @@ def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tm
         (folder / name).rename(bare / name)
     filled = tmp_path / "filled"
     filled.mkdir()
-    fill(filled, Start(PinnedFolder(bare, "0" * 12), "bert"), PinnedFolder(bare, "0" * 12))
+    fill(filled, InitialCheckpoint(PinnedFolder(bare, "0" * 12), "bert"), PinnedFolder(bare, "0" * 12))
     made, published = (load_tokenizer(of) for of in (filled, folder))
     text = "The guild of weavers was founded in 1601; it's now closed."
     assert made.encode(text).ids == published.encode(text).ids
-    assert made.roles == published.roles
+    assert made.special == published.special
     assert sorted(path.name for path in bare.iterdir()) == ["config.json", "model.safetensors", "vocab.txt"]
 
 

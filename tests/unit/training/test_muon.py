@@ -29,14 +29,14 @@ def test_small_singular_values_need_more_steps(steps: int, least: float) -> None
 def test_in_bfloat16_it_is_torchs_muon_to_the_bit() -> None:
     first = torch.randn(24, 10, generator=torch.Generator().manual_seed(1))
     ours, theirs = nn.Parameter(first.clone()), nn.Parameter(first.clone())
-    optimisers = [
+    optimizers = [
         Muon([ours], 0.02, 0.1, torch.bfloat16, 5),
         torch.optim.Muon([theirs], lr=0.02, weight_decay=0.1, momentum=MOMENTUM),
     ]
     for seed in range(4):
-        for weight, optimiser in zip((ours, theirs), optimisers, strict=True):
+        for weight, optimizer in zip((ours, theirs), optimizers, strict=True):
             weight.grad = torch.randn(24, 10, generator=torch.Generator().manual_seed(seed))
-            optimiser.step()
+            optimizer.step()
     assert torch.equal(ours, theirs)
 
 
@@ -54,11 +54,11 @@ def test_matrices_of_one_shape_move_as_if_each_were_alone(monkeypatch: pytest.Mo
         monkeypatch.setattr("retrace.training.optimizer.TOGETHER", together)
         draws = torch.Generator().manual_seed(1)
         weights = [nn.Parameter(torch.randn(shape, generator=draws)) for shape in shapes]
-        optimiser = Muon(weights, 0.02, 0.1, torch.float32, 5)
+        optimizer = Muon(weights, 0.02, 0.1, torch.float32, 5)
         for _ in range(3):
             for weight in weights[:-1]:
                 weight.grad = torch.randn(weight.shape, generator=draws)
-            optimiser.step()
+            optimizer.step()
         return [weight.detach() for weight in weights]
 
     for batched, alone in zip(moved(48), moved(1), strict=True):

@@ -2,23 +2,22 @@
 
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from retrace.core.errors import InputError, ResumableError
+from retrace.core.errors import InputError, Interrupted
 from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
-from retrace.objectives.language_modelling import BlockModelling, Labelled, mean_loss
+from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, mean_loss
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
-from retrace.tokens.vocabulary import Vocabulary
-from retrace.training.checkpoint import States
+from retrace.tokens.tokenizer import Vocabulary
+from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.progress import Meter
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import MODEL, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -38,7 +37,7 @@ class Cut(BlockModelling):
     action: Any = None
     seen = -1  # the first loss of a run is asked for before its steps, to count operations
 
-    def loss(self, model: torch.nn.Module, batch: Labelled) -> tuple[torch.Tensor, int]:
+    def loss(self, model: torch.nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, int]:
         if self.seen == self.at:
             self.action()
         self.seen += 1
@@ -52,14 +51,19 @@ def _fail() -> None:
 def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple[dict[str, torch.Tensor], list[Any]]:
     """Train with dropout from the newest state; `action` comes before the update number `at` of this part."""
     device = tiny_device()
-    config = make_config("modernbert", replace(MODEL, dropout=0.1), VOCABULARY)
+    config = make_config("modernbert", MODEL.model_copy(update={"dropout": 0.1}), VOCABULARY)
     model = make_language_model(config, 0, "eager")
     objective = Cut(
-        STREAM, 32, 4, lambda blocks, draws: mask_blocks(blocks, Masking(0.3), VOCABULARY, draws), 1, device.place
+        STREAM,
+        32,
+        4,
+        lambda blocks, draws: mask_blocks(blocks, Masking(0.3), VOCABULARY, draws),
+        1,
+        device.torch_device,
     )
     objective.at, objective.action = at, action
-    states = States("test", "", device)
-    run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(EPOCHS), states)
+    checkpointer = Checkpointer("test", "", device)
+    run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(EPOCHS), checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float | None]:
         loss, _ = mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), device)
@@ -68,9 +72,9 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
 
     try:
         speed = train(run, after_epoch)
-        states.remove()
+        checkpointer.remove()
     finally:
-        states.close()
+        checkpointer.close()
     found = {**model.state_dict(), **{f"kept {name}": value for name, value in run.kept.items()}}
     return found, [*run.journal, speed.points]
 
@@ -130,15 +134,15 @@ def test_a_damaged_state_is_noticed_and_the_one_before_used(
 def test_other_code_and_inputs_begin_anew() -> None:
     folders = set()
     for digest in ("one", "two", "one"):
-        states = States("test", digest, tiny_device())
-        folders.add(states._folder)
-        states.close()
+        checkpointer = Checkpointer("test", digest, tiny_device())
+        folders.add(checkpointer._folder)
+        checkpointer.close()
     assert len(folders) == 2
 
 
 def test_processes_at_the_same_run_have_states_of_their_own(tmp_path: Path) -> None:
     whole = _run()
-    other = States("test", "", tiny_device())  # of a worker that shares the folder
+    other = Checkpointer("test", "", tiny_device())  # of a worker that shares the folder
     with pytest.raises(CutOffError):
         _run(3)
     assert _same(_run(), whole)
@@ -149,7 +153,7 @@ def test_processes_at_the_same_run_have_states_of_their_own(tmp_path: Path) -> N
 
 def test_a_run_goes_on_from_whichever_states_are_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = _run()
-    other = States("test", "", tiny_device())
+    other = Checkpointer("test", "", tiny_device())
     with pytest.raises(CutOffError):
         _run(3)
     other.remove()  # the first of two workers is done; the second was killed
@@ -163,7 +167,7 @@ def test_a_run_goes_on_from_whichever_states_are_left(tmp_path: Path, capsys: py
 def test_a_signal_ends_the_step_and_saves(tmp_path: Path, number: signal.Signals) -> None:
     whole = _run()
     handler = signal.getsignal(number)
-    with pytest.raises(ResumableError, match="test: asked to stop after step 4; run it again to go on from there"):
+    with pytest.raises(Interrupted, match="test: asked to stop after step 4; run it again to go on from there"):
         _run(3, lambda: os.kill(os.getpid(), number))
     assert int(_saved(tmp_path)[-1].name) == 4
     assert signal.getsignal(number) is handler
@@ -188,4 +192,4 @@ def test_no_state_is_written_before_it_is_due(tmp_path: Path, monkeypatch: pytes
 def test_a_wrong_interval_is_named(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", value)
     with pytest.raises(InputError, match=f"RETRACE_SAVE_SECONDS: '{value}' is not allowed; expected seconds, 0 or"):
-        States("test", "", tiny_device())
+        Checkpointer("test", "", tiny_device())

@@ -1,1 +1,0 @@
-"""Parameter counts in closed form, one file for each family."""

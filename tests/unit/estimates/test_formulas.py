@@ -1,0 +1,84 @@
+"""Counts against totals worked by hand, and every difference of a formula named."""
+
+from collections.abc import Callable
+
+import pytest
+from transformers import PreTrainedModel
+
+from retrace.estimates.architectures import find_model, preset_names
+from retrace.estimates.formulas import closed_form
+from retrace.estimates.parameters import count_parameters, total
+from retrace.methods import adapter, lora
+from retrace.models.heads import Head, make_config
+from retrace.tokens.tokenizer import Vocabulary
+from tests.tiny import FAMILIES, MODEL
+
+
+def _untouched(model: PreTrainedModel, head: Head) -> None:
+    """As full tuning has it."""
+
+
+@pytest.mark.parametrize(
+    ("preset", "head", "expected", "differences"),
+    [
+        ("bert-base", None, 109_482_240, {}),
+        ("bert-base", "classifier", 109_483_778, {"classifier": 1_538}),
+        ("bert-base", "spans", 108_893_186, {"pooler": -590_592, "qa_outputs": 1_538}),
+        ("llama-3.2-1b", None, 1_235_814_400, {}),
+        ("llama-3.2-1b", "classifier", 1_235_814_400 + 4_096, {"score": 4_096}),
+        ("llama-3.2-1b", "spans", 1_235_814_400 + 4_098, {"qa_outputs": 4_098}),
+        ("llama-3.2-1b", "language_model", 1_235_814_400, {}),
+        ("roberta-small", None, 22_829_056 + 512, {"embeddings.token_type_embeddings": 512}),
+        ("roberta-base", None, 124_645_632 - 590_592, {"embeddings.token_type_embeddings": 768}),  # no pooler
+        ("scibert", None, 109_482_240 + (31_090 - 30_522) * 768, {}),
+    ],
+)
+def test_totals_of_the_presets(preset: str, head: Head | None, expected: int, differences: dict[str, int]) -> None:
+    config = find_model(preset).config
+    _, counts = count_parameters(head, config, _untouched)
+    form = closed_form(config, counts)
+    assert total(counts) == expected
+    assert form is not None
+    assert form.differences == differences
+    assert form.total + sum(differences.values()) == expected
+
+
+@pytest.mark.parametrize("preset", [name for name in preset_names() if name != "scibert"])
+def test_what_was_published_comes_to_the_count_by_its_differences(preset: str) -> None:
+    model = find_model(preset)
+    _, counts = count_parameters(None, model.config, _untouched)
+    assert model.published
+    assert [entry.total + sum(entry.differences.values()) for entry in model.published] == [
+        total(counts) for _ in model.published
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("head", [None, "classifier", "spans", "language_model"])
+@pytest.mark.parametrize(
+    "tune",
+    [
+        _untouched,
+        lambda model, head: lora.tune(model, head, lora.Settings()),
+        lambda m, h: adapter.tune(m, h, adapter.Settings()),
+    ],
+)
+def test_no_difference_goes_unnamed(
+    family: str, head: Head | None, tune: Callable[[PreTrainedModel, Head], None]
+) -> None:
+    config = make_config(family, MODEL, Vocabulary(120, *range(5)))
+    _, counts = count_parameters(head, config, tune)
+    form = closed_form(config, counts)
+    assert form is not None
+    assert form.total + sum(form.differences.values()) == total(counts)
+    added = sum(count.size for count in counts if count.is_added)
+    named = {part: more for part, more in form.differences.items() if "lora_" in part or ".adapter" in part}
+    assert sum(named.values()) == added
+    assert not {term.name for term in form.terms} - {"pooler"} & form.differences.keys()
+
+
+def test_a_family_without_a_formula_is_counted_all_the_same() -> None:
+    config = make_config("bert", MODEL, Vocabulary(120, *range(5)))
+    _, counts = count_parameters(None, config, _untouched)
+    config.model_type = "electra"  # pyright: ignore[reportAttributeAccessIssue]
+    assert closed_form(config, counts) is None

@@ -1,0 +1,215 @@
+"""Sections about parameters and memory, from entries as published.yaml has them."""
+
+from typing import Any
+
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.estimates import published_memory as published
+from retrace.report.blocks import Code, Section, Table
+from retrace.report.render import as_html
+from retrace.study.memory import MemoryEntry, memory_estimates
+from retrace.study.published import read_published
+from retrace.study.sections import size_sections
+from tests.toy import ROOT
+
+
+def _section(**entry: Any) -> Section:
+    (section,) = size_sections([entry], {"methods": {"thin": {"tuning": "lora", "rank": 1}}})
+    return section
+
+
+def _tables(section: Section) -> list[Table]:
+    return [block for block in section.blocks if isinstance(block, Table)]
+
+
+def test_a_summary_is_torchinfos() -> None:
+    section = _section(kind="summary", model="bert-base", head="classification")
+    (code,) = [block for block in section.blocks if isinstance(block, Code)]
+    assert code.language == "text"
+    assert "ModuleList: 3-6                             85,054,464" in code.text
+    assert "Total params: 109,483,778" in code.text
+    assert ("head biases", "2") in _tables(section)[0].rows
+
+
+def test_a_summary_of_a_part_sums_the_part() -> None:
+    section = _section(kind="summary", model="bert-base", part="encoder.layer.0")
+    assert section.title == "Summary of bert-base: encoder.layer.0"
+    assert ("total", "7,087,872") in _tables(section)[0].rows
+
+
+def test_a_summary_says_where_torchinfo_counts_twice() -> None:
+    section = _section(kind="summary", model="llama-3.2-1b", head="lm")
+    assert any(
+        isinstance(block, str) and "1,498,482,688. The model has 1,235,814,400." in block for block in section.blocks
+    )
+
+
+def test_every_parameter_has_a_row_and_many_are_folded_away() -> None:
+    sums, rows = _tables(_section(kind="parameters", model="bert-base", head="qa"))
+    assert ("total", "108,893,186") in sums.rows
+    assert len(rows.rows) == 5 + 12 * 16 + 2
+    assert rows.folded == "199 rows"
+    assert rows.rows[0] == ("bert.embeddings.word_embeddings.weight", "23,440,896")
+    assert sum(int(row[1].replace(",", "")) for row in rows.rows) == 108_893_186
+
+
+def test_what_is_trained_is_shown_where_it_is_not_all() -> None:
+    _, rows = _tables(_section(kind="modules", model="roberta-small", head="qa", method="thin"))
+    assert rows.header == ("Modules", "Parameters", "Trained")
+    assert ("roberta.encoder.layer.3.attention.self.query.lora_A.default", "512", "512") in rows.rows
+    assert ("qa_outputs", "1,026", "1,026") in rows.rows
+
+
+def test_the_modules_of_a_part_alone() -> None:
+    sums, rows = _tables(_section(kind="modules", model="bert-base", part="encoder.layer.0"))
+    assert ("total", "7,087,872") in sums.rows
+    assert ("encoder.layer.0.intermediate.dense", "2,362,368") in rows.rows
+    assert len(rows.rows) == 8
+
+
+def test_equations_stand_beside_what_they_give() -> None:
+    equations = [
+        {"number": "(2)", "equation": "FFN(x) = …", "gives": "2,101,248",
+         "figures": ["formula.roberta-small.feed-forward"]},
+        {"number": "(3)", "equation": "a < b", "gives": "7",
+         "figures": ["formula.roberta-small.attention", "formula.roberta-small.feed-forward"]},
+        {"number": "(4)", "equation": "c", "gives": "8"},
+    ]  # fmt: skip
+    section = _section(kind="equations", title="Equations", symbols="d: size.", equations=equations)
+    assert section.blocks[0] == "d: size."
+    assert _tables(section)[0].rows == [
+        ("(2)", "FFN(x) = …", "2,101,248", "2,101,248"), ("(3)", "a < b", "7", "6,303,744"), ("(4)", "c", "8", "–"),
+    ]  # fmt: skip
+    assert "<td>a &lt; b</td>" in as_html("T", [section])
+
+
+def test_the_equations_of_roberta_small_give_what_is_said() -> None:
+    n, d, tokens, length = 4, 512, 32_000, 256
+    said = [
+        4 * n * d**2, 2 * n * (d**2 + d), n * (3 * d**2 + d**2 + 2 * (d**2 + d)),
+        n * (3 * 2 * d**2 + d**2 + d + 2 * 2 * d**2 + 4 * d**2) + tokens * (d + length + 2) + 2 * d,
+        24 * d**2 + d * (tokens + length + 2) + 42 * d,
+    ]  # fmt: skip
+    (entry,) = [each for each in read_published(ROOT / "studies/roberta-small/published.yaml").sections
+                if each["kind"] == "equations"]  # fmt: skip
+    assert all(f"{count:,}" in row["gives"] for count, row in zip(said, entry["equations"], strict=True))
+    assert said[-1] == 22_829_056
+
+
+def test_a_formula_comes_to_the_model_by_its_differences() -> None:
+    section = _section(kind="formula", model="roberta-small")
+    (table,) = _tables(section)
+    assert section.blocks[0] == "V tokens, P positions, L layers of size h and inner size f."
+    assert table.rows[-3:] == [
+        ("by the formula", "", "22,829,056"),
+        ("beyond the formula: embeddings.token_type_embeddings", "", "+512"),
+        ("the model", "", "22,829,568"),
+    ]
+    assert table.is_numeric(2)
+
+
+def test_published_counts_come_to_the_model_by_their_differences() -> None:
+    tables = _tables(_section(kind="differences", model="bert-base"))
+    assert [table.rows[0][1] for table in tables] == ["110,000,000", "108,432,384"]
+    for table in tables:
+        counts = [int(count.replace(",", "")) for _, count in table.rows]
+        assert sum(counts[:-1]) == counts[-1] == 109_482_240
+
+
+def test_memory_has_the_example_and_estimates() -> None:
+    section = _section(
+        kind="memory", model="roberta-small", batch=2, lengths=[16], methods=["full", "thin"], example=False
+    )
+    _, equations, printed, example, saved, estimates = _tables(section)
+    assert [row[3:] for row in equations.rows] == [
+        ("16blh + 9bal²", "1.9661", "0.0184"), ("4blh", "0.4915", "0.0000"), ("5blh", "0.6144", "0.0000"),
+        ("4blh + 8blh′", "4.4237", "0.0000"), ("5blh", "0.6144", "0.0000"),
+        ("34blh + 9bal² + 8blh′", "8.1101", "0.0184"),
+    ], "together what the report's formula says"  # fmt: skip
+    assert printed.rows[0] == ("full", "4.8·10⁴ + 1.84·10⁻²·bl² + 8.11·bl")
+    assert example.rows[0] == ("full, 10⁶ bytes, N as printed", "48,000", "0.0184", "8.11")
+    assert example.rows[4] == ("full, MiB, N by its formula", "44,672", "0.0176", "7.73")
+    assert saved.rows[0] == ("1 × 1", "73.0"), "less than the 3/4 that is claimed, by its own formulas"
+    assert [row[:3] for row in estimates.rows] == [
+        ("roberta-small", "2 × 16", "full"),
+        ("roberta-small", "2 × 16", "thin"),
+    ]
+    said = [block for block in section.blocks if isinstance(block, str)]
+    assert any(text.endswith("N = 3,000,000,000 as printed, 2,927,646,720 by its formula.") for text in said)
+    assert set(published.QUESTIONABLE) <= set(said)
+
+
+def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
+    entry = MemoryEntry("memory", "roberta-small", 2, (16,), ("full", "adapter", "lora"), example=False)
+    full, adapter, lora = memory_estimates(entry, {})
+    assert full.saved is None
+    assert adapter.saved == 1 - adapter.needs.peak / full.needs.peak
+    assert (lora.by_formula, lora.saved_by_formula) == (None, None)
+    assert lora.row()[-3:] == (f"{100 * (lora.saved or 0):.1f}", "–", "–")
+    assert full.needs.moments == pytest.approx(2 * full.needs.gradients, rel=1e-4)
+    assert adapter.needs.gradients == 4 * adapter.needs.trained
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("summary", "sections[0].kind: None is not allowed; expected one of summary, parameters, modules, formula, "),
+        ({"kind": "count"}, "sections[0].kind: 'count' is not allowed; expected one of summary, "),
+        ({"kind": "formula"}, "sections[0].model is missing"),
+        ({"kind": "formula", "model": "bert"}, "sections[0].model: 'bert' is not allowed; expected one of bert-base, "),
+        ({"kind": "formula", "model": "scibert", "head": "qa"}, "sections[0].head: unknown key; allowed: kind, model"),
+        (
+            {"kind": "differences", "model": "scibert"},
+            "sections[0].model: 'scibert' is not allowed; retrace/estimates/architectures",
+        ),
+        (
+            {"kind": "modules", "model": "scibert", "head": "ner"},
+            "sections[0].head: 'ner' is not allowed; expected one of",
+        ),
+        (
+            {"kind": "modules", "model": "scibert", "method": "half"},
+            "sections[0]: no method 'half'; there is: adapter, ",
+        ),
+        (
+            {
+                "kind": "equations",
+                "title": "t",
+                "symbols": "s",
+                "equations": [{"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula.scibert.sum"]}],
+            },
+            "sections[0]: 'sum' is not there; there is: total, word embeddings, ",
+        ),
+        ({"kind": "modules", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
+        ({"kind": "summary", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
+        ({"kind": "memory", "lengths": [600]}, "sections[0].lengths: 600 is not allowed; expected 1 to 512 tokens"),
+        ({"kind": "memory", "methods": ["full"]}, "sections[0].methods: ['full'] is not allowed; expected two or more"),
+        ({"kind": "memory", "methods": ["full", "half"]}, "sections[0]: no method 'half'; there is: adapter, "),
+    ],
+)
+def test_a_wrong_entry_is_one_line(entry: Any, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        size_sections([entry], {})
+    assert str(error.value).startswith("published.yaml: ")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_was_printed_stands_beside_what_there_is() -> None:
+    printed = {"embeddings.word_embeddings": 23_440_896, "pooler": 590_000}
+    _, table = _tables(_section(kind="summary", model="bert-base", published=printed))
+    assert table.rows == [
+        ("embeddings.word_embeddings", "23,440,896", "23,440,896", "exact"),
+        ("pooler", "590,000", "590,592", "+592"),
+    ]
+    with pytest.raises(InputError, match=r"^published\.yaml: sections\[0\]: published: bert-base has no pool$"):
+        _section(kind="parameters", model="bert-base", published={"pool": 1})
+
+
+def test_how_far_the_claim_holds_is_counted() -> None:
+    section = _section(kind="memory", model="roberta-small", batch=2, lengths=[16], example=False)
+    by_formulas, by_estimates = section.blocks[-2:]
+    assert by_formulas == (
+        "By its own formulas in its example, that at least 75% is saved holds in 2 of 3 cases: 73.0% to 90.7% is saved."
+    )
+    assert str(by_estimates).startswith("By the estimates, that at least 75% is saved holds in 0 of 2 cases: ")
