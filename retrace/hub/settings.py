@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from retrace.core.settings import Count, Params, Section
+from retrace.datasets.settings import SplitSettings
 from retrace.hub.checkpoint import PINNED, Pin, is_pin
-from retrace.sources.settings import SplitSettings, TaskParams, TaskSettings
 
 
 def _pinned(repository: str) -> str:
@@ -67,21 +67,9 @@ class HubQuestions(HubSplits):
     answers: str = Field(default="answers", description="the column of text and answer_start, a list each")
 
 
-class HubTaskSettings(HubDataset, TaskSettings):
-    """A further classification task on a data set; train, dev and test are splits of it."""
-
-    train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
-
-
 class HubParams(Params):
     """What stages/sources/hub.py reads."""
 
     text: HubText = Field(alias="data/params.yaml:hub.text")
     sst2: HubSentences = Field(alias="data/params.yaml:hub.sst2")
     squad: HubQuestions = Field(alias="data/params.yaml:hub.squad")
-
-
-class HubClassificationParams(TaskParams):
-    """What stages/sources/hub_classification.py reads."""
-
-    task: HubTaskSettings = Field(alias="data/params.yaml:hub.classification.${key}")

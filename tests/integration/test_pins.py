@@ -39,8 +39,8 @@ PARAMS = [ROOT / "data/params.yaml", *sorted((ROOT / "studies").glob("*/params.y
 
 def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
     """Write the parts of each `hub` of a params.yaml, and read its further tasks; what there is of each."""
-    from retrace.hub.settings import HubClassificationParams
-    from retrace.hub.source import read_hub_task
+    from retrace.sources.hub_tasks import read_hub_task
+    from retrace.sources.settings import HubClassificationParams
 
     found = []
     for number, hub in enumerate(hubs):

@@ -1,9 +1,8 @@
-"""docs/tutorial.md with real DVC: from a clone to a reviewed change, each of DVC's commands bare, none with a warning."""
+"""docs/tutorial.md with real DVC: from a clone to a reviewed change, its commands bare, none with a warning."""
 
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -99,7 +98,9 @@ def test_own_data_is_tracked_with_dvc_and_goes_into_experiments(clone: Project) 
         (own / "squad" / f"{part}.json").rename(own / "squad" / f"{part}-v2.0.json")
     _quiet(clone, "dvc", "add", *(f"data/own/{name}" for name in OWN))
     clone.commit("our own data")
-    clone.run("dvc", "exp", "run", "--temp", "--name", "own", "-S", "data=files")  # which has no data/files yet: a warning
+    clone.run(
+        "dvc", "exp", "run", "--temp", "--name", "own", "-S", "data=files"
+    )  # which has no data/files yet: a warning
     clone.run("dvc", "exp", "apply", "own")
     assert (clone.folder / "data/files/card.json").is_file()
     assert "Data and pipelines are up to date." in _quiet(clone, "dvc", "status")
