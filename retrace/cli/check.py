@@ -15,7 +15,8 @@ from retrace.perplexity.settings import PerplexityParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import SQUAD, Grid
 from retrace.sample.settings import SampleParams
-from retrace.sources.settings import ClassificationParams, HubClassificationParams
+from retrace.sources.hub_settings import HubClassificationParams
+from retrace.sources.settings import ClassificationParams
 from retrace.tasks.question_answering.settings import FineTuneSquadParams
 from retrace.tokens.settings import TokenizeParams
 from retrace.training.pretraining import PretrainParams

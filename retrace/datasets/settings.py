@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from retrace.core.settings import Section, Split, require
 
+# What is drawn for validation: texts, each with all rows that lie in it and all questions on it; or rows, one by one.
 SplitBy = Literal["text", "row"]
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.datasets.text import PARTS, text_path
-from retrace.files.settings import SST2_TRAIN, FilesSettings
-from retrace.sources.settings import SST2_DEV
+from retrace.files.settings import SST2_DEV, SST2_TRAIN, FilesSettings
 
 
 def files_of_tests(settings: FilesSettings) -> dict[str, Path]:

@@ -1,9 +1,11 @@
 """Where the user's own files are."""
 
+from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
 
+from retrace.core.paths import OWN
 from retrace.core.settings import Params, Section, Split, require
 from retrace.datasets.settings import SplitBy
 
@@ -46,3 +48,11 @@ class FilesParams(Params):
     """What stages/sources/files.py reads."""
 
     files: FilesSettings = Field(alias="data/params.yaml:files")
+
+    @model_validator(mode="after")
+    def _within_own(self) -> Self:
+        for name in ("text", "sst2", "squad"):
+            folder = Path(getattr(self.files, name))
+            allowed = f"expected a folder in {OWN}, the only one in which DVC sees changes"
+            require(folder.is_relative_to(OWN) and ".." not in folder.parts, f"files.{name}", str(folder), allowed)
+        return self

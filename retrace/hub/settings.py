@@ -3,7 +3,7 @@
 Apart from what reads them, so that settings are checked without the hub's client, which takes long to import.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -67,9 +67,16 @@ class HubQuestions(HubSplits):
     answers: str = Field(default="answers", description="the column of text and answer_start, a list each")
 
 
+class HubSettings(Section):
+    """The data sets of the three parts of the data source, and further tasks, which have stages of their own."""
+
+    text: HubText
+    sst2: HubSentences
+    squad: HubQuestions
+    classification: dict[str, Any] = Field(default={}, description="further classification tasks, by name")
+
+
 class HubParams(Params):
     """What stages/sources/hub.py reads."""
 
-    text: HubText = Field(alias="data/params.yaml:hub.text")
-    sst2: HubSentences = Field(alias="data/params.yaml:hub.sst2")
-    squad: HubQuestions = Field(alias="data/params.yaml:hub.squad")
+    hub: HubSettings = Field(alias="data/params.yaml:hub")

@@ -14,16 +14,16 @@ from retrace.core.files import atomic_file, write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.datasets.card import without_collection
 from retrace.datasets.examples import UNLABELLED
+from retrace.datasets.settings import SplitBy
 from retrace.datasets.split import split_questions, split_sentences
 from retrace.datasets.text import text_path
-from retrace.files.chosen import SplitBy
 from retrace.hub.datasets import Split, licence, open_split
-from retrace.hub.settings import HubDataset, HubParams, HubQuestions, HubSentences, HubSplits
+from retrace.hub.settings import HubDataset, HubQuestions, HubSentences, HubSettings, HubSplits
 
 Kind = TypeVar("Kind", str, dict)
 
 
-def write_source(folder: Path, settings: HubParams) -> dict[str, Any]:
+def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
     """Write every part; returns what was read of each and its licence.
 
     Raises InputError where a data set cannot be had or a row is not what it should be.

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from retrace.hub.datasets import Split, open_split
-from retrace.sources.settings import HubTaskSettings
+from retrace.sources.hub_settings import HubTaskSettings
 from retrace.sources.tasks import Records, Table, TaskData, read_task
 
 

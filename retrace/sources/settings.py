@@ -1,4 +1,4 @@
-"""Where the user's own files are, and which of their columns hold what."""
+"""Further classification tasks: where their rows are and which columns hold what."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
 from retrace.core.settings import DATA_PARAMS, Params, require
 from retrace.datasets.settings import SplitSettings
-from retrace.hub.settings import HubDataset
 
-# What is drawn for validation: texts, each with all rows that lie in it and all questions on it; or rows, one by one.
 # A task's name is also one of the sections of params.yaml, of the folders of models and of the entries of metrics.json.
 TAKEN = (
     "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "health", "baselines",
@@ -86,15 +84,3 @@ class ClassificationParams(TaskParams):
     """What stages/sources/classification.py reads."""
 
     task: ClassificationSettings = Field(alias="data/params.yaml:classification.${key}")
-
-
-class HubTaskSettings(HubDataset, TaskSettings):
-    """A further classification task on a data set; train, dev and test are splits of it."""
-
-    train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
-
-
-class HubClassificationParams(TaskParams):
-    """What stages/sources/hub_classification.py reads."""
-
-    task: HubTaskSettings = Field(alias="data/params.yaml:hub.classification.${key}")
