@@ -27,7 +27,7 @@ from retrace.evaluation.classification import ClassificationTask  # noqa: E402
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun  # noqa: E402  # noqa: E402
 from retrace.evaluation.question_answering import ReadingTask  # noqa: E402
 from retrace.evaluation.scoring import Scoring  # noqa: E402
-from retrace.evaluation.settings import ScoreSettings  # noqa: E402
+from retrace.evaluation.settings import MetricSettings  # noqa: E402
 from retrace.statistics.comparisons import Candidate, compare  # noqa: E402
 from retrace.statistics.intervals import (  # noqa: E402
     Share,
@@ -41,8 +41,8 @@ EXAMPLES, MANY = 872, 100_000
 ALIKE = 0.7  # of examples that all models are right about or none, so that answers are paired
 WHOLE = (0.0, 1.0)
 SIZES = (300, 600, 872)  # of tasks whose flags are counted
-SETTINGS = ScoreSettings(
-    classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2",), curves=("accuracy", "squad_v2"),
+SETTINGS = MetricSettings(
+    classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2",), curves=("accuracy", "squad_v2"),
     resamples=200,
 )  # fmt: skip
 

@@ -163,7 +163,7 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
     from retrace.training.loop import Budget, Run, train
 
     objective = TaskObjective(task, settings, seed, device.torch_device)
-    run = Run("retrace", model, objective, device, settings.optimiser, settings.lr, Budget(1))
+    run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, Budget(1))
     speed = train(run, lambda epoch, meter: None)
     return {
         "examples_a_second": objective.examples / speed.seconds,

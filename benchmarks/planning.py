@@ -36,7 +36,7 @@ def main() -> None:
     before = peak_memory()
     model, objective = pretrain.start(settings, tokenizer, stream, device)
     budget = Budget(1, updates=UPDATES)
-    run = Run("run", model, objective, device, recipe.optimiser, settings.lr, budget)
+    run = Run("run", model, objective, device, recipe.optimizer, settings.lr, budget)
     speed = train(run, lambda epoch, meter: None)
     held = peak_memory() - before
     needs = pretraining_needs(model.body.config, recipe, recipe.batch_size, device.bf16, device.attention)

@@ -1,33 +1,113 @@
-"""How a model is optimised, the same knobs for pretraining and fine-tuning."""
+"""How a language model is pretrained; the optimizer's settings are fine-tuning's too."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
-from retrace.core.settings import require
+from pydantic import Field, model_validator
+
+from retrace.core.settings import Count, Params, Positive, Precision, Section, Seed, require
+from retrace.models.settings import ModelSettings
+from retrace.objectives.settings import SHORTEST_PAIR, MaskReplacement
 
 
-@dataclass(frozen=True)
-class OptimiserSettings:
-    """The optimiser and its schedule; the peak learning rate comes with it."""
+class OptimizerSettings(Section):
+    """The optimizer and its learning-rate schedule; the peak learning rate comes with it."""
 
-    kind: Literal["muon", "adamw"] = "muon"  # muon: on the hidden matrices, AdamW on the rest
-    muon_ratio: float = 20.0  # Muon's learning rate over AdamW's
-    muon_steps: int = 5  # of its Newton-Schulz iteration; fewer are faster and leave small singular values smaller
-    beta1: float = 0.9
-    beta2: float = 0.98
-    weight_decay: float = 0.01
-    warmup: float = 0.05  # share of the steps in which the rate rises from 0
-    flat: float = 0.5  # share of the steps after which it falls, linearly, to 0
-    clip: float = 1.0  # largest norm of the gradient
-    spike: float | None = 2.0  # stop where the loss, averaged over 20 updates, rises by so many nats; null: never
+    kind: Literal["muon", "adamw"] = Field(
+        default="muon", description="Muon on the hidden matrices and AdamW on the rest, or AdamW on all"
+    )
+    muon_lr_factor: Positive = Field(default=20.0, description="Muon's learning rate over AdamW's")
+    muon_steps: Count = Field(
+        default=5, description="Newton-Schulz iterations; fewer are faster and leave small singular values smaller"
+    )
+    beta2: float = Field(
+        default=0.98, ge=0, lt=1, description="decay of AdamW's second moments; that of the first is 0.9"
+    )
+    weight_decay: float = Field(default=0.01, ge=0, description="decoupled weight decay")
+    warmup_ratio: float = Field(
+        default=0.05, ge=0, le=1, description="share of the steps in which the rate rises from 0"
+    )
+    decay_start: float = Field(
+        default=0.5, ge=0, le=1, description="share of the steps after which the rate falls linearly to 0"
+    )
+    max_grad_norm: Positive = Field(default=1.0, description="gradients are clipped to this norm")
+    max_loss_rise: Positive | None = Field(
+        default=2.0,
+        description="stop as diverged where the loss, averaged over 20 steps, rises by so many nats; null: never",
+    )
 
-    def __post_init__(self) -> None:
-        require(self.muon_ratio > 0, "muon_ratio", self.muon_ratio, "expected a number above 0")
-        require(self.muon_steps > 0, "muon_steps", self.muon_steps, "expected a whole number above 0")
-        for field in ("beta1", "beta2"):
-            require(0 <= getattr(self, field) < 1, field, getattr(self, field), "expected 0 up to 1")
-        require(self.weight_decay >= 0, "weight_decay", self.weight_decay, "expected 0 or more")
-        require(0 <= self.warmup <= 1, "warmup", self.warmup, "expected 0 to 1")
-        require(self.warmup <= self.flat <= 1, "flat", self.flat, f"expected warmup ({self.warmup}) to 1")
-        require(self.clip > 0, "clip", self.clip, "expected a number above 0")
-        require(self.spike is None or self.spike > 0, "spike", self.spike, "expected a number above 0, or null")
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        require(
+            self.warmup_ratio <= self.decay_start,
+            "decay_start", self.decay_start, f"expected at least warmup_ratio ({self.warmup_ratio})",
+        )  # fmt: skip
+        return self
+
+
+class PretrainSettings(Section):
+    """Language modelling on blocks of the running text."""
+
+    epochs: int = Field(ge=0, description="0: the checkpoint is passed on as it is")
+    batch_size: Count = Field(description="blocks per step, over all processes")
+    block_size: Count = Field(description="tokens of a block")
+    max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
+    max_tokens: Count | None = Field(default=None, description="stop after so many tokens, though the epochs have more")
+    max_seconds: Positive | None = Field(
+        default=None, description="stop after so much training time; results then differ from run to run"
+    )
+    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that is masked, exactly")
+    mask_replacement: MaskReplacement = Field(
+        default="mask",
+        description="a masked token becomes [MASK]; or, of ten, 8 [MASK], 1 a random token, 1 unchanged, as in BERT",
+    )
+    whole_word_mask: bool = Field(
+        default=False, description="mask words instead of tokens; up to a word less than mask_rate"
+    )
+    intra_document_attention: bool = Field(
+        default=False, description="no attention across the documents that share a block"
+    )
+    next_sentence: bool = Field(default=False, description="add next-sentence prediction, as in BERT; family bert only")
+    optimizer: OptimizerSettings = Field(default=OptimizerSettings(), description="the optimizer")
+
+    @model_validator(mode="after")
+    def _pairs_fit(self) -> Self:
+        require(
+            not (self.intra_document_attention and self.next_sentence),
+            "intra_document_attention", True, "pairs of sentences (next_sentence) share no block",
+        )  # fmt: skip
+        require(
+            not self.next_sentence or self.block_size >= SHORTEST_PAIR,
+            "block_size", self.block_size, f"expected at least {SHORTEST_PAIR} with next_sentence",
+        )  # fmt: skip
+        return self
+
+
+class PretrainParams(Params):
+    """What stages/pretrain.py reads."""
+
+    lr: Positive = Field(description="peak learning rate of pretraining: AdamW's, of which Muon's is a multiple")
+    seed: Seed = Field(description="draws the initial weights, the masks and the order of blocks in pretraining")
+    family: str = Field(description="the architecture, a file of retrace/families: modernbert, bert, roberta or llama")
+    precision: Precision = Field(
+        description="of matrix products: auto is bf16 where the hardware is fast at it, else fp32"
+    )
+    model: ModelSettings
+    pretrain: PretrainSettings
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        recipe, checkpoint = self.pretrain, self.model.checkpoint
+        require(
+            recipe.epochs > 0 or checkpoint is not None,
+            "pretrain.epochs", 0, "expected 1 or more with model.checkpoint: null, as nothing else trains the weights",
+        )  # fmt: skip
+        require(
+            recipe.max_lr is None or self.lr <= recipe.max_lr,
+            "lr", self.lr, f"expected at most pretrain.max_lr ({recipe.max_lr})",
+        )  # fmt: skip
+        longest = self.model.max_positions
+        require(
+            checkpoint is not None or recipe.block_size <= longest,
+            "pretrain.block_size", recipe.block_size, f"expected at most model.max_positions ({longest})",
+        )  # fmt: skip
+        return self

@@ -128,7 +128,7 @@ def test_methods_start_from_what_bert_learnt_of_pairs(given: Project) -> None:
     for method in ("scratch", "frozen", "lora"):
         _run(given, f"finetune_sst2 --method {method} --seed 1", f"finetune_squad --method {method} --seed 1")
         rows = pq.read_table(given.folder / f"predictions/squad/{method}/1/predictions.parquet").num_rows
-        assert rows == 96 * (1 + read_method(given.params(), method, "squad").settings.epochs_times)
+        assert rows == 96 * (1 + read_method(given.params(), method, "squad").settings.epochs_factor)
 
 
 def test_what_is_wrong_with_the_weights_is_one_line(given: Project) -> None:

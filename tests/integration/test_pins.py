@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from retrace.hub.repository import Pin, is_pin
+from retrace.hub.settings import Pin, is_pin
 from tests.hub import LocalHub
 from tests.hub.client import run_client
 from tests.hub.content import models, tokenizers

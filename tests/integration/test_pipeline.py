@@ -140,7 +140,7 @@ def test_editing_a_page_reruns_the_report_alone(clone: Project) -> None:
 
 def test_adding_and_removing_a_method(clone: Project) -> None:
     (clone.folder / "retrace/methods/again.py").write_text(METHOD)
-    clone.set("methods.again", {"lr_times": 1})
+    clone.set("methods.again", {"lr_factor": 1})
     clone.set("finetune.methods", ["full", "scratch", "again", "lora"])
     cells = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("again", "lora")}
     assert _ran(clone.run("dvc", "repro")) == {*cells, "evaluate", "report"}

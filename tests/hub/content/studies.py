@@ -12,8 +12,7 @@ from typing import Any, cast
 import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
-from retrace.hub.repository import Pin, is_pin
-from retrace.hub.settings import HubTaskSettings, hub_task_settings
+from retrace.hub.settings import HubTaskSettings, Pin, hub_task_settings, is_pin
 from retrace.models.settings import ModelSettings
 from retrace.sources.tasks import task_settings
 from tests.hub.content import models, tokenizers
@@ -37,7 +36,7 @@ from tests.hub.content.tokenizers import Published
 from tests.hub.repository import Kind
 from tests.hub.server import LocalHub
 
-SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_length=256, init_std=0.06)
+SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_positions=256, init_std=0.06)
 TOKENS = 4000  # of a vocabulary, or as many as there are words if they are fewer
 FAMILIES: dict[str, tuple[Callable[..., Published], Callable[[Published, ModelSettings], Files]]] = {
     "bert": (tokenizers.bert, models.bert),
@@ -124,7 +123,7 @@ def _model(family: str, scientific: bool) -> Files:
     model = models.scibert if scientific else model
     text = small_data().science if scientific else small_data().documents
     words = {word for document in text for word in document.lower().split()}
-    return model(tokenizer(text, min(TOKENS, len(words)), SIZE.max_length), SIZE)
+    return model(tokenizer(text, min(TOKENS, len(words)), SIZE.max_positions), SIZE)
 
 
 def _news(settings: HubTaskSettings) -> Files:

@@ -10,10 +10,10 @@ from retrace.evaluation.flags import figure_flags
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
+from retrace.evaluation.settings import MetricSettings
 from retrace.statistics.scales import Flags
 
-SETTINGS = ScoreSettings(classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2", "rouge"),
+SETTINGS = MetricSettings(classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2", "rouge"),
                          curves=("accuracy", "squad_v2"),
                          resamples=500)  # fmt: skip
 TRAIN = [Example("good ale", None, 1), Example("bad ale", None, 0)] * 9 + [Example("good hall", None, 1)]

@@ -9,15 +9,15 @@ from retrace.finetuning.method import PRETRAINED, entry_in_force, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.methods import full, lora
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 
 PARAMS = {
     "methods": {
-        "full": {"lr_times": 2},
+        "full": {"lr_factor": 2},
         "roberta": {"tuning": "full", "model": "roberta-base"},
         "thin": {"tuning": "lora", "rank": 4},
         "wrong": {"tuning": "prefix"},
-        "lora": {"rank": 8, "lr_times": 3, "tasks": {"squad": {"rank": 2}}},
+        "lora": {"rank": 8, "lr_factor": 3, "tasks": {"squad": {"rank": 2}}},
     }
 }
 
@@ -25,7 +25,7 @@ PARAMS = {
 def test_a_method_is_the_file_of_its_name_on_what_was_pretrained_here() -> None:
     method = read_method(PARAMS, "full")
     assert (method.tuning, method.file, method.base) == (full, "full", PRETRAINED)
-    assert method.settings.lr_times == 2
+    assert method.settings.lr_factor == 2
 
 
 def test_a_label_names_its_tuning_and_its_model() -> None:
@@ -45,9 +45,9 @@ def test_a_method_that_params_yaml_is_silent_about_is_as_by_default() -> None:
 
 def test_a_method_may_be_set_otherwise_for_a_task() -> None:
     chosen = {task: read_method(PARAMS, "lora", task).settings for task in (None, "sst2", "squad")}
-    assert chosen[None] == chosen["sst2"] == lora.Settings(rank=8, lr_times=3)
-    assert chosen["squad"] == lora.Settings(rank=2, lr_times=3)
-    assert entry_in_force(PARAMS, "lora", "squad") == {"rank": 2, "lr_times": 3}
+    assert chosen[None] == chosen["sst2"] == lora.Settings(rank=8, lr_factor=3)
+    assert chosen["squad"] == lora.Settings(rank=2, lr_factor=3)
+    assert entry_in_force(PARAMS, "lora", "squad") == {"rank": 2, "lr_factor": 3}
 
 
 @pytest.mark.parametrize(
@@ -72,17 +72,17 @@ def test_an_entry_that_is_no_section() -> None:
 
 
 def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
-    task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimiser=OptimiserSettings(kind="muon"))
-    settings = adjusted(task, lora.Settings(lr_times=2, epochs_times=4, optimiser="adamw"))
-    assert (settings.lr, settings.epochs, settings.optimiser.kind) == (0.002, 12, "adamw")
+    task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimizer=OptimizerSettings(kind="muon"))
+    settings = adjusted(task, lora.Settings(lr_factor=2, epochs_factor=4, optimiser="adamw"))
+    assert (settings.lr, settings.epochs, settings.optimizer.kind) == (0.002, 12, "adamw")
     assert adjusted(task, full.Settings()) == task
-    with pytest.raises(ValueError, match="epochs_times: 0 is not allowed; expected a number above 0"):
-        full.Settings(epochs_times=0)
+    with pytest.raises(ValueError, match="epochs_factor: 0 is not allowed; expected a number above 0"):
+        full.Settings(epochs_factor=0)
 
 
 @pytest.mark.parametrize(("epochs", "times", "whole"), [(4, 1.5, 6), (3, 1.5, 5), (10, 1.1, 11), (1, 0.25, 1)])
 def test_a_method_has_whole_epochs_rounded_up(epochs: int, times: float, whole: int) -> None:
-    assert adjusted(FineTuneSettings(0.001, epochs, 8, 32), full.Settings(epochs_times=times)).epochs == whole
+    assert adjusted(FineTuneSettings(0.001, epochs, 8, 32), full.Settings(epochs_factor=times)).epochs == whole
 
 
 def test_a_tuning_that_there_is_not() -> None:

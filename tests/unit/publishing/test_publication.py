@@ -10,7 +10,7 @@ from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
-from retrace.finetuning.method import METHODS
+from retrace.finetuning.settings import METHODS
 from retrace.finetuning.trained_part import is_part, save_trained
 from retrace.hub.repository import Pin
 from retrace.models.heads import Head

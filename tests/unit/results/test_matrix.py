@@ -4,13 +4,13 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build
-from retrace.results.grid import Matrix
+from retrace.results.grid import Grid
 
 LISTED = {"classification": ["sst2", "news"], "methods": ["full", "lora"], "seeds": [1, 2]}
 
 
-def _matrix(**more: Any) -> Matrix:
-    return build(Matrix, {"finetune": LISTED | more}, "finetune")
+def _matrix(**more: Any) -> Grid:
+    return build(Grid, {"finetune": LISTED | more}, "finetune")
 
 
 def test_questions_are_asked_of_every_method_where_nothing_else_is_said() -> None:

@@ -22,7 +22,7 @@ from stages import evaluate
 from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
-SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, examples=16)
+SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, max_train_examples=16)
 WORDS = (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))
 TRAIN, DEV = (
     [Example(f"the {noun} was {word}", None, label) for noun in nouns for word, label in WORDS]

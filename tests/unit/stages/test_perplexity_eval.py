@@ -17,7 +17,8 @@ from retrace.objectives.masked import mask_id, masked_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import perplexities, unigram_losses
 from retrace.tokens.blocks import open_stream, write_stream
-from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, train_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import SubwordTokenizer, train_tokenizer
 from retrace.tokens.vocabulary import Vocabulary
 from stages.perplexity_eval import held_out
 from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer

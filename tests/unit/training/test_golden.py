@@ -18,7 +18,7 @@ from retrace.objectives.masked import Masking, mask_blocks
 from retrace.objectives.next_sentence import PairModelling
 from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.optimizer import make_optimizers
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "pretraining_losses.json"
@@ -50,7 +50,7 @@ def _start(case: str) -> tuple[torch.nn.Module, Any]:
 
 def _losses(case: str) -> list[float]:
     model, objective = _start(case)
-    optimizers = make_optimizers(model, OptimiserSettings(), 0.002)
+    optimizers = make_optimizers(model, OptimizerSettings(), 0.002)
     losses = []
     for _, batch in zip(range(10), objective.batches(1, slice(None)), strict=False):
         loss, count = objective.loss(model, batch)

@@ -18,7 +18,7 @@ from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.progress import Meter
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import MODEL, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -64,7 +64,7 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     )
     objective.at, objective.action = at, action
     checkpointer = Checkpointer("test", "", device)
-    run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(EPOCHS), checkpointer)
+    run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(EPOCHS), checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float | None]:
         loss, _ = mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), device)
