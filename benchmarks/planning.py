@@ -34,7 +34,7 @@ def main() -> None:
     settings, tokenizer, stream, device = open_pretraining(seed=1)
     recipe = settings.pretrain
     before = peak_memory()
-    model, objective = pretrain.start(settings, tokenizer, stream, device)
+    model, objective = pretrain.start(settings, None, tokenizer, stream, device)
     budget = Budget(1, updates=UPDATES)
     run = Run("run", model, objective, device, recipe.optimizer, settings.lr, budget)
     speed = train(run, lambda epoch, meter: None)

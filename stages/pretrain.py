@@ -48,8 +48,8 @@ from retrace.tokens.tokenizer import (
 from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
+from retrace.training.pretraining import PretrainParams, PretrainSettings
 from retrace.training.progress import Meter
-from retrace.training.settings import PretrainParams, PretrainSettings
 from retrace.training.throughput import write_run_record
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")

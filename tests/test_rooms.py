@@ -20,6 +20,7 @@ PARTS = {
 # Plug-ins are found by file name at run time, so no import shows them: the packages of those that each stage may load.
 LOADED = {
     "model": ["retrace.families"],
+    "checkpoints": ["retrace.families"],
     "pretrain": ["retrace.families"],
     "perplexity-eval": ["retrace.families"],
     "finetune-sst2": ["retrace.families", "retrace.methods"],
@@ -34,12 +35,11 @@ def _stages() -> list[tuple[str, str, set[str]]]:
     """Name, script and code deps of each stage of the pipeline, of the data and of the studies."""
     found = []
     for path in sorted([ROOT / "dvc.yaml", *ROOT.glob("data/dvc.yaml"), *ROOT.glob("studies/**/dvc.yaml")]):
-        package = "stages.sources" if path.parent.name == "data" else "stages"
         for name, stage in YAML(typ="safe").load(path)["stages"].items():
-            deps = stage.get("do", stage)["deps"]
-            code = {_plug_in(dep) for dep in deps if dep.startswith(("stages/", "retrace/"))}
-            label = "/".join([*path.parent.relative_to(ROOT).parts, name])
-            found.append((label, f"{package}.{name.replace('-', '_')}", code))
+            stage = stage.get("do", stage)
+            code = {_plug_in(dep) for dep in stage["deps"] if dep.startswith(("stages/", "retrace/"))}
+            script = next(word for word in stage["cmd"].split() if word.startswith("stages."))
+            found.append(("/".join([*path.parent.relative_to(ROOT).parts, name]), script, code))
     return found
 
 

@@ -8,8 +8,8 @@ from retrace.core.registry import plugin_names
 from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml
 from retrace.evaluation.settings import EvaluateParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, method_settings
-from retrace.hub.checkpoint import read_initial_checkpoint
-from retrace.hub.settings import CheckpointParams, HubClassificationParams, HubParams, ModelParams
+from retrace.hub.checkpoint import CheckpointParams, ModelParams, read_initial_checkpoint
+from retrace.hub.settings import HubClassificationParams, HubParams
 from retrace.perplexity.settings import PerplexityParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import SQUAD, Grid
@@ -17,7 +17,7 @@ from retrace.sample.settings import SampleParams
 from retrace.sources.settings import ClassificationParams, FilesParams
 from retrace.tasks.question_answering.settings import FineTuneSquadParams
 from retrace.tokens.settings import TokenizeParams
-from retrace.training.settings import PretrainParams
+from retrace.training.pretraining import PretrainParams
 
 FAMILIES = "retrace.families"
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text

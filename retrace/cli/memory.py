@@ -26,7 +26,8 @@ from retrace.finetuning.method import TASK_OF, read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
 from retrace.tasks.question_answering.settings import SquadSettings
-from retrace.training.settings import OptimizerSettings, PretrainSettings
+from retrace.training.pretraining import PretrainSettings
+from retrace.training.settings import OptimizerSettings
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "classification": ("sst2", FineTuneSettings),

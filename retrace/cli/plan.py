@@ -14,7 +14,7 @@ from retrace.core.settings import build, read_params
 from retrace.core.table import size
 from retrace.estimates.architectures import config_of
 from retrace.estimates.memory import pretraining_needs
-from retrace.training.settings import PretrainSettings
+from retrace.training.pretraining import PretrainSettings
 
 
 def main(

@@ -8,8 +8,9 @@ import io
 import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from ruamel.yaml import YAML
 
 from retrace.cli.check import STAGES, check_settings
@@ -21,11 +22,13 @@ PRESETS = Path("presets")
 FIRST = "sample"
 COMMENT = re.compile(r"^([^#\n]*\S) {2,}#", re.MULTILINE)  # a comment after a value that became shorter
 # Replaced as a whole, as what such a section holds belongs together; all others are merged key by key.
-WHOLE = ("methods", "checkpoints", "classification", "hub.classification", "hub.text", "hub.sst2", "hub.squad")
+WHOLE = ("methods", "files", "checkpoints", "classification", "hub.classification", "hub.text", "hub.sst2", "hub.squad")
 
 
 def main(
-    presets: Annotated[list[str], typer.Argument(metavar="PRESET", help="a file of presets/ by name, or any other file")],
+    presets: Annotated[
+        list[str], typer.Argument(metavar="PRESET", help="a file of presets/ by name, or any other file")
+    ],
 ) -> None:
     """Write presets into params.yaml and data/params.yaml; nothing is written where one of them is wrong."""
     write_presets(presets)
@@ -76,7 +79,8 @@ def _merge(
         key = f"{above}{name}"
         if name in into and into[name] == value:
             continue
-        if key in WHOLE and isinstance(into.get(name), MutableMapping) and isinstance(value, Mapping):
+        is_of_task = file == PARAMS and not above and not default_of(STAGES.values(), key)[0]  # a further one
+        if (key in WHOLE or is_of_task) and isinstance(into.get(name), MutableMapping) and isinstance(value, Mapping):
             for gone in [other for other in into[name] if other not in value]:
                 del into[name][gone]
             for inner, each in value.items():

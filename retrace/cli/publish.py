@@ -21,7 +21,7 @@ from retrace.core.guard import guarded
 from retrace.core.settings import build, read_params
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin
 from retrace.hub.upload import require_token, stored_digest, upload
 from retrace.publishing.bundle import WEIGHTS as BASE_WEIGHTS
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned

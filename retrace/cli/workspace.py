@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from configparser import ConfigParser
 from pathlib import Path
 
+from dvc.config import Config
+
 from retrace.cli.preset import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_text
@@ -27,7 +29,8 @@ WORKSPACES = Path(".retrace/studies")
 COPIED = Path(".retrace/copied.json")  # lists the files of the project that the workspace has
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; of other studies; linked
-STAGES = Path("studies/dvc.yaml")
+PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
+WRITTEN = (PARAMS, DATA_PARAMS, PIPELINE, IGNORED)  # as the study has them
 OPTIONAL = ("data/${data}", "data/model", "models/pretrained", "reports/perplexity.json")  # not of every pipeline
 LIVE = "live"  # reports that are drawn while training lasts
 
@@ -59,7 +62,7 @@ def fill_workspace(project: Path, study: Path, folder: Path, small: bool) -> Non
     for gone in set(_copied(folder)) - {str(path) for path in files}:
         (folder / gone).unlink(missing_ok=True)
     for path in files:
-        if path not in (PARAMS, DATA_PARAMS):
+        if path not in WRITTEN:
             _copy(project / path, folder / path)
     write_text(folder / COPIED, json.dumps([str(path) for path in files]))
     _copy(study / PUBLISHED, folder / STUDIES / study.name / PUBLISHED)
@@ -102,21 +105,21 @@ def _write(path: Path, text: str) -> None:
 
 def _write_stages(project: Path, study: Path, folder: Path) -> None:
     """The study's pipeline, its own or else the project's, and the stage that compares."""
-    own, stages = study / "dvc.yaml", (project / STAGES).read_text(encoding="utf-8")
+    own, stages = study / PIPELINE, (project / STAGES).read_text(encoding="utf-8")
+    _copy(own if own.is_file() else project / PIPELINE, folder / PIPELINE)
     if own.is_file():
-        _copy(own, folder / "dvc.yaml")
         absent = [dep for dep in OPTIONAL if dep not in own.read_text(encoding="utf-8")]
         stages = "".join(line for line in stages.splitlines(keepends=True) if line.strip(" -\n") not in absent)
     _write(folder / STAGES, stages)
-    _write(folder / ".dvcignore", (project / ".dvcignore").read_text(encoding="utf-8") + f"!/{STUDIES}/\n")
+    _write(folder / IGNORED, (project / IGNORED).read_text(encoding="utf-8") + f"!/{STUDIES}/\n")
 
 
 def _configure_dvc(project: Path, folder: Path) -> None:
     """DVC without git, with the project's configuration and cache."""
     config = ConfigParser(interpolation=None)
     config.read([project / ".dvc/config", project / ".dvc/config.local"], encoding="utf-8")
-    cache = subprocess.run([*DVC, "cache", "dir"], cwd=project, stdout=subprocess.PIPE, text=True, check=True).stdout
-    config.read_dict({"core": {"no_scm": "true"}, "cache": {"dir": str((project / cache.strip()).resolve())}})
+    cache = Config(str(project / ".dvc"))["cache"].get("dir", project / ".dvc/cache")
+    config.read_dict({"core": {"no_scm": "true"}, "cache": {"dir": str(cache)}})
     text = io.StringIO()
     config.write(text)
     _write(folder / ".dvc/config.local", text.getvalue())

@@ -169,9 +169,11 @@ def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, s
         place, problem = _first_problem(kind, value, error.errors()[0])
         named = [keys[str(place[0])], *place[1:]] if keys and place else place
         path = ".".join(filter(None, [key, *map(str, named)])).replace(".[", "[")
+        if not path:
+            problem = problem.lstrip(".")
         if keys is not None:
             file = file_of(path or problem)
-        raise InputError(f"{file}: {path}{'' if problem.startswith('.') or not path else ': '}{problem}") from None
+        raise InputError(f"{file}: {path}{'' if problem[0] in '. ' or not path else ': '}{problem}") from None
 
 
 def _first_problem(kind: Any, value: Any, error: Any) -> tuple[list[str], str]:
@@ -185,10 +187,10 @@ def _first_problem(kind: Any, value: Any, error: Any) -> tuple[list[str], str]:
     if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return [*place, str(loc[0])], f"unknown key; allowed: {', '.join(_fields(kind))}"
     if error["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
-        return [*place, str(loc[0])], "missing"
+        return [*place, str(loc[-1])], " is missing"
     if error["type"] == "value_error":
         said = str(error["ctx"]["error"])
-        return place, f".{said}" if place and isinstance(value, Mapping) else said
+        return place, f".{said}" if isinstance(value, Mapping) else said
     return place, f"{shown(value)} is not allowed; expected {allowed(kind)}"
 
 
@@ -263,7 +265,7 @@ def _limited(text: str, limits: Iterable[Any]) -> str:
              if getattr(limit, name, None) is not None}  # fmt: skip
     text, _, rest = text.partition(" or ")
     if "min_length" in found:
-        text += f" with at least {found['min_length']} of them"
+        text = text.replace("a list of ", f"a list of at least {found['min_length']} ").removesuffix("s")
     if {"gt", "lt"} <= found.keys():
         text += f" between {found['gt']} and {found['lt']}"
     elif {"ge", "le"} <= found.keys():
@@ -287,7 +289,7 @@ def default_of(stages: Iterable[type[Params]], key: str) -> tuple[bool, Any]:
     """Whether a key of the settings is one that some stage reads, and its default, or None where it has none."""
     for stage in stages:
         for name, field in stage.model_fields.items():
-            top = (field.alias or name).removeprefix(f"{DATA_PARAMS}:")
+            top = (field.alias or name).removeprefix(f"{DATA_PARAMS}:").replace("${item.task}", "sst2")
             if key != top and not key.startswith(f"{top}."):
                 continue
             found: FieldInfo | None = field

@@ -28,7 +28,8 @@ from retrace.models.heads import Head
 from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.extractive import Reader
 from retrace.training.optimizer import make_optimizers
-from retrace.training.settings import OptimizerSettings, PretrainSettings
+from retrace.training.pretraining import PretrainSettings
+from retrace.training.settings import OptimizerSettings
 
 
 class LiveMemory(TorchDispatchMode):

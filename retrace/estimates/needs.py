@@ -19,12 +19,11 @@ from retrace.estimates.memory import Load, Needs, pretraining_needs, tuning_need
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell, adjusted
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.hub.checkpoint import read_initial_checkpoint
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
 from retrace.results.grid import SQUAD, Grid
 from retrace.tasks.question_answering.settings import SquadSettings
-from retrace.training.settings import PretrainSettings
+from retrace.training.pretraining import PretrainSettings
 
 PRESETS = {
     "google-bert/bert-base-uncased": "bert-base",

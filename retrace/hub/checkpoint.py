@@ -5,18 +5,81 @@ those that fine-tuning methods start from.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.guard import file_digest
-from retrace.core.settings import file_of
-from retrace.hub.settings import CheckpointParams, ModelParams, Pin, is_pin
+from retrace.core.settings import Params, Section, Seed, file_of
 
 NAMED = "checkpoints"
 DIGITS = 12
+
+
+PINNED = "expected org/name@commit, the commit as 40 hex digits"
+_PIN = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([0-9a-f]{40})")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A repository at a commit; a branch or tag may move and is none."""
+
+    repository: str
+    commit: str
+
+    @classmethod
+    def parse(cls, text: str, key: str) -> "Pin":
+        """The pin that `key` in params.yaml holds.
+
+        Raises InputError where it is none.
+        """
+        found = _PIN.fullmatch(text)
+        if not found:
+            raise InputError(f"{file_of(key)}: {key}: {text!r} is not allowed; {PINNED}")
+        return cls(found[1], found[2])
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.commit}"
+
+
+def is_pin(text: str) -> bool:
+    """Whether a text names a repository at a commit."""
+    return _PIN.fullmatch(text) is not None
+
+
+class CheckpointSettings(Section):
+    """A checkpoint that a fine-tuning method starts from."""
+
+    family: str = Field(description="its architecture, a file of retrace/families")
+    checkpoint: str = Field(description="org/name@commit of the hub or folder@digest")
+    random_seed: Seed | None = Field(
+        default=None, description="draw the weights anew from this seed, so that only tokenizer and sizes count"
+    )
+
+
+class ModelParams(Params):
+    """What stages/sources/model.py reads of the checkpoint that pretraining starts from."""
+
+    family: str
+    checkpoint: str | None = Field(alias="model.checkpoint")
+    random_seed: Seed | None = Field(alias="model.random_seed")
+
+    @model_validator(mode="after")
+    def _draws_from_something(self) -> Self:
+        if self.checkpoint is None and self.random_seed is not None:
+            raise ValueError("model.random_seed: it needs model.checkpoint, whose sizes it takes")
+        return self
+
+
+class CheckpointParams(Params):
+    """What stages/sources/model.py reads of a further checkpoint."""
+
+    entry: CheckpointSettings = Field(alias="data/params.yaml:checkpoints.${key}")
 
 
 @dataclass(frozen=True)

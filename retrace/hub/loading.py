@@ -23,7 +23,8 @@ from datasets.exceptions import DatasetGenerationError, DatasetsError
 from huggingface_hub import DatasetCard
 
 from retrace.core.errors import InputError
-from retrace.hub.repository import Pin, fetch, listing
+from retrace.hub.checkpoint import Pin
+from retrace.hub.repository import fetch, listing
 from retrace.hub.session import hub_session, hub_token
 from retrace.hub.settings import HubDataset
 

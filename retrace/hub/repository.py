@@ -9,8 +9,8 @@ from huggingface_hub import HfApi, get_cached_repo_tree, snapshot_download
 from huggingface_hub.errors import CachedRepoTreeNotFoundError, LocalEntryNotFoundError
 
 from retrace.core.errors import InputError
+from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
-from retrace.hub.settings import Pin
 
 
 def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) -> Path:

@@ -1,47 +1,15 @@
-"""What data/params.yaml says of data sets of the hub, and both files of checkpoints to start from.
+"""What data/params.yaml says of data sets of the hub.
 
 Apart from what reads them, so that settings are checked without the hub's client, which takes long to import.
 """
 
-import re
-from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from retrace.core.errors import InputError
-from retrace.core.settings import Count, Params, Section, Seed, file_of
+from retrace.core.settings import Count, Params, Section
+from retrace.hub.checkpoint import PINNED, Pin, is_pin
 from retrace.sources.settings import SplitSettings, TaskParams, TaskSettings
-
-PINNED = "expected org/name@commit, the commit as 40 hex digits"
-_PIN = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([0-9a-f]{40})")
-
-
-@dataclass(frozen=True)
-class Pin:
-    """A repository at a commit; a branch or tag may move and is none."""
-
-    repository: str
-    commit: str
-
-    @classmethod
-    def parse(cls, text: str, key: str) -> "Pin":
-        """The pin that `key` in params.yaml holds.
-
-        Raises InputError where it is none.
-        """
-        found = _PIN.fullmatch(text)
-        if not found:
-            raise InputError(f"{file_of(key)}: {key}: {text!r} is not allowed; {PINNED}")
-        return cls(found[1], found[2])
-
-    def __str__(self) -> str:
-        return f"{self.repository}@{self.commit}"
-
-
-def is_pin(text: str) -> bool:
-    """Whether a text names a repository at a commit."""
-    return _PIN.fullmatch(text) is not None
 
 
 def _pinned(repository: str) -> str:
@@ -117,33 +85,3 @@ class HubClassificationParams(TaskParams):
     """What stages/sources/hub_classification.py reads."""
 
     task: HubTaskSettings = Field(alias="data/params.yaml:hub.classification.${key}")
-
-
-class CheckpointSettings(Section):
-    """A checkpoint that a fine-tuning method starts from."""
-
-    family: str = Field(description="its architecture, a file of retrace/families")
-    checkpoint: str = Field(description="org/name@commit of the hub or folder@digest")
-    random_seed: Seed | None = Field(
-        default=None, description="draw the weights anew from this seed, so that only tokenizer and sizes count"
-    )
-
-
-class ModelParams(Params):
-    """What stages/sources/model.py reads of the checkpoint that pretraining starts from."""
-
-    family: str
-    checkpoint: str | None = Field(alias="model.checkpoint")
-    random_seed: Seed | None = Field(alias="model.random_seed")
-
-    @model_validator(mode="after")
-    def _draws_from_something(self) -> Self:
-        if self.checkpoint is None and self.random_seed is not None:
-            raise ValueError("model.random_seed: it needs model.checkpoint, whose sizes it takes")
-        return self
-
-
-class CheckpointParams(Params):
-    """What stages/sources/model.py reads of a further checkpoint."""
-
-    entry: CheckpointSettings = Field(alias="data/params.yaml:checkpoints.${key}")

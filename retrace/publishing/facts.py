@@ -15,7 +15,7 @@ from retrace.evaluation.assessment import SCRATCH
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import RUNS, Cell
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin
 from retrace.models.heads import Head, read_config
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, Scores, files_origin, hub_origin, sample_origin

@@ -25,7 +25,7 @@ from retrace.core.settings import build
 from retrace.finetuning.method import start
 from retrace.finetuning.settings import METHODS, MethodSettings
 from retrace.finetuning.trained_part import FILE, load_trained
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
 from retrace.models.heads import Head, read_model
 from retrace.tasks.question_answering.extractive import Reader

@@ -26,9 +26,15 @@ from retrace.core.registry import plugin_names
 from retrace.core.settings import read_params
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, weight_files
-from retrace.hub.checkpoint import InitialCheckpoint, PinnedFolder, read_initial_checkpoint
+from retrace.hub.checkpoint import (
+    CheckpointParams,
+    InitialCheckpoint,
+    ModelParams,
+    Pin,
+    PinnedFolder,
+    read_initial_checkpoint,
+)
 from retrace.hub.repository import fetch, listing
-from retrace.hub.settings import CheckpointParams, ModelParams, Pin
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
 from retrace.tokens.tokenizer import TOKENIZER_FILES, load_tokenizer
 from retrace.tokens.vocabulary import Vocabulary

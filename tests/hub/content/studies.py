@@ -12,9 +12,10 @@ from typing import Any, cast
 import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
-from retrace.hub.settings import HubTaskSettings, Pin, hub_task_settings, is_pin
+from retrace.hub.checkpoint import Pin, is_pin
+from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 from retrace.models.settings import ModelSettings
-from retrace.sources.tasks import task_settings
+from retrace.sources.settings import ClassificationParams
 from tests.hub.content import models, tokenizers
 from tests.hub.content.datasets import (
     AG_NEWS,
@@ -58,7 +59,7 @@ def add_study(hub: LocalHub, study: Path) -> list[str]:
 
     Raises ValueError where a part of `hub` names a data set that there is nothing like.
     """
-    params = yaml.safe_load((study / "params.yaml").read_text())
+    params = _preset(study)
     found: dict[tuple[Kind, Pin], Callable[[], Files]] = {}
     for kind, pins in (("dataset", _datasets(params)), ("model", _models(params))):
         for pin, files in pins:
@@ -71,14 +72,14 @@ def add_study(hub: LocalHub, study: Path) -> list[str]:
 
 
 def fill_folders(study: Path) -> list[Path]:
-    """Write small versions of those files under `classification` of params.yaml that are not there; returns them.
+    """Write small versions of those of the user's files that a study names and that are not there; returns them.
 
     Raises ValueError where one is not called as a file of ../shared/data.
     """
-    params, written = yaml.safe_load((study / "params.yaml").read_text()), []
+    params, written = _preset(study), []
     for task in params.get("classification") or {}:
-        settings = task_settings(params, task)
-        folder = study / settings.folder
+        settings = ClassificationParams.read(params, key=task).task
+        folder = study.resolve().parents[1] / settings.folder
         for path in (folder / name for name in settings.parts.values()):
             if path.exists():
                 continue
@@ -92,6 +93,12 @@ def fill_folders(study: Path) -> list[Path]:
     return written
 
 
+def _preset(study: Path) -> dict[str, Any]:
+    """The settings of a study, those of data/params.yaml among the others."""
+    preset = yaml.safe_load((study / "params.yaml").read_text())
+    return {**preset, **preset.pop("data/params.yaml", {})}
+
+
 def _datasets(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files]]]:
     hub = params.get("hub") or {}
     for part in ("text", "sst2", "squad"):
@@ -101,17 +108,17 @@ def _datasets(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Fil
                 raise ValueError(f"hub.{part}: there is nothing like {pin.repository}; only {', '.join(DATASETS)}")
             yield pin, DATASETS[pin.repository]
     for task in hub.get("classification") or {}:
-        settings = hub_task_settings(params, task)
+        settings = HubClassificationParams.read(params, key=task).task
         name = settings.pin.repository
         yield settings.pin, DATASETS[name] if name in DATASETS else lambda settings=settings: _news(settings)
 
 
 def _models(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files]]]:
-    entries = {f"models.{name}": entry for name, entry in (params.get("models") or {}).items()}
+    entries = {f"checkpoints.{name}": entry for name, entry in (params.get("checkpoints") or {}).items()}
     entries["model"] = {"family": params.get("family"), **(params.get("model") or {})}
     for key, entry in entries.items():
-        if is_pin(str(entry.get("from"))):
-            pin = Pin.parse(entry["from"], f"{key}.from")
+        if is_pin(str(entry.get("checkpoint"))):
+            pin = Pin.parse(entry["checkpoint"], f"{key}.checkpoint")
             family, scientific = entry["family"], pin.repository == SCIBERT
             yield pin, lambda family=family, scientific=scientific: _model(family, scientific)
 

@@ -18,7 +18,8 @@ from retrace.objectives.language_modelling import token_loss
 from retrace.objectives.masked import Masking, mask_blocks
 from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.optimizer import make_optimizers
-from retrace.training.settings import OptimizerSettings, PretrainSettings
+from retrace.training.pretraining import PretrainSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import FAMILIES, MODEL
 
 VOCABULARY = Vocabulary(120, *range(5))
@@ -44,7 +45,7 @@ def test_planned_operations_are_those_of_training(family: str) -> None:
 def test_memory_grows_with_blocks_moments_and_processes() -> None:
     config = make_config("modernbert", MODEL, VOCABULARY)
     muon, more = (pretraining_needs(config, RECIPE, blocks, bf16=False, attention="eager") for blocks in (2, 4))
-    adamw = PretrainSettings(1, 2, 40, optimiser=OptimizerSettings(kind="adamw"))
+    adamw = PretrainSettings(epochs=1, batch_size=2, block_size=40, optimizer=OptimizerSettings(kind="adamw"))
     both = pretraining_needs(config, adamw, 2, bf16=False, attention="eager")
     hidden = 2 * (32 * 96 + 32 * 32 + 32 * 128 + 32 * 64)  # matrices of two layers, which Muon gives one moment
     steps = 4 * sum(1 for _ in _rest(config))  # AdamW counts its updates for each of the other weights

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -69,7 +68,7 @@ def test_which_epoch_is_kept(
 ) -> None:
     found, scores = iter(losses), [np.zeros(2)] * 20
     monkeypatch.setattr(fine_tuning, "answer", lambda *_: (scores, next(found)))
-    tuned = fine_tune(task, _model(), replace(SETTINGS, keep=keep), 1, tiny_device(), "t")
+    tuned = fine_tune(task, _model(), SETTINGS.model_copy(update={"checkpoint": keep}), 1, tiny_device(), "t")
     assert [loss["epoch"] for loss in tuned.losses if loss["kept"]] == [kept]
 
 

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,7 +126,7 @@ def test_llama_has_the_published_number_of_parameters(head, parameters: int) -> 
 
 @pytest.mark.parametrize(("setting", "value"), [("kv_heads", 1), ("rope_theta", 1000.0)])
 def test_settings_that_a_family_does_not_have(setting: str, value: float) -> None:
-    settings = replace(MODEL, **{setting: value})
+    settings = MODEL.model_copy(update={setting: value})
     with pytest.raises(InputError, match=rf"model\.{setting}: {value} is not allowed with family: bert"):
         make_config("bert", settings, Vocabulary.of(tiny_tokenizer()))
 
@@ -135,7 +134,9 @@ def test_settings_that_a_family_does_not_have(setting: str, value: float) -> Non
 @pytest.mark.parametrize("family", ["modernbert", "llama"])
 def test_rotary_positions_turn_as_fast_as_asked(family: str) -> None:
     vocabulary = Vocabulary.of(tiny_tokenizer())
-    configs = [make_config(family, replace(MODEL, rope_theta=theta), vocabulary) for theta in (None, 1000.0)]
+    configs = [
+        make_config(family, MODEL.model_copy(update={"rope_theta": theta}), vocabulary) for theta in (None, 1000.0)
+    ]
     shown = [str(config.rope_parameters) for config in configs]
     assert "'rope_theta': 1000.0" in shown[1]
     assert "'rope_theta': 1000.0" not in shown[0]

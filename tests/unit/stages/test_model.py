@@ -6,8 +6,7 @@ import torch
 from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
-from retrace.hub.checkpoint import InitialCheckpoint, PinnedFolder
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import InitialCheckpoint, Pin, PinnedFolder
 from retrace.tokens.tokenizer import load_tokenizer
 from retrace.tokens.vocabulary import Vocabulary
 from stages.sources.model import (

@@ -1,7 +1,6 @@
 import math
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +88,7 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, dict[s
 
 
 def _model_of(family: str, tokenizer: SubwordTokenizer) -> LanguageModel:
-    sizes = replace(MODEL, max_length=512)
+    sizes = MODEL.model_copy(update={"max_positions": 512})
     return make_language_model(make_config(family, sizes, Vocabulary.of(tokenizer)), 0, "eager").eval()
 
 

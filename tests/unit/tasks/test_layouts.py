@@ -123,7 +123,7 @@ def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> No
     assert tokenizer.decode(example.answer, skip_special_tokens=False) == " Ada Lund<|end_of_text|>"
     labels = task.collate([example])["labels"][0]
     assert labels[labels != UNASKED].tolist() == example.answer
-    assert len(example.ids) + reading.max_answer <= 120
+    assert len(example.ids) + reading.max_answer_length <= 120
 
 
 def test_generated_tokens_are_spelt_as_in_the_passage(saved: Saved, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def _start(case: str) -> tuple[torch.nn.Module, Any]:
         model = make_pair_model(config, 0, "eager")
         return model, PairModelling(STREAM, TOKENIZER, 32, 8, MASKING, 1, device.torch_device)
     if case.endswith("whole words"):
-        masking = Masking(0.3, "bert", torch.arange(VOCABULARY.size) % 3 == 0)
+        masking = Masking(0.3, "80-10-10", torch.arange(VOCABULARY.size) % 3 == 0)
     model = make_language_model(config, 0, "eager")
     if family == "llama":
         return model, BlockModelling(

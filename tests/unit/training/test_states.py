@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def _fail() -> None:
 def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple[dict[str, torch.Tensor], list[Any]]:
     """Train with dropout from the newest state; `action` comes before the update number `at` of this part."""
     device = tiny_device()
-    config = make_config("modernbert", replace(MODEL, dropout=0.1), VOCABULARY)
+    config = make_config("modernbert", MODEL.model_copy(update={"dropout": 0.1}), VOCABULARY)
     model = make_language_model(config, 0, "eager")
     objective = Cut(
         STREAM,

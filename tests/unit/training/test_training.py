@@ -1,4 +1,5 @@
 import math
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -24,8 +25,9 @@ from retrace.tokens.tokenizer import closing_tokens, continuing_tokens, token_id
 from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
-from retrace.training.settings import OptimizerSettings, PretrainSettings
-from tests.tiny import MASKED_FAMILIES, MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
+from retrace.training.pretraining import PretrainParams
+from retrace.training.settings import OptimizerSettings
+from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 VOCABULARY = Vocabulary.of(TOKENIZER)
@@ -117,7 +119,7 @@ def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
 
 def test_berts_masks_are_mostly_masks() -> None:
     blocks = torch.randint(5, VOCABULARY.size, (500, 40), generator=seeded(0, "blocks"))
-    masked = mask_blocks(blocks, Masking(0.5, "bert"), VOCABULARY, seeded(0, "masks"))
+    masked = mask_blocks(blocks, Masking(0.5, "80-10-10"), VOCABULARY, seeded(0, "masks"))
     chosen = masked.labels != IGNORED
     ids, before = masked.ids[chosen], masked.labels[chosen]
     assert (masked.ids[~chosen] == blocks[~chosen]).all()
@@ -430,19 +432,31 @@ def test_a_loss_that_is_no_number_is_not_reported() -> None:
         document_losses(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), np.array([len(STREAM)]), tiny_device())
 
 
-def test_settings_that_do_not_go_together_name_both_keys() -> None:
-    recipe = PretrainSettings(epochs=1, batch_size=1, block_size=32, lr_limit=1e-4)
-    with pytest.raises(InputError, match=r"lr: 0.001 is not allowed; .* at most p.pretrain.lr_limit \(0.0001\)"):
-        check_pretraining(1e-3, recipe, "p.pretrain", is_given=False)
-    with pytest.raises(InputError, match=r"p.pretrain.block: 100 is not allowed; expected at most p.model.max_length"):
-        check_block(PretrainSettings(1, 1, 100), "p.pretrain", MODEL.max_positions, "p.model.max_length")
+MODEL_SECTION = {"hidden_size": 32, "layers": 2, "heads": 2, "intermediate_size": 64, "max_positions": 64}
+PRETRAINING = {
+    "lr": 1e-3, "seed": 1, "family": "bert", "precision": "fp32", "model": MODEL_SECTION,
+    "pretrain": {"epochs": 1, "batch_size": 1, "block_size": 32},
+}  # fmt: skip
 
 
-def test_no_epochs_are_for_weights_that_are_given() -> None:
-    none = PretrainSettings(epochs=0, batch_size=1, block_size=32)
-    check_pretraining(1e-3, none, "p.pretrain", is_given=True)
-    with pytest.raises(InputError, match=r"p.pretrain.epochs: 0 is not allowed with model.from: null"):
-        check_pretraining(1e-3, none, "p.pretrain", is_given=False)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_lr": 1e-4}, "lr: 0.001 is not allowed; expected at most pretrain.max_lr (0.0001)"),
+        ({"block_size": 100}, "pretrain.block_size: 100 is not allowed; expected at most model.max_positions (64)"),
+        ({"epochs": 0}, "pretrain.epochs: 0 is not allowed; expected 1 or more with model.checkpoint: null"),
+    ],
+)
+def test_settings_that_do_not_go_together_name_both_keys(changes: dict[str, float], message: str) -> None:
+    params = {**PRETRAINING, "pretrain": PRETRAINING["pretrain"] | changes}
+    with pytest.raises(InputError, match=f"^params.yaml: {re.escape(message)}"):
+        PretrainParams.read(params)
+
+
+@pytest.mark.parametrize("changes", [{"epochs": 0}, {"block_size": 100}])
+def test_a_checkpoint_has_a_length_of_its_own_and_needs_no_epochs(changes: dict[str, float]) -> None:
+    model = {**MODEL_SECTION, "checkpoint": f"org/name@{'0' * 40}"}
+    PretrainParams.read({**PRETRAINING, "model": model, "pretrain": PRETRAINING["pretrain"] | changes})
 
 
 def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:

@@ -1,0 +1,79 @@
+"""How a language model is pretrained."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from retrace.core.settings import Count, Params, Positive, Precision, Section, Seed, require
+from retrace.models.settings import ModelSettings
+from retrace.objectives.settings import SHORTEST_PAIR, MaskReplacement
+from retrace.training.settings import OptimizerSettings
+
+
+class PretrainSettings(Section):
+    """Language modelling on blocks of the running text."""
+
+    epochs: int = Field(ge=0, description="0: the checkpoint is passed on as it is")
+    batch_size: Count = Field(description="blocks per step, over all processes")
+    block_size: Count = Field(description="tokens of a block")
+    max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
+    max_tokens: Count | None = Field(default=None, description="stop after so many tokens, though the epochs have more")
+    max_seconds: Positive | None = Field(
+        default=None, description="stop after so much training time; results then differ from run to run"
+    )
+    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that is masked, exactly")
+    mask_replacement: MaskReplacement = Field(
+        default="mask",
+        description="a masked token becomes [MASK]; or, of ten, 8 [MASK], 1 a random token, 1 unchanged, as in BERT",
+    )
+    whole_word_mask: bool = Field(
+        default=False, description="mask words instead of tokens; up to a word less than mask_rate"
+    )
+    intra_document_attention: bool = Field(
+        default=False, description="no attention across the documents that share a block"
+    )
+    next_sentence: bool = Field(default=False, description="add next-sentence prediction, as in BERT; family bert only")
+    optimizer: OptimizerSettings = Field(default=OptimizerSettings(), description="the optimizer")
+
+    @model_validator(mode="after")
+    def _pairs_fit(self) -> Self:
+        require(
+            not (self.intra_document_attention and self.next_sentence),
+            "intra_document_attention", True, "pairs of sentences (next_sentence) share no block",
+        )  # fmt: skip
+        require(
+            not self.next_sentence or self.block_size >= SHORTEST_PAIR,
+            "block_size", self.block_size, f"expected at least {SHORTEST_PAIR} with next_sentence",
+        )  # fmt: skip
+        return self
+
+
+class PretrainParams(Params):
+    """What stages/pretrain.py reads."""
+
+    lr: Positive = Field(description="peak learning rate of pretraining: AdamW's, of which Muon's is a multiple")
+    seed: Seed = Field(description="draws the initial weights, the masks and the order of blocks in pretraining")
+    family: str = Field(description="the architecture, a file of retrace/families: modernbert, bert, roberta or llama")
+    precision: Precision = Field(
+        description="of matrix products: auto is bf16 where the hardware is fast at it, else fp32"
+    )
+    model: ModelSettings
+    pretrain: PretrainSettings
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        recipe, checkpoint = self.pretrain, self.model.checkpoint
+        require(
+            recipe.epochs > 0 or checkpoint is not None,
+            "pretrain.epochs", 0, "expected 1 or more with model.checkpoint: null, as nothing else trains the weights",
+        )  # fmt: skip
+        require(
+            recipe.max_lr is None or self.lr <= recipe.max_lr,
+            "lr", self.lr, f"expected at most pretrain.max_lr ({recipe.max_lr})",
+        )  # fmt: skip
+        longest = self.model.max_positions
+        require(
+            checkpoint is not None or recipe.block_size <= longest,
+            "pretrain.block_size", recipe.block_size, f"expected at most model.max_positions ({longest})",
+        )  # fmt: skip
+        return self
