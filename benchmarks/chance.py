@@ -42,7 +42,8 @@ ALIKE = 0.7  # of examples that all models are right about or none, so that answ
 WHOLE = (0.0, 1.0)
 SIZES = (300, 600, 872)  # of tasks whose flags are counted
 SETTINGS = MetricSettings(
-    classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2",), every_epoch=("accuracy", "squad_v2"),
+    classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2",),
+    every_epoch=("accuracy", "squad_v2"),
     bootstrap_samples=200,
 )  # fmt: skip
 

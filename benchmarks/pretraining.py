@@ -64,8 +64,7 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
 
     from retrace.models.heads import make_config
     from retrace.tokens.special_tokens import OWN
-    from retrace.tokens.tokenizer import SubwordTokenizer
-    from retrace.tokens.vocabulary import Vocabulary
+    from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
     from retrace.training.pretraining import PretrainParams
     from stages import pretrain
 
@@ -111,11 +110,10 @@ def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
     import torch
     from torch.nn import functional
 
-    from retrace.compute.padding import mask_of, padded
+    from retrace.compute.tensors import mask_of, padded
     from retrace.objectives.language_modelling import IGNORED
     from retrace.objectives.masked import Masking, mask_blocks
-    from retrace.tokens.tokenizer import load_tokenizer
-    from retrace.tokens.vocabulary import Vocabulary
+    from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
     from stages import pretrain
 
     vocabulary = Vocabulary.of(load_tokenizer(pretrain.TOKENIZER))

@@ -8,7 +8,7 @@ a task has a test split, `<task>-test` there is the same of it, which chose no e
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,14 @@ from retrace.core.guard import guarded
 from retrace.core.paths import TASKS, has_test, on_test, questions_path, source_folder
 from retrace.datasets.examples import read_classes, read_examples
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.assessment import Assessment, assess
+from retrace.evaluation.assessment import Assessment, ScoredTask, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import EvaluateParams, MetricSettings
-from retrace.results.grid import SQUAD, Grid
+from retrace.results.grid import SQUAD, Grid, Kind
 from retrace.results.predictions import Epoch as Answers
 from retrace.results.predictions import read_drawn, read_epochs, read_tested
 
@@ -45,12 +45,12 @@ def main() -> None:
         for name in grid.all_tasks:
             chosen = answers if name == SQUAD else classes
             task = read_task(source, name, grid)
-            trials = read_trials(name, grid, task.outcome)
+            trials = read_trials(name, grid, task)
             write_curves(name, trials, chosen[1])
             assessed[name] = score(name, task, trials, chosen[0], settings)
             if has_test(source, name):
                 task = read_task(source, name, grid, test=True)
-                trials = read_trials(name, grid, task.outcome, read_tested)
+                trials = read_trials(name, grid, task, read_tested)
                 assessed[on_test(name)] = score(on_test(name), task, trials, chosen[0], settings)
         details = Details(tasks={name: assessment.details for name, assessment in assessed.items()})
         metrics = Metrics(
@@ -83,16 +83,16 @@ def read_task(source: Path, name: str, grid: Grid, test: bool = False) -> Classi
 
 
 def read_trials(
-    task: str, grid: Grid, outcome: Callable[[Sequence[Mapping[str, Any]]], Any],
-    read: Callable[[Path], Sequence[Answers]] = read_epochs,
+    name: str, grid: Grid, task: ScoredTask,
+    read: Callable[[Path, Kind], Sequence[Answers]] = read_epochs,
 ) -> list[MethodRun[Any]]:  # fmt: skip
-    """What every method said from every seed: `read` finds it in a cell's folder."""
+    """The predictions of every method with every seed; `read` reads a run's folder."""
     return [
         MethodRun(method, seed, tuple(
-            Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, epoch.kept, outcome(epoch.rows))
-            for epoch in read(PREDICTIONS / task / method / str(seed))
+            Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, epoch.kept, task.outcome(epoch.rows))
+            for epoch in read(PREDICTIONS / name / method / str(seed), grid.kind_of(name))
         ))
-        for method in grid.methods_of(task) for seed in grid.seeds
+        for method in grid.methods_of(name) for seed in grid.seeds
     ]  # fmt: skip
 
 

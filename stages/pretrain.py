@@ -33,19 +33,18 @@ from retrace.models.language_model import (
     make_language_model,
     make_pair_model,
 )
-from retrace.objectives.causal import next_tokens, sliding_batches
-from retrace.objectives.language_modelling import BlockModelling, Label, mean_loss
+from retrace.objectives.language_modelling import BlockModelling, Label, mean_loss, next_tokens, sliding_batches
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import (
     SubwordTokenizer,
+    Vocabulary,
     closing_tokens,
     continuing_tokens,
     copy_tokenizer,
     load_tokenizer,
 )
-from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
 from retrace.training.pretraining import PretrainParams, PretrainSettings
@@ -126,7 +125,8 @@ def keep_within_documents(
         return
     if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
         raise InputError(
-            "params.yaml: pretrain.intra_document_attention: true is not allowed; some layers of the model see only near tokens"
+            "params.yaml: pretrain.intra_document_attention: true is not allowed; "
+            "some layers of the model see only near tokens"
         )
     config.document_start = Vocabulary.of(tokenizer).begin
 

@@ -26,7 +26,6 @@ LOADED = {
     "finetune-sst2": ["retrace.families", "retrace.methods"],
     "finetune-squad": ["retrace.families", "retrace.methods"],
     "evaluate": ["retrace.evaluation.metrics"],
-    "classification": ["retrace.sources.formats"],
     "compare": ["retrace.families", "retrace.methods"],
 }
 

@@ -12,8 +12,7 @@ from retrace.datasets.examples import write_task
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
 from retrace.tokens.settings import TokenizerSettings
-from retrace.tokens.tokenizer import SubwordTokenizer, save_tokenizer, train_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, save_tokenizer, train_tokenizer
 
 TEXT = [
     "the guild of weavers was founded by Ada Lund in the year 1601 .",

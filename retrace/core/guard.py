@@ -97,8 +97,8 @@ class Guard:
 def guarded(name: str, inputs: Iterable[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
     """Hold the lock called `name`; raise an InputError if an input, a setting or code is another at the end.
 
-    `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it read them. Inputs are
-    to be read within, not before.
+    `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it
+    read them. Inputs are to be read within, not before.
     """
     inputs = list(inputs)
     with _locked(name):

@@ -76,7 +76,7 @@ def named_checkpoint(name: str) -> Path:
 
 
 def checkpoint_facts(folder: Path = CHECKPOINT) -> dict[str, Any]:
-    """Where the model is from, as `model.checkpoint` names it, and what its card says; `from` is null where there is none."""
+    """What `model.checkpoint` names, and what its card says; `from` is null where there is none."""
     return read_json(folder / FACTS)
 
 

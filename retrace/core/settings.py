@@ -132,7 +132,7 @@ def build(kind: type[T], params: Mapping[str, Any], key: str, file: Path | None 
 @overload
 def build(kind: Any, params: Mapping[str, Any], key: str, file: Path | None = None) -> Any: ...
 def build(kind: Any, params: Mapping[str, Any], key: str, file: Path | None = None) -> Any:
-    """The value under a dotted key of the settings, or of another `file`, checked against a `Section` or another type."""
+    """The value under a dotted key of the settings, or under a key of another `file`, checked against a type."""
     value = section(params, key) if file is None else params[key]
     return _validated(kind, value, key, file or file_of(key))
 

@@ -14,7 +14,7 @@ from retrace.core.settings import build, read_params
 from retrace.models.heads import FAMILIES, Head, make_config, read_config
 from retrace.models.settings import ModelSettings
 from retrace.tokens.settings import SPECIAL, TokenizerSettings
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 
 FOLDER = Path(__file__).with_suffix("")
 HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # as commands say it

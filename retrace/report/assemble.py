@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from retrace.core.files import atomic_folder, read_json, write_text
 from retrace.core.paths import ON_TEST, has_test, on_test, questions_path, task_folder
 from retrace.core.settings import build
 from retrace.datasets.examples import SST2, read_classes, read_examples
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import answers_of, decided_class, kept_epoch
+from retrace.evaluation.outcomes import decided_answers, logits_of
 from retrace.report.blocks import Figure, Section, Table
 from retrace.report.data import answered_table, classified_table
 from retrace.report.perplexity import perplexity_lines
@@ -18,7 +20,7 @@ from retrace.report.render import as_html, as_markdown
 from retrace.report.scores import health_lines, scores_section
 from retrace.report.settings import sample_places
 from retrace.results.grid import SQUAD, Grid
-from retrace.results.predictions import read_epochs, read_tested
+from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 
 MOST_FLAGS = 10  # of which the last line of a run tells
 REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
@@ -88,24 +90,25 @@ def samples_section(params: Mapping[str, Any], source: Path, first: int | None =
     grid = build(Grid, params, "finetune")
     for task in grid.tasks:
         part, by_method = kept_rows(grid, source, task)
-        decided = {method: [decided_class(row) for row in rows] for method, rows in by_method.items()}
+        decided = {method: logits_of(rows).argmax(axis=1).tolist() for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
         examples, classes = read_examples(source, task, part), read_classes(source, task)
         tables.append(classified_table(examples, classes, decided, sample_places(len(examples), first)))
     if SQUAD in grid.all_tasks:
         part, by_method = kept_rows(grid, source, SQUAD)
-        answers = {method: answers_of(rows) for method, rows in by_method.items()}
+        answers = {method: decided_answers(rows) for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
         questions = read_questions(questions_path(source, part))
         tables.append(answered_table(questions, answers, sample_places(len(questions), first)))
     return Section("Sample predictions", tables)
 
 
-def kept_rows(grid: Grid, source: Path, task: str) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+def kept_rows(grid: Grid, source: Path, task: str) -> tuple[str, dict[str, pd.DataFrame]]:
     """The part that was answered last, test or else dev, and the rows of predictions of each method."""
     part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
     folder, seed = PREDICTIONS / task, str(grid.seeds[0])
-    return part, {method: kept_epoch(read(folder / method / seed)).rows for method in grid.methods_of(task)}
+    epochs = {method: read(folder / method / seed, grid.kind_of(task)) for method in grid.methods_of(task)}
+    return part, {method: kept_epoch(of).rows for method, of in epochs.items()}
 
 
 def read_curve(name: str) -> list[dict[str, str]]:

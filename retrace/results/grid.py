@@ -1,13 +1,14 @@
 """The grid of fine-tuning: which tasks by which methods from which seeds, `finetune` in params.yaml."""
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.settings import Section, Seed, require
 
 SQUAD = "squad"
+Kind = Literal["classification", "question_answering"]  # of a task
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method: of folders, keys and DVC's stages too
 TAKEN = ("baselines", "data", "health", "interval", "mean", "sd")  # stand beside methods among the figures
 Names = tuple[str, ...]
@@ -52,6 +53,10 @@ class Grid(Section):
     def every_method(self) -> Names:
         """The methods of any task, each once."""
         return tuple(dict.fromkeys([*(self.methods if self.tasks else ()), *self.squad_methods]))
+
+    def kind_of(self, task: str) -> Kind:
+        """The kind of a task."""
+        return "question_answering" if task == SQUAD else "classification"
 
     def methods_of(self, task: str) -> Names:
         """The methods that a task is trained by."""

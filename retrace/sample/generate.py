@@ -13,9 +13,10 @@ from pathlib import Path
 
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.datasets.text import text_path
-from retrace.sample.encyclopedia import Article, Style, write_articles
+from retrace.sample.encyclopedia import Article, write_articles
+from retrace.sample.opinions import write_reviews
 from retrace.sample.questions import write_questions
-from retrace.sample.reviews import write_reviews
+from retrace.sample.relations import Style
 from retrace.sample.settings import SampleSettings
 from retrace.sample.world import NameMaker, Size, build_world
 

@@ -17,9 +17,9 @@ from scipy.sparse.csgraph import connected_components
 from retrace.core.errors import InputError
 from retrace.core.files import write_json, write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.datasets.examples import read_sentences
 from retrace.datasets.overlap import LONG, Key, PhraseIndex, Words, keys_of, words_of
 from retrace.datasets.squad import Question, read_json_file, read_questions
-from retrace.datasets.sst2 import read_sentences
 from retrace.datasets.text import PARTS, numbered_lines, text_path
 from retrace.sources.settings import SST2_DEV, SST2_TRAIN, FilesSettings, SplitBy
 

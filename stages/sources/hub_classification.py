@@ -1,4 +1,4 @@
-"""A further classification task: a data set of the hub, named by an entry in data/params.yaml → data/classification/<task>.
+"""A further classification task: a data set of the hub, an entry in data/params.yaml → data/classification/<task>.
 
 Checked, and as json lines of text, second text and class number; the classes' names are in classes.json, and what was
 found in card.json.

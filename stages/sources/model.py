@@ -36,8 +36,7 @@ from retrace.hub.checkpoint import (
 )
 from retrace.hub.repository import fetch, listing
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
-from retrace.tokens.tokenizer import TOKENIZER_FILES, load_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import TOKENIZER_FILES, Vocabulary, load_tokenizer
 
 CONFIG = "config.json"
 PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES, "README.md", "LICENSE*")

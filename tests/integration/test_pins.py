@@ -58,8 +58,8 @@ def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, An
 def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
     """How many documents of each part, which labels and which kinds of question `data: hub` gives."""
     from retrace.core.paths import questions_path, running_text, sentences_path
+    from retrace.datasets.examples import read_sentences
     from retrace.datasets.squad import read_questions
-    from retrace.datasets.sst2 import read_sentences
     from retrace.datasets.text import read_documents, text_path
     from retrace.hub.settings import HubParams
     from retrace.hub.source import write_source

@@ -13,9 +13,8 @@ import yaml
 
 from retrace.cli.preset import write_presets
 from retrace.core.paths import questions_path, sentences_path
-from retrace.datasets.examples import read_classes, read_examples
+from retrace.datasets.examples import read_classes, read_examples, read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.datasets.sst2 import read_sentences
 from retrace.sources.settings import ClassificationParams
 from retrace.sources.tasks import read_files
 from retrace.tokens.tokenizer import load_tokenizer

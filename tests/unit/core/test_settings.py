@@ -29,7 +29,7 @@ class Outer(Section):
     some: Annotated[tuple[str, ...], Field(min_length=1)] = ("x",)
     share: float | None = Field(default=None, gt=0, lt=1)
     inner: Inner = Inner()
-    entries: dict[str, Inner] = {}
+    entries: dict[str, Inner] | None = None
 
 
 class Read(Params):

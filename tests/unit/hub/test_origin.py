@@ -55,7 +55,8 @@ def test_another_digest_is_an_error_that_says_what_to_write(folder: Path, value:
     with pytest.raises(InputError) as caught:
         _origin(value)
     assert str(caught.value) == (
-        f"params.yaml: model.checkpoint: {value!r} is not the folder as it is now; that is weights@{folder_digest(folder)}"
+        f"params.yaml: model.checkpoint: {value!r} is not the folder as it is now; "
+        f"that is weights@{folder_digest(folder)}"
     )
 
 

@@ -133,8 +133,8 @@ def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> N
 def test_numbers_that_do_not_tell_where_they_start(tmp_path: Path) -> None:
     names = ("world", "sports", "business", "science", "other")
     message = (
-        "data/params.yaml: classification.own.classes: labels from 1 to 4 do not tell whether the first of 5 names is that "
-        "of 0 or of 1; expected a row of 0 or of 5, or names for labels"
+        "data/params.yaml: classification.own.classes: labels from 1 to 4 do not tell whether the first of 5 names "
+        "is that of 0 or of 1; expected a row of 0 or of 5, or names for labels"
     )
     with pytest.raises(InputError) as caught:
         _read(tmp_path, "f.jsonl", _jsonl_of(1, 2, 3, 4), classes=names)
@@ -201,7 +201,7 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
         ("f.xml", XML.replace("polarity", "mood"), "f.xml: sentence 7: an aspectTerm without 'polarity'"),
         ("f.xml", XML.replace("<text>Odd tea.</text>", ""), "f.xml: sentence 9: text None is not allowed"),
         ("f.xml", "<sentences/>", "f.xml: no example in it"),
-        ("f.doc", "a", "params.yaml: classification.own.format: 'doc' is not allowed; expected one of csv, jsonl, "),
+        ("f.doc", "a", "f.doc: format 'doc' is not allowed; expected one of csv, jsonl, "),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_by_file_and_place(tmp_path: Path, name: str, content, message: str) -> None:
