@@ -1,7 +1,7 @@
 """`retrace study`: the published studies, and their figures beside Retrace's.
 
-`retrace study list` has a line for each folder of studies/. `retrace study run NAME` runs one in a workspace of its own,
-and leaves params.yaml as it is. `retrace study compare NAME` has a line for each figure.
+`retrace study list` has a line for each folder of studies/. `retrace study run NAME` runs one in a workspace, and
+leaves params.yaml as it is. `retrace study compare NAME` has a line for each figure.
 """
 
 import json

@@ -7,7 +7,6 @@ Further classification tasks on data sets of the hub, entries under hub.classifi
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
