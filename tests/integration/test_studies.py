@@ -29,7 +29,9 @@ data/params.yaml:
     classification:
       topics: {repository: org/topics@89abcdef0123456789abcdef0123456789abcdef, dev: test, text: text, label: label}
 """,
-    "small.yaml": "topics: {epochs: 1, max_train_examples: 96}",
+    "small.yaml": """
+topics: {lr: 0.001, epochs: 1, batch_size: 32, max_length: 48, max_train_examples: 96, checkpoint: last}
+""",
     "published.yaml": """
 title: A sixth study
 source: nobody
@@ -103,7 +105,7 @@ def test_a_sixth_study_takes_only_its_folder(tmp_path: Path, hub: LocalHub) -> N
     assert rows["ModernBERT"]["Topics"]["printed"] == "90.1 ± 0.2"
     assert rows["LoRA"]["Topics"]["verdict"] == "no figure published"
     assert 0 <= rows["LoRA"]["Topics"]["reproduced"] <= 100
-    assert "topics  LoRA" in " ".join(user.stage("retrace.cli.main", "study", "compare", "sixth").stdout.split("\n"))
+    assert "topics LoRA Topics" in " ".join(user.stage("retrace.cli.main", "study", "compare", "sixth").stdout.split())
 
     again = user.stage("retrace.cli.main", "study", "run", "sixth", "--small").stdout
     assert "Running stage" not in again
