@@ -24,7 +24,7 @@ from retrace.core.guard import take
 from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.study.published import PUBLISHED, STUDIES
 
-DVC = (sys.executable, "-m", "dvc")
+DVC, RETRACE = (sys.executable, "-m", "dvc"), (sys.executable, "-m", "retrace.cli.main")
 WORKSPACES = Path(".retrace/studies")
 COPIED = Path(".retrace/copied.json")  # lists the files of the project that the workspace has
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
@@ -36,7 +36,9 @@ LIVE = "live"  # reports that are drawn while training lasts
 
 
 def run_study(project: Path, name: str, small: bool) -> int:
-    """Run a study in its workspace and bring its reports to studies/NAME/reports; the exit code of `dvc repro`.
+    """Run a study in its workspace and bring its reports to studies/NAME/reports; the exit code of the run.
+
+    As published, it first says what memory and disk it needs, and stops where that is clearly too little.
 
     Raises InputError where the study's settings are wrong or it is running already.
     """
@@ -46,7 +48,8 @@ def run_study(project: Path, name: str, small: bool) -> int:
         raise InputError(f"{STUDIES}/{name} is already running")
     with lock:
         fill_workspace(project, study, folder, small)
-        code = _repro(folder)
+        code = 0 if small else subprocess.run([*RETRACE, "needs"], cwd=folder, check=False).returncode
+        code = code or _repro(folder)
         if code == 0:
             _bring_back(folder / REPORTS, study / REPORTS)
     return code
