@@ -8,6 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
+SOURCES = ("sample", "files", "hub")  # of which params.yaml's `data` chooses one
 SEVEN = {"tokenize", "pretrain", "perplexity-eval", "finetune-sst2", "finetune-squad", "evaluate", "report"}
 # Rooms of which a stage depends on one file or folder: the plug-in that it loads, its kind of task.
 FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
@@ -38,7 +39,10 @@ def _stages() -> list[tuple[str, str, set[str]]]:
             stage = stage.get("do", stage)
             code = {_plug_in(dep) for dep in stage["deps"] if dep.startswith(("stages/", "retrace/"))}
             script = next(word for word in stage["cmd"].split() if word.startswith("stages."))
-            found.append(("/".join([*path.parent.relative_to(ROOT).parts, name]), script, code))
+            for data in SOURCES if "${data}" in script else [""]:
+                chosen = {dep.replace("${data}", data) for dep in code}
+                label = "/".join([*path.parent.relative_to(ROOT).parts, data or name])
+                found.append((label, script.replace("${data}", data), chosen))
     return found
 
 
