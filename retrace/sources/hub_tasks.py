@@ -1,6 +1,5 @@
 """Further classification tasks on data sets of the hub, entries under hub.classification in data/params.yaml."""
 
-
 from retrace.hub.datasets import Split, open_split
 from retrace.sources.hub_settings import HubTaskSettings
 from retrace.sources.tasks import Records, Table, TaskData, read_task
