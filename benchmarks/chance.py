@@ -24,7 +24,7 @@ from retrace.datasets.examples import Example  # noqa: E402
 from retrace.datasets.squad import Answer, Question  # noqa: E402
 from retrace.evaluation.assessment import assess  # noqa: E402
 from retrace.evaluation.classification import ClassificationTask  # noqa: E402
-from retrace.evaluation.outcomes import Answered, Classified, Epoch, Trial  # noqa: E402  # noqa: E402
+from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun  # noqa: E402  # noqa: E402
 from retrace.evaluation.question_answering import ReadingTask  # noqa: E402
 from retrace.evaluation.scoring import Scoring  # noqa: E402
 from retrace.evaluation.settings import ScoreSettings  # noqa: E402
@@ -107,12 +107,12 @@ def flagged(models: int) -> dict[str, Any]:
     caught = 0
     for number in range(models):
         make = _classified if number % 2 else _answered
-        health = assess(*make(generator, is_sound=True), SETTINGS).health
+        health = assess(*make(generator, is_sound=True), SETTINGS).flags
         notices.update(name for flags in health.values() for name in flags)
     poor = -(-models // 4)
     for number in range(poor):
         make = _classified if number % 2 else _answered
-        caught += {"full 1", "full"} <= assess(*make(generator, is_sound=False), SETTINGS).health.keys()
+        caught += {"full 1", "full"} <= assess(*make(generator, is_sound=False), SETTINGS).flags.keys()
     return {"sound": models, "notices": dict(notices), "learned_nothing": poor, "of_these_flagged": caught}
 
 
@@ -139,7 +139,7 @@ def names_a_method(generator: np.random.Generator, weights: np.ndarray, seeds: i
             [{"accuracy": Share.among_all(right)} for right in rights],
         )
     (pair,) = compare(methods, {"accuracy": "higher"})
-    return pair["verdict"] in methods
+    return pair.verdict in methods
 
 
 def holds_the_truth(
@@ -160,7 +160,7 @@ def holds_the_truth(
     return found["low"] <= truth <= found["high"]
 
 
-def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[Trial[Any]]]:
+def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[MethodRun[Any]]]:
     """Texts in two to six classes, of which a few words tell a little."""
     classes, size = int(generator.integers(2, 7)), int(generator.choice(SIZES))
     train, dev = (_texts(generator, classes, count) for count in (300, size))
@@ -178,7 +178,7 @@ def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Sc
     return task, scoring, _trials(generator, outcome, chance, is_sound)
 
 
-def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[Trial[Any]]]:
+def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[MethodRun[Any]]]:
     """Questions on passages of names and years, a third of which have no answer."""
     size = int(generator.choice(SIZES))
     words = np.array([f"Name{number}" for number in range(400)])
@@ -215,7 +215,7 @@ def _texts(generator: np.random.Generator, classes: int, count: int) -> list[Exa
     return texts
 
 
-def _trials(generator: np.random.Generator, outcome: Any, chance: float, is_sound: bool) -> list[Trial[Any]]:
+def _trials(generator: np.random.Generator, outcome: Any, chance: float, is_sound: bool) -> list[MethodRun[Any]]:
     """One to five seeds, pretrained and not: sound ones are right about most, the rest no more than before training."""
     seeds, trials = int(generator.choice([1, 2, 3, 5])), []
     full = generator.uniform(0.92, 0.98)
@@ -225,7 +225,7 @@ def _trials(generator: np.random.Generator, outcome: Any, chance: float, is_soun
             reached = generator.normal(share[method], 0.01) if is_sound else chance
             losses = ((None, 0.7), (0.6, 0.6), (0.5, 0.55))
             epochs = (Epoch(n, *losses[n], n == 2, outcome(chance if n == 0 else reached)) for n in range(3))
-            trials.append(Trial(method, seed, tuple(epochs)))
+            trials.append(MethodRun(method, seed, tuple(epochs)))
     return trials
 
 

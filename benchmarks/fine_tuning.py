@@ -49,11 +49,11 @@ def ratio(found: dict[str, Any]) -> dict[str, float]:
 def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on sentences of similar length."""
     from retrace.compute.sharding import to_device
-    from retrace.finetuning.method import PRETRAINED
+    from retrace.finetuning.method import PRETRAINED, start
     from retrace.methods import full
 
     task, settings, device = sentiment(arguments)
-    model = to_device(full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings()), device)
+    model = to_device(start(full, full.Settings(), task.head, PRETRAINED, arguments.seed, device.attention), device)
     figures = tuned_here(task, model, settings, arguments.seed, device)
     return {**figures, "accuracy": accuracy(task, model, device)}
 
@@ -82,11 +82,11 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
     from retrace.compute.sharding import to_device
-    from retrace.finetuning.method import PRETRAINED
+    from retrace.finetuning.method import PRETRAINED, start
     from retrace.methods import full
 
     task, settings, device = reading(arguments)
-    started = full.start(task.head, PRETRAINED, arguments.seed, device.attention, full.Settings())
+    started = start(full, full.Settings(), task.head, PRETRAINED, arguments.seed, device.attention)
     model = to_device(task.wrap(started), device)
     return tuned_here(task, model, settings, arguments.seed, device)
 

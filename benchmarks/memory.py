@@ -119,7 +119,7 @@ def beside(planned: float, held: float) -> dict[str, float]:
 def tune_of(method: str) -> Any:
     """What a method with its default settings does to a model."""
     module = load_plugin("retrace.methods", method, "finetune.methods")
-    return lambda model, head: module.tune(model, head, 0, module.Settings())
+    return lambda model, head: module.tune(model, head, module.Settings())
 
 
 def held(family: str, method: str, returned: bool) -> float:

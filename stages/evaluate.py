@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
@@ -20,10 +22,11 @@ from retrace.core.pipeline import check_questions
 from retrace.core.settings import build, check_value, read_params, values_of
 from retrace.datasets.examples import read_classes, read_examples
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.assessment import Assessment, as_csv, assess
+from retrace.evaluation.assessment import Assessment, assess
 from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.outcomes import Answered, Classified, Epoch, Trial
+from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import ScoreSettings
 from retrace.results.grid import SQUAD, Matrix
@@ -31,7 +34,6 @@ from retrace.results.predictions import Epoch as Answers
 from retrace.results.predictions import read_drawn, read_epochs, read_tested
 
 PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
-METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
 PARTS = ("train", "dev")
 
 
@@ -55,9 +57,13 @@ def main() -> None:
                 task = read_task(source, name, matrix, test=True)
                 trials = read_trials(name, matrix, task.outcome, read_tested)
                 assessed[on_test(name)] = score(on_test(name), task, trials, chosen[0], settings)
-        health = {name: assessment.health for name, assessment in assessed.items() if assessment.health}
-        write_json(METRICS, rounded({name: a.figures for name, a in assessed.items()} | {"health": health}))
-        write_json(DETAILS, rounded({name: a.details for name, a in assessed.items()}, STEADY_DIGITS))
+        details = Details(tasks={name: assessment.details for name, assessment in assessed.items()})
+        metrics = Metrics(
+            tasks={name: task.metrics for name, task in details.tasks.items()},
+            flags={name: assessment.flags for name, assessment in assessed.items() if assessment.flags},
+        )
+        write_json(METRICS, rounded(metrics.to_json()))
+        write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
         for cell in unlisted(matrix):
             print(f"{cell}: not scored, as finetune in params.yaml does not list it; no fresh clone has this folder")
 
@@ -84,10 +90,10 @@ def read_task(source: Path, name: str, matrix: Matrix, test: bool = False) -> Cl
 def read_trials(
     task: str, matrix: Matrix, outcome: Callable[[Sequence[Mapping[str, Any]]], Any],
     read: Callable[[Path], Sequence[Answers]] = read_epochs,
-) -> list[Trial[Any]]:  # fmt: skip
+) -> list[MethodRun[Any]]:  # fmt: skip
     """What every method said from every seed: `read` finds it in a cell's folder."""
     return [
-        Trial(method, seed, tuple(
+        MethodRun(method, seed, tuple(
             Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, epoch.kept, outcome(epoch.rows))
             for epoch in read(PREDICTIONS / task / method / str(seed))
         ))
@@ -100,23 +106,26 @@ def scorings(settings: ScoreSettings, names: Sequence[str], key: str, kind: Any)
     return Scoring(names, key, kind), Scoring([name for name in names if name in settings.curves], key, kind)
 
 
-def write_curves(name: str, trials: Sequence[Trial[Any]], scoring: Scoring) -> None:
+def write_curves(name: str, trials: Sequence[MethodRun[Any]], scoring: Scoring) -> None:
     """Write a task's learning curves."""
-    write_text(CURVES / f"{name}.csv", as_csv([row for trial in trials for row in curve(trial, scoring)]))
+    curves = pd.DataFrame([row for trial in trials for row in curve(trial, scoring)])
+    write_text(CURVES / f"{name}.csv", curves.to_csv(index=False, lineterminator="\n"))
 
 
-def score(name: str, task: Any, trials: Sequence[Trial[Any]], scoring: Scoring, settings: ScoreSettings) -> Assessment:
+def score(
+    name: str, task: Any, trials: Sequence[MethodRun[Any]], scoring: Scoring, settings: ScoreSettings
+) -> Assessment:
     """Score a task and say how each method did."""
     assessment = assess(task, scoring, trials, settings)
-    headlines = assessment.details["headlines"]
-    for method in dict.fromkeys(trial.method for trial in trials):
-        figures, intervals = assessment.figures[method]["mean"], assessment.details["methods"][method]["intervals"]
-        shown = (f"{h} {figures[h]:.4g} ({intervals[h]['low']:.4g}–{intervals[h]['high']:.4g})" for h in headlines)
+    details = assessment.details
+    for method, metrics in details.metrics.methods.items():
+        ends = details.methods[method].intervals
+        shown = (f"{h} {metrics.mean[h]:.4g} ({ends[h]['low']:.4g}–{ends[h]['high']:.4g})" for h in details.headlines)
         print(f"{name} {method}: " + "  ".join(shown))
     return assessment
 
 
-def curve(trial: Trial[Any], scoring: Scoring) -> list[dict[str, Any]]:
+def curve(trial: MethodRun[Any], scoring: Scoring) -> list[dict[str, Any]]:
     """One row an epoch: losses and the scores that are computed after each."""
     return [
         {"method": trial.method, "seed": trial.seed, "epoch": epoch.number}

@@ -1,14 +1,13 @@
 """Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json.
 
-Of a masked model the perplexity over fixed masks and the pseudo-perplexity over a sample of passages, of
-a causal one the perplexity with sliding windows, beside the unigram baseline; each a token, a word and a
-byte of the original text, with an interval for the choice of documents.
+A masked model has the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, a causal one the
+perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the original
+text, with an interval for the choice of documents.
 
     accelerate launch --config_file launch/one.yaml -m stages.perplexity_eval
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,14 +23,22 @@ from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
 from retrace.objectives.causal import sliding_batches
 from retrace.objectives.masked import masked_batches
-from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages
-from retrace.perplexity.measures import PerplexitySettings, Sizes, unigram_losses, with_intervals
+from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
+from retrace.perplexity.measures import (
+    PERPLEXITY,
+    PerplexityFigures,
+    PerplexityReport,
+    PerplexitySettings,
+    Sizes,
+    unigram_losses,
+    with_intervals,
+)
 from retrace.statistics.settings import read_resampling
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
 from retrace.tokens.vocabulary import Vocabulary
 
-TOKENS, MODEL, OUT = Path("models/tokens"), Path("models/pretrained"), Path("reports/perplexity.json")
+TOKENS, MODEL = Path("models/tokens"), Path("models/pretrained")
 PARTS = ("valid", "test")
 
 
@@ -48,7 +55,7 @@ def main() -> None:
         vocabulary = Vocabulary.of(tokenizer)
         model = to_device(read_language_model(MODEL, settings.seed, device.attention), device).eval()
         train = open_stream(TOKENS / "train.npy")
-        report = {}
+        splits = {}
         for part in PARTS:
             text = text_path(running_text(source), part)
             stream, lengths, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
@@ -61,31 +68,31 @@ def main() -> None:
                 passages = sample_passages(read_documents(text), tokenizer, settings.passages, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
             unigram = unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
-            report[part] = with_intervals(measured, (unigram, sizes), resampling.resamples, resampling.seed)
-            print(f"{part}: " + "  ".join(said(name, report[part][name]) for name in [*measured, "unigram"]))
+            splits[part] = with_intervals(measured, (unigram, sizes), resampling.resamples, resampling.seed)
+            print(f"{part}: " + "  ".join(summary(*measure) for measure in splits[part].measures.items()))
         if device.is_main:
-            write_json(OUT, rounded(report))
+            write_json(PERPLEXITY, rounded(PerplexityReport(splits=splits).to_json()))
 
 
 def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, Sizes]:
-    """A stream, the tokens of each of its documents in it, (D,), and the sizes of these, which the text has.
+    """A token stream, the number of tokens of each of its documents, (D,), and their sizes.
 
     Raises InputError where the stream is not that of the text.
     """
     stream = open_stream(tokens)
-    lengths, sizes = Sizes.of(read_documents(text), tokenizer)
+    lengths, sizes = sizes_of(read_documents(text), tokenizer)
     if lengths.sum() != len(stream):
         raise InputError(f"{tokens}: these are not the tokens of {text}; run tokenize again")
     return stream, lengths, sizes
 
 
-def said(name: str, figures: dict[str, Any]) -> str:
-    """A perplexity a token in a few words."""
-    if figures["per_token"] is None:
+def summary(name: str, figures: PerplexityFigures) -> str:
+    """A measure's perplexity per token, with its interval."""
+    if figures.per_token is None:
         return f"{name} –"
-    ends = figures.get("interval")
-    interval = f" ({ends['per_token']['low']:.2f}–{ends['per_token']['high']:.2f})" if ends else ""
-    return f"{name} {figures['per_token']:.2f}{interval}"
+    ends = figures.interval.get("per_token")
+    interval = f" ({ends['low']:.2f}–{ends['high']:.2f})" if ends else ""
+    return f"{name} {figures.per_token:.2f}{interval}"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from retrace.evaluation.baselines import has_words, majority, tfidf
 from retrace.evaluation.confusion import by_class, confusion, counting
 from retrace.evaluation.flags import class_flags
 from retrace.evaluation.outcomes import Classified, length_groups
-from retrace.statistics.comparisons import Flags
+from retrace.evaluation.records import ClassBreakdown
+from retrace.statistics.scales import Flags
 
 Row = Mapping[str, Any]
 
@@ -67,15 +68,13 @@ class ClassificationTask:
         """One class for all."""
         return class_flags(outcome)
 
-    def breakdown(self, outcome: Classified) -> dict[str, Any]:
+    def breakdown(self, outcome: Classified) -> ClassBreakdown:
         """The confusion matrix, rows the right classes, and precision, recall and F1 of each class."""
         counts = counting(outcome)(np.ones((1, len(outcome.labels))))
         figures = by_class(counts)
-        return {
-            "confusion": confusion(outcome).tolist(),
-            "classes": {
-                name: {measure: float(getattr(figures, measure)[0, c]) for measure in ("precision", "recall", "f1")}
-                | {"examples": int(counts.support[0, c])}
-                for c, name in enumerate(self._classes)
-            },
+        classes = {
+            name: {measure: float(of[0, c]) for measure, of in figures._asdict().items()}
+            | {"examples": int(counts.support[0, c])}
+            for c, name in enumerate(self._classes)
         }
+        return ClassBreakdown(confusion=confusion(outcome).tolist(), classes=classes)

@@ -10,8 +10,7 @@ import numpy as np
 
 from retrace.datasets.overlap import INSIDE, given_away_finding, shared_finding
 from retrace.evaluation.outcomes import Answered, Classified
-from retrace.statistics.comparisons import Flags
-from retrace.statistics.scales import SCALES
+from retrace.statistics.scales import SCALES, Flags
 
 ROUNDING = 1e-6
 HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the one with exact matches below so much of it is suspicious

@@ -106,8 +106,8 @@ class Epoch(Generic[Outcome]):
 
 
 @dataclass(frozen=True)
-class Trial(Generic[Outcome]):
-    """A method from a seed."""
+class MethodRun(Generic[Outcome]):
+    """One method's predictions with one seed, per epoch."""
 
     method: str
     seed: int

@@ -17,8 +17,9 @@ from retrace.datasets.squad import Question
 from retrace.evaluation.baselines import no_answer, word_overlap
 from retrace.evaluation.flags import answer_flags
 from retrace.evaluation.outcomes import Answered, answered, length_groups
-from retrace.statistics.comparisons import Flags
+from retrace.evaluation.records import AnswerBreakdown
 from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
+from retrace.statistics.scales import Flags
 
 # An answer and the right ones → its figures. Answers recur over epochs, methods and seeds: cache it.
 OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
@@ -88,10 +89,10 @@ class ReadingTask:
         """Empty answers, or the same to every question."""
         return answer_flags(outcome)
 
-    def breakdown(self, outcome: Answered) -> dict[str, Any]:
+    def breakdown(self, outcome: Answered) -> AnswerBreakdown:
         """How often there is an answer, in the data and by the model."""
-        return {
-            "answered": sum(map(bool, outcome.answers)),
-            "answerable": sum(map(bool, outcome.golds)),
-            "questions": len(outcome.answers),
-        }
+        return AnswerBreakdown(
+            answered=sum(map(bool, outcome.answers)),
+            answerable=sum(map(bool, outcome.golds)),
+            questions=len(outcome.answers),
+        )

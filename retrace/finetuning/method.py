@@ -1,6 +1,6 @@
-"""A tuning method by its label: an entry under `methods` in params.yaml, and the model that it starts from."""
+"""A fine-tuning method and the checkpoint it starts from: an entry under `methods` in params.yaml."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +13,7 @@ from retrace.core.paths import named_checkpoint
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build, check_value, section
 from retrace.finetuning.trained_part import MethodSettings
-from retrace.models.heads import Head
+from retrace.models.heads import Head, make_model, read_config, read_model
 
 METHODS = "retrace.methods"
 TASK_OF = {"classification": "sst2", "qa": "squad"}  # whose settings count for a model with such a head
@@ -23,7 +23,7 @@ PRETRAINED = Path("models/pretrained")
 
 @dataclass(frozen=True)
 class Method:
-    """What is done to which model."""
+    """A fine-tuning method and the checkpoint it starts from."""
 
     tuning: ModuleType  # of retrace/methods
     settings: MethodSettings
@@ -39,8 +39,21 @@ class Method:
         return self.tuning.__name__.rpartition(".")[2]
 
     def tune(self, model: PreTrainedModel, head: Head) -> None:
-        """Change a model as the method does before training."""
-        self.tuning.tune(model, head, 0, self.settings)
+        """Choose the weights to train and add those of the method."""
+        self.tuning.tune(model, head, self.settings)
+
+
+def start(
+    tuning: ModuleType, settings: MethodSettings, head: Head, folder: Path, seed: int, attention: str,
+    classes: Sequence[str] = (),
+) -> PreTrainedModel:  # fmt: skip
+    """The model that a method trains: the checkpoint in `folder`, or random weights, under a head drawn from `seed`."""
+    if getattr(tuning, "FROM_RANDOM", False):
+        model = make_model(head, read_config(folder), seed, attention, classes)
+    else:
+        model = read_model(head, folder, seed, attention, classes)
+    tuning.tune(model, head, settings)
+    return model
 
 
 def read_method(params: Mapping[str, Any], label: str, task: str | None = None) -> Method:

@@ -14,7 +14,7 @@ from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
 from retrace.finetuning.finetune import fine_tune, write_predictions
-from retrace.finetuning.method import Method
+from retrace.finetuning.method import Method, start
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Task
 from retrace.finetuning.trained_part import MethodSettings, is_part, save_trained
@@ -72,7 +72,7 @@ def run_cell(
     with guarded(f"{name}-{device.rank}", [base, *inputs], read) as guard:
         _check_length(cell, settings, base)
         task = read_task()
-        started = method.tuning.start(task.head, base, cell.seed, device.attention, method.settings, task.classes)
+        started = start(method.tuning, method.settings, task.head, base, cell.seed, device.attention, task.classes)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
         model = to_device(task.wrap(started), device)

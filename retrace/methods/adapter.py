@@ -1,11 +1,9 @@
-"""Adapters (Houlsby et al. 2019): two small bottlenecks a layer are trained, the rest of the body is frozen.
+"""Adapters (Houlsby et al. 2019): two small bottlenecks per layer are trained, the rest of the body is frozen.
 
-The paper trains the layers' norms as well; here they stay as pretrained.
+The paper trains the layer norms as well; here they stay frozen.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from peft import LoraConfig, inject_adapter_in_model
@@ -16,17 +14,17 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.settings import require
 from retrace.finetuning.trained_part import MethodSettings, is_new
-from retrace.models.heads import Head, read_model, sublayer_outputs, token_embeddings
+from retrace.models.heads import Head, sublayer_outputs, token_embeddings
 
-SPREAD = 1e-2  # standard deviation of the first weights, cut at two of them: section 3.6 of the paper
+SPREAD = 1e-2  # standard deviation of the initial weights, truncated at two of them: section 3.6 of the paper
 
 
 @dataclass(frozen=True)
 class Settings(MethodSettings):
-    """How narrow."""
+    """Width of the bottlenecks."""
 
     reduction: int = 16  # hidden size over bottleneck
-    embedding_rank: int | None = None  # of a product as LoRA's beside the token embeddings; null: none, as in the paper
+    embedding_rank: int | None = None  # LoRA of this rank on the token embeddings; null: none, as in the paper
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,7 +36,7 @@ class Settings(MethodSettings):
 
 
 class Bottleneck(nn.Module):
-    """Down, swish, up, and the input added: at the start almost the identity."""
+    """Down-projection, swish, up-projection and a skip connection: almost the identity at first."""
 
     def __init__(self, size: int, reduction: int) -> None:
         super().__init__()
@@ -54,7 +52,7 @@ class Bottleneck(nn.Module):
 
 
 class Adapted(nn.Module):
-    """A matrix of the body with a bottleneck behind it."""
+    """A linear layer of the body with a bottleneck behind it."""
 
     def __init__(self, matrix: nn.Linear, reduction: int) -> None:
         super().__init__()
@@ -65,24 +63,12 @@ class Adapted(nn.Module):
         return self.adapter(self.matrix(hidden))
 
 
-def start(
-    head: Head, pretrained: Path, seed: int, attention: str, settings: Settings, classes: Sequence[str] = ()
-) -> PreTrainedModel:
-    """The pretrained body, frozen, with bottlenecks behind attention and feed-forward.
+def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
+    """Freeze what was pretrained and put a bottleneck behind the attention and the feed-forward part of each layer.
 
-    They are new, and so is the head unless it is a language model's, which is frozen too.
+    Raises InputError for `embedding_rank` with a language model, whose head may share the embeddings' weights.
     """
-    model = read_model(head, pretrained, seed, attention, classes)
-    tune(model, head, seed, settings)
-    return model
-
-
-def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
-    """Freeze what is not new and put bottlenecks into the body.
-
-    Raises InputError where a language model's embeddings are to get a product: its head may share their weights.
-    """
-    torch.manual_seed(seed)
+    torch.manual_seed(torch.initial_seed())  # the same bottlenecks for a seed, however large the head drawn before
     if settings.embedding_rank is not None:
         _widen_embeddings(model, head, settings.embedding_rank)
     for name, weight in model.named_parameters():
@@ -91,7 +77,7 @@ def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> N
         above, _, last = name.rpartition(".")
         matrix = model.get_submodule(name)
         if not isinstance(matrix, nn.Linear):
-            raise TypeError(f"{name} is no matrix")
+            raise TypeError(f"{name} is no linear layer")
         setattr(model.get_submodule(above), last, Adapted(matrix, settings.reduction))
 
 

@@ -1,31 +1,25 @@
-"""The head alone is trained, on a body that stays as it was pretrained."""
+"""Only the head is trained, on a frozen pretrained body."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from typing import cast
 
+from torch import nn
 from transformers import PreTrainedModel
 
-from retrace.finetuning.trained_part import MethodSettings, freeze_body, untie_head
-from retrace.models.heads import Head, read_model
+from retrace.finetuning.trained_part import MethodSettings
+from retrace.models.heads import Head, in_body
 
 Settings = MethodSettings
 
 
-def start(
-    head: Head, pretrained: Path, seed: int, attention: str, settings: MethodSettings, classes: Sequence[str] = ()
-) -> PreTrainedModel:
-    """The pretrained body, frozen, under a new head drawn from `seed`."""
-    model = read_model(head, pretrained, seed, attention, classes)
-    tune(model, head, seed, settings)
-    return model
-
-
-def tune(model: PreTrainedModel, head: Head, seed: int, settings: MethodSettings) -> None:
+def tune(model: PreTrainedModel, head: Head, settings: MethodSettings) -> None:
     """Freeze the body.
 
-    A language model's head is the pretrained one. Where it shares its weights with the token embeddings, it gets
-    a copy of them, so that the body stays as it was.
+    A language model's head is pretrained. Where it shares its weights with the token embeddings, it gets a copy of
+    them, so that the body stays frozen.
     """
-    if head == "language_model":
-        untie_head(model)
-    freeze_body(model)
+    output = model.get_output_embeddings() if head == "language_model" else None
+    if output is not None and output.weight is cast(nn.Embedding, model.get_input_embeddings()).weight:
+        output.weight = nn.Parameter(output.weight.detach().clone())
+        model.config.tie_word_embeddings = False
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(not in_body(model, name))

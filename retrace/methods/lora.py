@@ -1,6 +1,5 @@
-"""LoRA (Hu et al. 2021): beside each chosen matrix of the frozen body a product of two thin ones is trained."""
+"""LoRA (Hu et al. 2021): low-rank updates of chosen matrices are trained, the rest of the body is frozen."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.settings import require
 from retrace.finetuning.trained_part import MethodSettings, is_new
-from retrace.models.heads import Head, attention_matrices, read_model, token_embeddings
+from retrace.models.heads import Head, attention_matrices, token_embeddings
 
 TASK_TYPES = {
     "classifier": TaskType.SEQ_CLS, "spans": TaskType.QUESTION_ANS, "language_model": TaskType.CAUSAL_LM,
@@ -23,13 +22,13 @@ TASK_TYPES = {
 
 @dataclass(frozen=True)
 class Settings(MethodSettings):
-    """How thin, and where."""
+    """Rank of the updates, and which matrices get one."""
 
     rank: int = 16
-    alpha: float = 32.0  # the product counts alpha / rank times
-    dropout: float = 0.0  # of what goes into the product
-    targets: tuple[str, ...] | None = None  # names of matrices; those of attention where absent
-    embeddings: bool = False  # also beside the token embeddings
+    alpha: float = 32.0  # the update is scaled by alpha / rank
+    dropout: float = 0.0  # of the update's input
+    targets: tuple[str, ...] | None = None  # names of matrices; null: those of attention
+    embeddings: bool = False  # also update the token embeddings
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -39,22 +38,11 @@ class Settings(MethodSettings):
         require(self.targets != (), "targets", [], "expected at least one name, or null")
 
 
-def start(
-    head: Head, pretrained: Path, seed: int, attention: str, settings: Settings, classes: Sequence[str] = ()
-) -> PreTrainedModel:
-    """The pretrained body, frozen but for the products, under a new head drawn from `seed`.
+def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
+    """Freeze what was pretrained and add updates to the body, drawn from torch's generator.
 
-    A language model's head is not new and is frozen too, as peft's task type CAUSAL_LM has it.
-    """
-    model = read_model(head, pretrained, seed, attention, classes)
-    tune(model, head, seed, settings)
-    return model
-
-
-def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> None:
-    """Freeze what is not new and put products into the body, drawn from where torch's generator stands.
-
-    Raises InputError where a language model's embeddings are asked for: its head may share their weights.
+    A language model's head is pretrained and so frozen, as with peft's task type CAUSAL_LM. Raises InputError for
+    `embeddings` with a language model, whose head may share the embeddings' weights.
     """
     if settings.embeddings and head == "language_model":
         raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generated")
@@ -64,7 +52,7 @@ def tune(model: PreTrainedModel, head: Head, seed: int, settings: Settings) -> N
 
 
 def merge(model: nn.Module) -> None:
-    """Add each product to its matrix, after which the model needs no LoRA to compute the same."""
+    """Add each update to its matrix, so that the model computes the same without LoRA."""
     for module in model.modules():
         if isinstance(module, BaseTunerLayer):
             module.merge()
@@ -73,9 +61,9 @@ def merge(model: nn.Module) -> None:
 def save_adapter(
     model: PreTrainedModel, head: Head, settings: Settings, base: str, commit: str | None, folder: Path
 ) -> None:
-    """Write what was trained as peft does, so that it and transformers load it onto `base`, at a commit of the hub.
+    """Write the trained weights in peft's format, to be loaded by peft or transformers onto `base` at a `commit`.
 
-    A new head is among peft's `modules_to_save`.
+    A new head goes into peft's `modules_to_save`.
     """
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     config = _config(model, settings)

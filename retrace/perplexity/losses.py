@@ -1,6 +1,6 @@
-"""What a language model loses on held-out text, document by document.
+"""Losses of a language model on held-out text, per document, and for pseudo-perplexity.
 
-Pseudo-perplexity (Salazar et al. 2020): each token of a passage masked in turn, the others in sight.
+Pseudo-perplexity (Salazar et al. 2020) masks each token of a passage in turn.
 """
 
 import math
@@ -23,16 +23,30 @@ from retrace.perplexity.measures import Losses, Sizes
 from retrace.tokens.tokenizer import SubwordTokenizer, token_id
 from retrace.tokens.vocabulary import Vocabulary
 
+ENDS = 2  # tokens that begin and end a document
+
+
+def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:
+    """How many tokens of a stream each document takes, those at its ends included, (D,), and its sizes."""
+    unknown = None if tokenizer.special.unknown is None else token_id(tokenizer, tokenizer.special.unknown)
+    rows = []
+    for text in documents:
+        (ids,) = tokenizer.encode_documents([text])
+        left_out = 0 if unknown is None else ids.count(unknown)
+        known = tokenizer.known(text) if left_out else text
+        rows.append((len(ids), len(ids) - ENDS - left_out, count_words(known), len(known.encode())))
+    lengths, *sizes = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    return lengths, Sizes(*sizes)
+
 
 @torch.no_grad()
 def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndarray, device: Device) -> Losses:
-    """The losses on documents of `lengths` (D,), one after the other in the stream; processes share the batches.
+    """The losses on the documents of a stream, of `lengths` (D,); processes share the batches.
 
-    A token belongs to the document that it stands in, wherever blocks begin and end. The mean is that of
-    `mean_loss`, to the bit.
+    A token counts for its document, wherever blocks begin and end. The mean equals that of `mean_loss` to the bit.
     """
     ends = np.cumsum(lengths)
-    total, sums, asked = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
+    total, sums, scored = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
     for batch, counts in device.share_batches(batches):
         with device.autocast():
             loss, losses = _losses(model, batch.to(device.torch_device))
@@ -40,20 +54,20 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
             documents = np.searchsorted(ends, batch.places[batch.labels != IGNORED].numpy(), side="right")
             total += loss
             sums += np.bincount(documents, losses, minlength=len(ends))
-            asked += np.bincount(documents, minlength=len(ends))
-    return summed_losses(total, sums, asked, device)
+            scored += np.bincount(documents, minlength=len(ends))
+    return summed_losses(total, sums, scored, device)
 
 
-def summed_losses(total: float, sums: np.ndarray, asked: np.ndarray, device: Device) -> Losses:
-    """What all processes found together: the loss of all tokens, and loss and tokens of each document, (D,).
+def summed_losses(total: float, sums: np.ndarray, scored: np.ndarray, device: Device) -> Losses:
+    """Sum over all processes: the loss of all tokens, and the loss and scored tokens of each document, (D,).
 
-    The mean is no number where nothing was asked. Raises InputError where the loss is none although something was.
+    The mean is NaN where no token was scored. Raises InputError where the loss is not finite.
     """
-    total, *of_documents = device.all_reduce_sum([total, *sums, *asked])
+    total, *of_documents = device.all_reduce_sum([total, *sums, *scored])
     if not math.isfinite(total):
         raise InputError(f"the model's loss on held-out text is {total}; its weights may not be finite")
-    sums, asked = np.array(of_documents).reshape(2, -1)
-    return Losses(total / asked.sum() if asked.any() else math.nan, sums, asked)
+    sums, scored = np.array(of_documents).reshape(2, -1)
+    return Losses(total / scored.sum() if scored.any() else math.nan, sums, scored)
 
 
 def _losses(model: Answers, batch: LabelledBatch) -> tuple[float, np.ndarray]:
@@ -68,9 +82,9 @@ ROWS = 64  # masked copies of a passage in one batch
 
 @dataclass(frozen=True)
 class Passage:
-    """Token ids from the begin to the end of a text, and the words and bytes that those asked stand for.
+    """Token ids of a text with its special tokens, and its words and bytes.
 
-    Of a word that is cut the share of its bytes is counted.
+    A word that was cut counts by its share of bytes.
     """
 
     ids: list[int]
@@ -83,8 +97,8 @@ def sample_passages(
 ) -> list[Passage]:
     """Draw `count` paragraphs, or all there are, cut at a whole word to at most `length` tokens.
 
-    A word longer than that is cut at a character. Headings, and paragraphs with left-out words, are passed over
-    where others are to be had: a left-out word is not asked, and those around it are guessed without it.
+    A word longer than that is cut at a character. Headings, and paragraphs with left-out words, are skipped if there
+    are others: a left-out word is not scored, and its neighbours would be predicted without it.
     """
     paragraphs = [line for document in documents for line in document.splitlines() if line.strip()]
     text = [p for p in paragraphs if not p.startswith("=")] or paragraphs
@@ -122,8 +136,8 @@ def _cut_word(word: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
 def pseudo_losses(
     model: nn.Module, passages: list[Passage], vocabulary: Vocabulary, device: Device
 ) -> tuple[Losses, Sizes]:
-    """What the model loses on the passages, and their sizes; processes share the batches."""
-    total, sums, asked = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
+    """The losses on the passages, and their sizes; processes share the batches."""
+    total, sums, scored = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
     for (number, batch), counts in device.share_batches(_batches(passages, vocabulary, device)):
         with device.autocast():
             loss, count = token_loss(model, batch)
@@ -131,10 +145,10 @@ def pseudo_losses(
             nats = loss.item()
             total += nats
             sums[number] += nats
-            asked[number] += count
-    losses = summed_losses(total, sums, asked, device)
+            scored[number] += count
+    losses = summed_losses(total, sums, scored, device)
     words, sizes = np.array([p.words for p in passages]), np.array([p.bytes for p in passages])
-    return losses, Sizes(losses.asked, words, sizes)
+    return losses, Sizes(losses.scored, words, sizes)
 
 
 def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) -> Iterator[tuple[int, LabelledBatch]]:

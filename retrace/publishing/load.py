@@ -22,7 +22,7 @@ from transformers import PreTrainedModel
 from retrace.core.files import atomic_file, read_json
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build, check_value
-from retrace.finetuning.method import METHODS
+from retrace.finetuning.method import METHODS, start
 from retrace.finetuning.trained_part import FILE, MethodSettings, load_trained
 from retrace.hub.repository import Pin
 from retrace.hub.session import hub_session, hub_token
@@ -98,7 +98,7 @@ class Tuning:
     def start(self, pretrained: Path) -> PreTrainedModel:
         """The model as it was before training, but for the seed of what is random."""
         module = load_plugin(METHODS, self.method, "method")
-        return module.start(self.head, pretrained, 0, "sdpa", self.settings, self.classes)
+        return start(module, self.settings, self.head, pretrained, 0, "sdpa", self.classes)
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:

@@ -7,9 +7,8 @@ these two models, and no method is called better.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -17,8 +16,8 @@ from scipy.special import ndtri
 from scipy.stats import binomtest
 
 from retrace.core.files import rounded
-from retrace.statistics.intervals import Figures, Interval, Share, student
-from retrace.statistics.scales import Better
+from retrace.statistics.intervals import Figures, Share, student
+from retrace.statistics.scales import Better, Comparison, Flags, Interval
 
 ALPHA = 0.05
 ROUNDING = 1e-12  # of a figure: a smaller difference is none
@@ -81,24 +80,7 @@ class Difference:
         return self.reach() + POWER_Z * math.hypot(self.of_examples, self.of_seeds)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two methods by one figure; the difference is the first's less the second's."""
-
-    figure: str
-    first: str
-    second: str
-    difference: float
-    low: float  # 95% interval of the difference
-    high: float
-    test: str
-    p: float  # of no difference, two-sided, before and
-    p_corrected: float  # after Holm's correction for all pairs of this figure
-    verdict: str  # the better method, or a tie; from one seed whether these models differ
-    detectable: float  # the smallest difference that this data shows with a power of 80%
-
-
-def compare(candidates: Mapping[str, Candidate], better: Mapping[str, Better]) -> list[dict[str, Any]]:
+def compare(candidates: Mapping[str, Candidate], better: Mapping[str, Better]) -> list[Comparison]:
     """Every pair of methods by every figure that they have; `better` says which way each is."""
     names = list(dict.fromkeys(name for c in candidates.values() for name in c.drawn[0]))
     found: list[Comparison] = []
@@ -113,7 +95,7 @@ def compare(candidates: Mapping[str, Candidate], better: Mapping[str, Better]) -
             replace(comparison, p_corrected=p, verdict=_verdict(comparison, is_of_models, p < ALPHA, better))
             for (comparison, is_of_models), p in zip(pairs, corrected, strict=True)
         ]
-    return [asdict(comparison) for comparison in found]
+    return found
 
 
 def difference(figure: str, first: Candidate, second: Candidate, are_alike: bool = False) -> Difference:
@@ -194,9 +176,6 @@ def _verdict(pair: Comparison, is_of_models: bool, is_shown: bool, better: Mappi
 
 def _root(of: Callable[[float], float], low: float, high: float) -> float:
     return float(brentq(of, low, high, xtol=1e-13))  # pyright: ignore[reportArgumentType]
-
-
-Flags = dict[str, str]
 
 
 def not_above(

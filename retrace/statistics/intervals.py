@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
+from retrace.statistics.scales import Interval
+
 CHUNK = 1 << 18  # weights held at a time: what a processor's cache holds
 
 Figures = dict[str, np.ndarray]  # name → (R,)
@@ -75,7 +77,6 @@ LEVEL = 0.95
 Z = 1.959963984540054  # of the normal distribution at LEVEL, both sides
 ANYWHERE = (-math.inf, math.inf)
 
-Interval = dict[str, float]  # low and high
 Ends = tuple[float, float]  # of a scale
 
 

@@ -1,11 +1,13 @@
-"""What a figure is measured in and which way it is better: its digits, its ends, how one scale turns into another."""
+"""Scales of figures, their intervals and comparisons: the types that statistics, evaluation and reports share."""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # what a whole is on scales of shares
-Better = Literal["higher", "lower", "neither"]  # which way a figure is better; a count or a threshold neither
+Better = Literal["higher", "lower", "neither"]  # a count or a threshold is neither
+Interval = dict[str, float]  # low and high
+Flags = dict[str, str]  # name → evidence, in words
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,23 @@ class Figure:
 
     scale: str  # one of SCALES
     better: Better
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two methods by one figure; the difference is the first's less the second's."""
+
+    figure: str
+    first: str
+    second: str
+    difference: float
+    low: float  # 95% interval of the difference
+    high: float
+    test: str
+    p: float  # of no difference, two-sided, before and
+    p_corrected: float  # after Holm's correction for all pairs of this figure
+    verdict: str  # the better method, or a tie; from one seed whether these models differ
+    detectable: float  # the smallest difference that this data shows with a power of 80%
 
 
 def factor(given: str, wanted: str) -> float:

@@ -26,9 +26,9 @@ ALL = {*SOURCES, "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", 
 
 METHOD = '''"""Full fine-tuning under another name."""
 
-from retrace.methods.full import Settings, start
+from retrace.methods.full import Settings, tune
 
-__all__ = ["Settings", "start"]
+__all__ = ["Settings", "tune"]
 '''
 
 

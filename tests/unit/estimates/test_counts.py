@@ -9,7 +9,7 @@ SMALL = find_model("roberta-small").config
 
 
 def test_llamas_rows_as_a_study_printed_them() -> None:
-    _, counts = count_parameters("language_model", LLAMA, lambda m, h: full.tune(m, h, 0, full.Settings()))
+    _, counts = count_parameters("language_model", LLAMA, lambda m, h: full.tune(m, h, full.Settings()))
     found = {row.name: row.size for row in rows(counts, "parameter")}
     assert len(found) == 2 + 16 * 9
     assert found["model.embed_tokens.weight"] == 262_668_288
@@ -21,7 +21,7 @@ def test_llamas_rows_as_a_study_printed_them() -> None:
 
 
 def test_a_module_is_a_matrix_with_its_bias_and_a_layer_all_of_its_modules() -> None:
-    _, counts = count_parameters("classifier", SMALL, lambda m, h: frozen.tune(m, h, 0, frozen.Settings()))
+    _, counts = count_parameters("classifier", SMALL, lambda m, h: frozen.tune(m, h, frozen.Settings()))
     modules, layers = rows(counts, "module"), rows(counts, "layer")
     assert Row("roberta.encoder.layer.0.attention.self.query", 512 * 512 + 512, 0) in modules
     assert Row("classifier.out_proj", 2 * 512 + 2, 2 * 512 + 2) in modules
@@ -31,7 +31,7 @@ def test_a_module_is_a_matrix_with_its_bias_and_a_layer_all_of_its_modules() -> 
 
 def test_what_a_method_added_and_what_the_head_adds_are_told_apart() -> None:
     settings = lora.Settings(rank=4, targets=("query",))
-    _, counts = count_parameters("spans", SMALL, lambda m, h: lora.tune(m, h, 0, settings))
+    _, counts = count_parameters("spans", SMALL, lambda m, h: lora.tune(m, h, settings))
     found = sums(counts)
     assert found["added"] == 4 * 4 * (512 + 512)  # 4 layers, rank 4
     assert (found["head_weights"], found["head_biases"]) == (2 * 512, 2)

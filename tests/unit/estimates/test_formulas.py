@@ -59,8 +59,8 @@ def test_what_was_published_comes_to_the_count_by_its_differences(preset: str) -
     "tune",
     [
         _untouched,
-        lambda model, head: lora.tune(model, head, 0, lora.Settings()),
-        lambda m, h: adapter.tune(m, h, 0, adapter.Settings()),
+        lambda model, head: lora.tune(model, head, lora.Settings()),
+        lambda m, h: adapter.tune(m, h, adapter.Settings()),
     ],
 )
 def test_no_difference_goes_unnamed(

@@ -78,7 +78,7 @@ def test_planned_memory_is_that_of_real_tensors(family: str, method: ModuleType)
     config = make_config(family, MODEL, VOCABULARY)
 
     def tune(model: PreTrainedModel, head: Head) -> None:
-        method.tune(model, head, 0, method.Settings())
+        method.tune(model, head, method.Settings())
 
     optimiser = OptimiserSettings(kind="adamw")
     needs = tuning_needs("classifier", config, tune, Load(4, 40, 0, False, "eager"), optimiser)

@@ -5,8 +5,9 @@ from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.assessment import Assessment, assess
 from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.outcomes import Answered, Classified, Epoch, Trial
+from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import ScoreSettings
 
@@ -20,47 +21,46 @@ TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
 LOSSES = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
 
 
-def _trial(method: str, seed: int, wrong: tuple[int, int, int], losses: tuple = LOSSES) -> Trial:
+def _trial(method: str, seed: int, wrong: tuple[int, int, int], losses: tuple = LOSSES) -> MethodRun:
     """A trial that gets the first `wrong` examples wrong, epoch by epoch."""
     epochs = []
     for number, ((training, validation), errors) in enumerate(zip(losses, wrong, strict=True)):
         decided = [example.label ^ (place < errors) for place, example in enumerate(DEV)]
         rows = [{"logit_0": 1.0 - label, "logit_1": float(label)} for label in decided]
         epochs.append(Epoch(number, training, validation, number == 1, TASK.outcome(rows)))
-    return Trial(method, seed, tuple(epochs))
+    return MethodRun(method, seed, tuple(epochs))
 
 
-def _assess(*trials: Trial) -> Assessment:
+def _assess(*trials: MethodRun) -> Assessment:
     return assess(TASK, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
 
 
 def test_the_epoch_that_was_kept_is_scored() -> None:
-    figures = _assess(_trial("full", 1, (30, 6, 0))).figures["full"]
-    assert figures["1"]["epoch"] == 1
-    assert figures["1"]["accuracy"] == figures["mean"]["accuracy"] == 0.9
-    assert figures["interval"]["accuracy"]["low"] < 0.9 < figures["interval"]["accuracy"]["high"]
-    assert "sd" not in figures
+    figures = _assess(_trial("full", 1, (30, 6, 0))).details.metrics.methods["full"]
+    assert figures.seeds["1"].epoch == 1
+    assert figures.seeds["1"].figures["accuracy"] == figures.mean["accuracy"] == 0.9
+    assert figures.intervals["accuracy"]["low"] < 0.9 < figures.intervals["accuracy"]["high"]
+    assert figures.std == {}
 
 
 def test_seeds_have_a_mean_a_standard_deviation_and_two_intervals() -> None:
     found = _assess(_trial("full", 1, (30, 6, 0)), _trial("full", 2, (30, 18, 0)))
-    assert found.figures["full"]["mean"]["accuracy"] == pytest.approx(0.8)
-    assert found.figures["full"]["sd"]["accuracy"] == pytest.approx(0.2 / np.sqrt(2))
-    interval = found.details["methods"]["full"]["intervals"]["accuracy"]
+    assert found.details.metrics.methods["full"].mean["accuracy"] == pytest.approx(0.8)
+    assert found.details.metrics.methods["full"].std["accuracy"] == pytest.approx(0.2 / np.sqrt(2))
+    interval = found.details.methods["full"].intervals["accuracy"]
     assert interval["low"] < interval["low_examples"] < 0.8 < interval["high_examples"] < interval["high"]
-    assert found.figures["full"]["interval"]["accuracy"] == interval
-    assert found.details["figures"] == found.figures
+    assert found.details.metrics.methods["full"].intervals["accuracy"] == interval
 
 
 def test_methods_are_compared_and_the_better_one_named_from_several_seeds() -> None:
     one = _assess(_trial("full", 1, (30, 2, 0)), _trial("scratch", 1, (30, 25, 0)))
-    assert one.details["comparisons"][0]["verdict"] == "models differ"
-    assert one.health.keys() == {"scratch 1"}
+    assert one.details.comparisons[0].verdict == "models differ"
+    assert one.flags.keys() == {"scratch 1"}
     wrong = {"full": (2, 3, 1), "scratch": (25, 24, 26)}
     found = _assess(*(_trial(method, seed, (30, of, 0)) for method in wrong for seed, of in enumerate(wrong[method])))
-    (accuracy, *_) = found.details["comparisons"]
-    assert (accuracy["first"], accuracy["second"], accuracy["verdict"]) == ("full", "scratch", "full")
-    assert "full" not in found.health
+    (accuracy, *_) = found.details.comparisons
+    assert (accuracy.first, accuracy.second, accuracy.verdict) == ("full", "scratch", "full")
+    assert "full" not in found.flags
 
 
 def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_better() -> None:
@@ -72,34 +72,34 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
             said = margins * np.where(right == (LABELS == 1), 1, -1) * sharper
             rows = [{"logit_0": 0.0, "logit_1": logit} for logit in said]
             epochs = tuple(Epoch(n, t, v, n == 1, TASK.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
-            trials.append(Trial(method, seed, epochs))
+            trials.append(MethodRun(method, seed, epochs))
     scoring = Scoring(("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration"), "", Classified)
     found = assess(TASK, scoring, trials, SETTINGS)
     for method in ("full", "lora"):
-        details, figures = found.details["methods"][method], found.figures[method]
-        every = [(figures["mean"], details["intervals"])]
-        every += [(figures[seed], cell["intervals"]) for seed, cell in details["seeds"].items()]
+        details, metrics = found.details.methods[method], found.details.metrics.methods[method]
+        every = [(metrics.mean, details.intervals)]
+        every += [(metrics.seeds[seed].figures, of.intervals) for seed, of in details.seeds.items()]
         for values, intervals in every:
             assert len(intervals) == 16
             assert all(ends["low"] <= values[name] <= ends["high"] for name, ends in intervals.items())
-    verdicts = {pair["figure"]: pair for pair in found.details["comparisons"]}
-    assert verdicts["calibration_error"]["difference"] < 0
-    assert verdicts["calibration_error"]["verdict"] == "full"
-    assert details["intervals_of"] == "examples and seeds"
+    verdicts = {pair.figure: pair for pair in found.details.comparisons}
+    assert verdicts["calibration_error"].difference < 0
+    assert verdicts["calibration_error"].verdict == "full"
+    assert details.intervals_of == "examples and seeds"
 
 
 def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
     found = _assess(_trial("full", 1, (30, 0, 0)), _trial("lora", 1, (30, 12, 0)))
-    details = found.details["methods"]
+    details = found.details.methods
     for method in ("full", "lora"):
-        accuracy, micro = (details[method]["intervals"][name] for name in ("accuracy", "f1_micro"))
+        accuracy, micro = (details[method].intervals[name] for name in ("accuracy", "f1_micro"))
         assert micro == pytest.approx(accuracy, rel=1e-12)
         assert accuracy["high"] - accuracy["low"] > 0.05
-    tests = {pair["figure"]: (pair["test"], pair["p"]) for pair in found.details["comparisons"]}
+    tests = {pair.figure: (pair.test, pair.p) for pair in found.details.comparisons}
     assert tests["f1_micro"] == tests["accuracy"]
     assert tests["f1"][0] == "paired bootstrap"
     # All right: no figure is said to be certain.
-    assert all(ends["low"] < ends["high"] == 1 for ends in details["full"]["intervals"].values())
+    assert all(ends["low"] < ends["high"] == 1 for ends in details["full"].intervals.values())
 
 
 def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> None:
@@ -108,15 +108,15 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
     rows = [{"id": q.id, "text": "" if place < 4 else "Bob", "score": 0.0, "null_score": 0.0}
             for place, q in enumerate(questions)]  # fmt: skip
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("squad_v2", "rouge"), "", Answered), [Trial("full", 1, epochs)], SETTINGS)
-    ends = found.details["methods"]["full"]["intervals"]
+    found = assess(task, Scoring(("squad_v2", "rouge"), "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    ends = found.details.methods["full"].intervals
     assert ends["HasAns_exact"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
     assert ends["NoAns_exact"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
     assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact"].items()}
 
 
 def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
-    flags = _assess(_trial("full", 1, (30, 29, 28)), _trial("scratch", 1, (30, 29, 28))).health
+    flags = _assess(_trial("full", 1, (30, 29, 28)), _trial("scratch", 1, (30, 29, 28))).flags
     assert flags["full 1"].keys() >= {"not_above_majority", "not_above_before_training"}
     assert flags["full"].keys() == {"not_above_scratch"}
     assert flags["full"]["not_above_scratch"].startswith(
@@ -129,7 +129,7 @@ def test_one_class_and_a_rising_loss() -> None:
     epochs = tuple(
         Epoch(n, t, v, n == 1, TASK.outcome(one)) for n, (t, v) in enumerate(((None, 0.7), (0.7, 0.8), (0.9, 0.9)))
     )
-    flags = _assess(Trial("full", 1, epochs)).health["full 1"]
+    flags = _assess(MethodRun("full", 1, epochs)).flags["full 1"]
     assert flags.keys() >= {"one_class_only", "loss_diverges", "not_above_majority"}
 
 
@@ -139,18 +139,19 @@ def test_examples_of_the_training_data_are_counted_and_scores_given_without_them
         {"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in DEV[6:]
     ]
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
-    assert found.health["data"] == {"dev_in_training": "6 of 60 examples of dev are in train too"}
-    groups = found.details["methods"]["full"]["seeds"]["1"]["groups"]
+    found = assess(task, Scoring(("accuracy",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    assert found.flags["data"] == {"dev_in_training": "6 of 60 examples of dev are in train too"}
+    groups = found.details.methods["full"].seeds["1"].groups
     assert groups["not in the training data"] == {"accuracy": 1.0, "examples": 54}
-    assert found.figures["full"]["mean"]["accuracy"] == pytest.approx(57 / 60)
+    assert found.details.metrics.methods["full"].mean["accuracy"] == pytest.approx(57 / 60)
 
 
 def test_lengths_classes_and_confusions() -> None:
-    details = _assess(_trial("full", 1, (30, 6, 0))).details["methods"]["full"]["seeds"]["1"]
-    assert sum(group["examples"] for group in details["groups"].values()) == 60
-    assert details["confusion"] == [[27, 3], [3, 27]]
-    assert details["classes"]["good"] == {"precision": 0.9, "recall": 0.9, "f1": 0.9, "examples": 30}
+    details = _assess(_trial("full", 1, (30, 6, 0))).details.methods["full"].seeds["1"]
+    assert sum(group["examples"] for group in details.groups.values()) == 60
+    assert isinstance(details.breakdown, ClassBreakdown)
+    assert details.breakdown.confusion == [[27, 3], [3, 27]]
+    assert details.breakdown.classes["good"] == {"precision": 0.9, "recall": 0.9, "f1": 0.9, "examples": 30}
 
 
 def test_the_same_predictions_give_the_same_figures() -> None:
@@ -166,7 +167,7 @@ def test_questions_by_span_and_null_score() -> None:
     ])  # fmt: skip
     assert outcome.answers == ("Ada", "")
     assert task.shared.tolist() == [True, False]
-    assert task.breakdown(outcome) == {"answered": 1, "answerable": 1, "questions": 2}
+    assert task.breakdown(outcome) == AnswerBreakdown(answered=1, answerable=1, questions=2)
     figures = Scoring(("squad_v2",), "", Answered).score(outcome)
     assert figures["f1"] == figures["best_f1"] == 100.0
     assert set(task.baselines()) == {"no_answer", "word_overlap"}
@@ -182,8 +183,8 @@ def test_questions_by_span_and_null_score() -> None:
 def test_any_score_alone_is_a_headline(score: str, headline: str) -> None:
     trials = [_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0))]
     found = assess(TASK, Scoring([score], "", Classified), trials, SETTINGS)
-    assert found.details["headlines"] == [headline]
-    assert headline in found.figures["full"]["interval"]
+    assert found.details.headlines == [headline]
+    assert headline in found.details.metrics.methods["full"].intervals
 
 
 @pytest.mark.parametrize("score", ["squad_v2", "bleu", "rouge", "meteor"])
@@ -192,17 +193,17 @@ def test_any_score_of_answers_alone_is_a_headline(score: str) -> None:
     task = ReadingTask(questions[:2], questions)
     rows = [{"id": question.id, "text": "Ada did", "score": 1.0, "null_score": 0.0} for question in questions]
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring([score], "", Answered), [Trial("full", 1, epochs)], SETTINGS)
-    assert found.details["headlines"][0] in found.figures["full"]["interval"]
+    found = assess(task, Scoring([score], "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    assert found.details.headlines[0] in found.details.metrics.methods["full"].intervals
 
 
 def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
     task = ClassificationTask(("bad", "good"), TRAIN, [example for example in DEV if example.label])
     rows = [{"logit_0": 0.0, "logit_1": float(place)} for place in range(30)]
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("roc_auc",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
-    assert found.details["headlines"] == []
-    assert found.figures["full"]["mean"].keys() == {"loss"}
+    found = assess(task, Scoring(("roc_auc",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    assert found.details.headlines == []
+    assert found.details.metrics.methods["full"].mean.keys() == {"loss"}
 
 
 def test_what_gives_a_row_away_is_said_as_it_is() -> None:

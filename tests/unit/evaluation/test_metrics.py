@@ -1,11 +1,8 @@
-import csv
-
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
-from retrace.evaluation.assessment import as_csv
 from retrace.evaluation.baselines import has_words, majority, no_answer, tfidf, word_overlap
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import decided_answer, decided_class
@@ -50,13 +47,3 @@ def test_word_overlap_takes_the_name_in_the_nearest_sentence() -> None:
     )
     assert word_overlap([question]) == {"q": "Bob Ros"}
     assert no_answer([question]) == {"q": ""}
-
-
-def test_curves_leave_absent_values_empty() -> None:
-    rows = [{"method": "full", "epoch": 0, "training_loss": None}, {"method": "full", "epoch": 1, "training_loss": 0.5}]
-    assert as_csv(rows) == "method,epoch,training_loss\nfull,0,\nfull,1,0.5\n"
-
-
-def test_a_name_with_commas_and_quotes_is_one_cell() -> None:
-    (row,) = csv.DictReader(as_csv([{"method": 'full, "tuned"', "epoch": 1}]).splitlines())
-    assert row == {"method": 'full, "tuned"', "epoch": "1"}

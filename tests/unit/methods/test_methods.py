@@ -10,8 +10,9 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
+from retrace.finetuning.method import start
 from retrace.finetuning.trained_part import is_part, load_trained, save_trained
-from retrace.methods import adapter, full, lora, scratch
+from retrace.methods import adapter, lora
 from retrace.models.heads import Head, attention_matrices, make_model, token_embeddings
 from retrace.tasks.question_answering.generative import Writer, Written
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
@@ -23,7 +24,7 @@ IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
 
 def _start(method: str, folder: Path, head: Head = "classifier", seed: int = 1, **settings: Any) -> PreTrainedModel:
     module = load_plugin("retrace.methods", method, "finetune.methods")
-    return module.start(head, folder, seed, "eager", module.Settings(**settings)).eval()
+    return start(module, module.Settings(**settings), head, folder, seed, "eager").eval()
 
 
 def _answer(model: PreTrainedModel) -> torch.Tensor:
@@ -44,8 +45,8 @@ def _step(model: PreTrainedModel) -> None:
 
 def test_full_starts_from_the_pretrained_body_and_scratch_does_not(tmp_path: Path) -> None:
     folder = tiny_pretrained(tmp_path)
-    pretrained, random = (m.start("classifier", folder, 1, "eager", m.Settings()).state_dict() for m in (full, scratch))
-    saved = full.start("language_model", folder, 5, "eager", full.Settings()).state_dict()
+    pretrained, random = (_start(method, folder).state_dict() for method in ("full", "scratch"))
+    saved = _start("full", folder, "language_model", 5).state_dict()
     name = "model.layers.0.attn.Wqkv.weight"
     assert torch.equal(pretrained[name], saved[name])
     assert not torch.equal(random[name], saved[name])
@@ -79,7 +80,7 @@ def test_a_part_is_trained_saved_and_loaded_back(tmp_path: Path, method: str, fa
     load_trained(again, saved)
     assert torch.equal(_answer(again), _answer(model))
     other = _start("frozen" if method == "lora" else "lora", folder)
-    with pytest.raises(InputError, match="not those of a model that was tuned in this way"):
+    with pytest.raises(InputError, match="do not match this method and model"):
         load_trained(other, saved)
 
 

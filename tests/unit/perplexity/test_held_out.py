@@ -36,16 +36,16 @@ def _model(ids: Tensor, at: Tensor) -> Tensor:
 )
 def test_causal_losses_go_to_the_document_that_the_token_stands_in(block: int, stride: int, asked: list[int]) -> None:
     found = document_losses(_model, sliding_batches(STREAM, block, stride, VOCABULARY, 2), LENGTHS, tiny_device())
-    assert found.asked.tolist() == asked
+    assert found.scored.tolist() == asked
     assert found.sums == pytest.approx(LOSSES * asked)
 
 
 @pytest.mark.parametrize(("block", "asked"), [(4, 15), (5, 16), (10, 18)])
 def test_masked_losses_go_to_the_document_that_the_token_stands_in(block: int, asked: int) -> None:
     found = document_losses(_model, masked_batches(STREAM, block, 0.9, VOCABULARY, 2), LENGTHS, tiny_device())
-    assert found.asked.sum() == asked
-    assert (found.asked <= LENGTHS).all()
-    assert found.sums == pytest.approx(LOSSES * found.asked)
+    assert found.scored.sum() == asked
+    assert (found.scored <= LENGTHS).all()
+    assert found.sums == pytest.approx(LOSSES * found.scored)
 
 
 def test_the_mean_is_mean_loss_to_the_bit() -> None:
@@ -53,5 +53,5 @@ def test_the_mean_is_mean_loss_to_the_bit() -> None:
         return masked_batches(STREAM, 6, 0.5, VOCABULARY, 2)
 
     found = document_losses(_model, batches(), LENGTHS, tiny_device())
-    assert (found.mean, found.asked.sum()) == mean_loss(_model, batches(), tiny_device())
-    assert found.mean == pytest.approx(found.sums.sum() / found.asked.sum(), rel=1e-6)
+    assert (found.mean, found.scored.sum()) == mean_loss(_model, batches(), tiny_device())
+    assert found.mean == pytest.approx(found.sums.sum() / found.scored.sum(), rel=1e-6)

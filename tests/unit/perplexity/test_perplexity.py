@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrace.perplexity.losses import sizes_of
 from retrace.perplexity.measures import (
     Losses,
     Sizes,
+    SplitPerplexity,
     intervals,
     perplexities,
     resampled,
@@ -47,7 +49,7 @@ def test_perplexity_a_token_a_word_and_a_byte() -> None:
 
 def test_sizes_count_ordinary_tokens_and_the_words_and_bytes_that_they_stand_for() -> None:
     tokenizer = tiny_tokenizer()
-    lengths, sizes = Sizes.of(iter(["the town\n, the", "é"]), tokenizer)
+    lengths, sizes = sizes_of(iter(["the town\n, the", "é"]), tokenizer)
     assert lengths.tolist() == [len(tokenizer.encode(text).ids) for text in ("the town\n, the", "é")]
     assert sizes.tokens.tolist() == (lengths - 2).tolist()
     assert sizes.words.tolist() == [4, 1]
@@ -55,8 +57,8 @@ def test_sizes_count_ordinary_tokens_and_the_words_and_bytes_that_they_stand_for
 
 
 def test_what_the_unknown_token_stands_for_is_in_no_size() -> None:
-    lengths, sizes = Sizes.of(["the <unk> town", "the 🙂 town🙂", "🙂"], tiny_tokenizer())
-    of_words = (Sizes.of(["the town"], tiny_tokenizer())[1].tokens[0], Sizes.of(["the"], tiny_tokenizer())[1].tokens[0])
+    lengths, sizes = sizes_of(["the <unk> town", "the 🙂 town🙂", "🙂"], tiny_tokenizer())
+    of_words = (sizes_of(["the town"], tiny_tokenizer())[1].tokens[0], sizes_of(["the"], tiny_tokenizer())[1].tokens[0])
     assert sizes.tokens.tolist() == [of_words[0], of_words[1], 0]
     assert lengths.tolist() == [of_words[0] + 3, of_words[1] + 4, 3]
     assert sizes.words.tolist() == [2, 1, 0]  # a sequence of letters with a sign in it is one unknown token
@@ -69,13 +71,13 @@ def test_a_figure_too_large_for_a_number_is_absent_and_the_others_are_there() ->
         {"masked": (Losses(4.0, 4 * asked, asked), Sizes(asked, np.ones(2), 3 * asked))},
         (Losses(2.0, 2 * asked, asked), Sizes(asked, np.ones(2), 3 * asked)), 400, 0,
     )  # fmt: skip
-    masked, unigram = report["masked"], report["unigram"]
-    assert masked["per_word"] is None  # 350 tokens of 4 nats a word
-    assert masked["per_token"] == pytest.approx(math.exp(4))
-    assert masked["bits_per_byte"] == pytest.approx(4 / 3 / math.log(2))
-    assert unigram["per_word"] == pytest.approx(math.exp(700))
-    assert unigram["interval"]["per_word"] == {"low": pytest.approx(math.exp(600)), "high": None}
-    assert report["beats_unigram"] is False
+    masked, unigram = report.measures["masked"], report.measures["unigram"]
+    assert masked.per_word is None  # 350 tokens of 4 nats a word
+    assert masked.per_token == pytest.approx(math.exp(4))
+    assert masked.bits_per_byte == pytest.approx(4 / 3 / math.log(2))
+    assert unigram.per_word == pytest.approx(math.exp(700))
+    assert unigram.interval["per_word"] == {"low": pytest.approx(math.exp(600)), "high": None}
+    assert report.beats_unigram is False
 
 
 def test_a_text_of_which_nothing_can_be_asked_has_no_figures_and_a_flag() -> None:
@@ -83,7 +85,7 @@ def test_a_text_of_which_nothing_can_be_asked_has_no_figures_and_a_flag() -> Non
     assert math.isnan(unigram_losses(np.array([5, 6]), np.array([2, 1, 3]), np.array([3]), 7, (0, 1, 2, 3, 4)).mean)
     report = with_intervals({"masked": nothing}, nothing, 100, 0)
     absent = {"per_token": None, "per_word": None, "bits_per_byte": None}
-    assert report == {
+    assert report.to_json() == {
         "masked": absent, "unigram": absent, "beats_unigram": None,
         "health": {"nothing_asked": "no token of the text can be asked"},
     }  # fmt: skip
@@ -99,7 +101,7 @@ def test_a_resample_is_a_ratio_of_sums_over_documents() -> None:
 def test_the_interval_is_that_of_all_resamples_there_are() -> None:
     """Each of the 27 ordered resamples of three documents is as probable as the others."""
     every = sorted(
-        Fraction(sum(int(THREE.sums[i]) for i in drawn), sum(int(THREE.asked[i]) for i in drawn))
+        Fraction(sum(int(THREE.sums[i]) for i in drawn), sum(int(THREE.scored[i]) for i in drawn))
         for drawn in product(range(3), repeat=3)
     )
     found = intervals(THREE, SIZES, draw({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""])["per_token"]
@@ -143,7 +145,7 @@ def test_intervals_hold_the_true_perplexity_in_most_samples_of_documents() -> No
     assert 0.88 <= held / 200 <= 0.98
 
 
-def _report(means: np.ndarray, others: np.ndarray) -> dict:
+def _report(means: np.ndarray, others: np.ndarray) -> SplitPerplexity:
     asked = np.full(len(means), 10.0)
     return with_intervals({"masked": _documents(means, asked)}, _documents(others, asked), 400, 0)
 
@@ -151,25 +153,27 @@ def _report(means: np.ndarray, others: np.ndarray) -> dict:
 def test_a_model_is_better_than_word_frequencies_where_the_paired_difference_says_so() -> None:
     means = np.random.default_rng(1).normal(5, 1, size=40)
     clear = _report(means, means + 0.05)  # far less than documents differ among themselves
-    assert clear["masked"]["interval"]["per_token"]["high"] > clear["unigram"]["interval"]["per_token"]["low"]
-    assert (clear["beats_unigram"], clear["health"]) == (True, {})
+    assert (clear.measures["masked"].interval["per_token"]["high"] or 0) > (
+        clear.measures["unigram"].interval["per_token"]["low"] or 0
+    )
+    assert (clear.beats_unigram, clear.flags) == (True, {})
 
 
 def test_a_model_that_is_better_by_chance_is_flagged_with_the_evidence() -> None:
     means, noise = np.full(40, 5.0), np.tile([0.5, -0.4], 20)
     found = _report(means, means + noise)
-    assert found["masked"]["per_token"] < found["unigram"]["per_token"]
-    assert found["beats_unigram"] is False
-    (evidence,) = found["health"].values()
-    assert found["health"].keys() == {"not_above_unigram"}
+    assert (found.measures["masked"].per_token or 0) < (found.measures["unigram"].per_token or 0)
+    assert found.beats_unigram is False
+    (evidence,) = found.flags.values()
+    assert found.flags.keys() == {"not_above_unigram"}
     assert evidence.startswith("log likelihood a token -5, unigram -5.05; difference 0.05 (95% interval -0.")
 
 
 def test_one_document_has_figures_and_no_interval() -> None:
     found = _report(np.array([2.0]), np.array([3.0]))
-    assert found["beats_unigram"] is None  # of how documents differ nothing is known
-    assert found["health"] == {}
-    assert found["masked"].keys() == {"per_token", "per_word", "bits_per_byte"}
+    assert found.beats_unigram is None  # of how documents differ nothing is known
+    assert found.flags == {}
+    assert found.measures["masked"].to_json().keys() == {"per_token", "per_word", "bits_per_byte"}
 
 
 def test_the_same_seed_gives_the_same_report() -> None:
@@ -183,7 +187,7 @@ def test_the_unigram_model_by_hand() -> None:
     found = unigram_losses(train, held_out, np.array([3, 2]), 5, (0, 1))
     assert found.mean == pytest.approx(-(2 * math.log(p2) + math.log(p3)) / 3)
     assert found.sums == pytest.approx([-math.log(p2) - math.log(p3), -math.log(p2)])
-    assert found.asked.tolist() == [2, 1]
+    assert found.scored.tolist() == [2, 1]
 
 
 def test_a_uniform_model_has_the_vocabulary_as_perplexity() -> None:

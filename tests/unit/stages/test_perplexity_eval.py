@@ -14,8 +14,8 @@ from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.causal import sliding_batches
 from retrace.objectives.masked import mask_id, masked_batches
-from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages
-from retrace.perplexity.measures import Sizes, perplexities, unigram_losses
+from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
+from retrace.perplexity.measures import perplexities, unigram_losses
 from retrace.tokens.blocks import open_stream, write_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, train_tokenizer
 from retrace.tokens.vocabulary import Vocabulary
@@ -150,11 +150,11 @@ def test_where_documents_end_is_nothing_to_perplexity(tmp_path: Path) -> None:
 def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(tmp_path: Path) -> None:
     tokenizer, texts = _tokenizer(), [*TEXT[:3], *TEXTS["short"]]
     vocabulary, stream = Vocabulary.of(tokenizer), np.concatenate(tokenizer.encode_documents(texts))
-    lengths, sizes = Sizes.of(texts, tokenizer)
+    lengths, sizes = sizes_of(texts, tokenizer)
     batches = masked_batches(stream, 32, 0.15, vocabulary)
     losses = document_losses(_model_of("bert", tokenizer), batches, lengths, tiny_device())
     figures = perplexities(losses, sizes)
     ordinary = int((~np.isin(stream, vocabulary.special)).sum())
     words = sum(len(text.split()) for text in texts)
-    assert losses.asked.sum() < ordinary / 4
+    assert losses.scored.sum() < ordinary / 4
     assert math.log(figures["per_word"] or 0) == pytest.approx(losses.mean * ordinary / words)

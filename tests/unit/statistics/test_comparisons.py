@@ -61,24 +61,22 @@ def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None
     near = good.copy()
     near[:2] = ~near[:2]
     found = compare({"good": _candidate(good), "poor": _candidate(poor), "near": _candidate(near)}, BETTER)
-    by_pair = {(c["figure"], c["first"], c["second"]): c for c in found}
+    by_pair = {(c.figure, c.first, c.second): c for c in found}
     clear = by_pair["accuracy", "good", "poor"]
-    assert clear["verdict"] == "models differ"
-    assert clear["test"] == "exact McNemar"
-    assert clear["low"] < clear["difference"] < clear["high"]
-    assert clear["p"] < clear["p_corrected"] < 0.001
-    assert by_pair["accuracy", "good", "near"]["verdict"] == "no difference shown"
-    assert by_pair["f1", "good", "poor"]["test"] == "paired bootstrap"
+    assert clear.verdict == "models differ"
+    assert clear.test == "exact McNemar"
+    assert clear.low < clear.difference < clear.high
+    assert clear.p < clear.p_corrected < 0.001
+    assert by_pair["accuracy", "good", "near"].verdict == "no difference shown"
+    assert by_pair["f1", "good", "poor"].test == "paired bootstrap"
     # One seed on one side is no more.
     (uneven, _) = compare({"good": _candidate(good), "poor": _seeds(0.6)}, BETTER)
-    assert (uneven["verdict"], uneven["test"]) == ("models differ", "paired bootstrap")
+    assert (uneven.verdict, uneven.test) == ("models differ", "paired bootstrap")
 
 
 def test_the_better_method_is_the_one_that_the_figure_calls_so() -> None:
     pair = {"good": _seeds(0.9), "poor": _seeds(0.6, seed=2)}
-    verdicts = {
-        way: compare(pair, {"accuracy": way, "f1": way})[0]["verdict"] for way in ("higher", "lower", "neither")
-    }
+    verdicts = {way: compare(pair, {"accuracy": way, "f1": way})[0].verdict for way in ("higher", "lower", "neither")}
     assert verdicts == {"higher": "good", "lower": "poor", "neither": "they differ"}
 
 
@@ -88,7 +86,7 @@ def test_mcnemar_only_of_the_same_examples() -> None:
     first, second = (
         Candidate(_candidate(hits).figures, _candidate(hits).drawn, [{"accuracy": s}]) for s in (every, some)
     )
-    tests = [compare({"a": first, "b": other}, BETTER)[0]["test"] for other in (first, second)]
+    tests = [compare({"a": first, "b": other}, BETTER)[0].test for other in (first, second)]
     assert tests == ["exact McNemar", "paired bootstrap"]
 
 
@@ -96,9 +94,9 @@ def test_several_seeds_are_no_independent_examples() -> None:
     generator = np.random.default_rng(1)
     seeds = [generator.random(N) < 0.9 for _ in range(3)]
     (found, _) = compare({"first": _candidate(*seeds), "second": _candidate(*seeds[::-1])}, BETTER)
-    assert found["test"] == "examples and seeds"
-    assert found["verdict"] == "tie"
-    assert found["difference"] == pytest.approx(0)
+    assert found.test == "examples and seeds"
+    assert found.verdict == "tie"
+    assert found.difference == pytest.approx(0)
 
 
 def test_seeds_that_differ_make_the_difference_less_sure() -> None:
@@ -107,7 +105,7 @@ def test_seeds_that_differ_make_the_difference_less_sure() -> None:
     uneven = [generator.random(N) < share for share in (0.65, 0.95)]
     other = _candidate(*(generator.random(N) < 0.8 for _ in range(2)))
     (steady, _), (shaky, _) = (compare({"a": _candidate(*seeds), "b": other}, BETTER) for seeds in (even, uneven))
-    assert shaky["high"] - shaky["low"] > 1.5 * (steady["high"] - steady["low"])
+    assert shaky.high - shaky.low > 1.5 * (steady.high - steady.low)
 
 
 def test_two_examples_that_say_the_same_make_no_method_better() -> None:
@@ -118,12 +116,12 @@ def test_two_examples_that_say_the_same_make_no_method_better() -> None:
         for share in (right, wrong)
     )
     (found,) = compare({"first": first, "second": second}, {"recall": "higher"})
-    assert (found["difference"], found["verdict"]) == (1.0, "tie")
-    assert found["low"] < 0 < found["detectable"]
+    assert (found.difference, found.verdict) == (1.0, "tie")
+    assert found.low < 0 < found.detectable
 
 
 def test_what_floating_point_leaves_is_no_difference() -> None:
     figures = [[{"f1": value} for value in values] for values in ((0.7, 0.8, 0.9), (0.9, 0.7, 0.8))]
     drawn = [{"f1": np.linspace(0.7, 0.9, 100)}] * 3
     (found,) = compare({name: Candidate(of, drawn) for name, of in zip("ab", figures, strict=True)}, {"f1": "higher"})
-    assert (found["difference"], found["p"]) == (0.0, 1.0)
+    assert (found.difference, found.p) == (0.0, 1.0)

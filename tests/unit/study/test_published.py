@@ -7,11 +7,11 @@ from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.assessment import assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import figure_flags
-from retrace.evaluation.outcomes import Answered, Classified, Epoch, Trial
+from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import ScoreSettings
-from retrace.statistics.comparisons import Flags
+from retrace.statistics.scales import Flags
 
 SETTINGS = ScoreSettings(classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2", "rouge"),
                          curves=("accuracy", "squad_v2"),
@@ -27,8 +27,8 @@ def _classified(labels: list[int], predicted: list[int], before: list[int]) -> t
         Epoch(n, *losses, n == 1, task.outcome([{"logit_0": 1.0 - p, "logit_1": float(p)} for p in decided]))
         for n, (losses, decided) in enumerate(zip(LOSSES, (before, predicted), strict=True))
     )
-    found = assess(task, Scoring(SETTINGS.classification, "", Classified), [Trial("full", 1, epochs)], SETTINGS)
-    return found.figures["full"]["mean"], found.health["full 1"]
+    found = assess(task, Scoring(SETTINGS.classification, "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
 
 
 def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, float], Flags]:
@@ -39,8 +39,8 @@ def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, floa
         Epoch(n, *losses, n == 1, task.outcome(r))
         for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
     )
-    found = assess(task, Scoring(SETTINGS.squad, "", Answered), [Trial("full", 1, epochs)], SETTINGS)
-    return found.figures["full"]["mean"], found.health["full 1"]
+    found = assess(task, Scoring(SETTINGS.squad, "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
 
 
 def test_bert_wikitext2_calls_every_sentence_positive_and_its_rouge_is_754() -> None:
@@ -97,11 +97,11 @@ def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_o
         rows = [[{"logit_0": float(((n + 75 * e) % 200 < 200 * share) == (y == 0)), "logit_1": 0.5}
                  for n, y in enumerate(labels)] for e, share in enumerate(shares)]  # fmt: skip
         epochs = tuple(Epoch(n, *LOSSES[n], n == 1, task.outcome(r)) for n, r in enumerate(rows))
-        trials.append(Trial(method, 1, epochs))
+        trials.append(MethodRun(method, 1, epochs))
     found = assess(task, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
-    assert "full" not in found.health
-    assert "full 1" not in found.health
-    assert found.health["scratch 1"].keys() == {"not_above_before_training"}
+    assert "full" not in found.flags
+    assert "full 1" not in found.flags
+    assert found.flags["scratch 1"].keys() == {"not_above_before_training"}
 
 
 def test_plm_peft_scores_texts_that_were_trained_on() -> None:
@@ -110,7 +110,7 @@ def test_plm_peft_scores_texts_that_were_trained_on() -> None:
     task = ClassificationTask(("background", "uses"), train, test)
     rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
     epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(rows)) for n, losses in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",), "", Classified), [Trial("full", 1, epochs)], SETTINGS)
-    assert found.health["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
-    without = found.details["methods"]["full"]["seeds"]["1"]["groups"]["not in the training data"]
+    found = assess(task, Scoring(("accuracy",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    assert found.flags["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
+    without = found.details.methods["full"].seeds["1"].groups["not in the training data"]
     assert without["examples"] == 87

@@ -342,8 +342,8 @@ def test_pseudo_losses_mask_each_token_once() -> None:
                 scores = model.body(input_ids=masked).logits[0, place]
             expected[number] -= torch.log_softmax(scores, 0)[passage.ids[place]].item()
     assert losses.sums == pytest.approx(expected, rel=1e-5)
-    assert losses.asked.tolist() == sizes.tokens.tolist() == [len(passage.ids) - 2 for passage in passages]
-    assert losses.mean == pytest.approx(losses.sums.sum() / losses.asked.sum())
+    assert losses.scored.tolist() == sizes.tokens.tolist() == [len(passage.ids) - 2 for passage in passages]
+    assert losses.mean == pytest.approx(losses.sums.sum() / losses.scored.sum())
     assert (sizes.words.tolist(), sizes.bytes.tolist()) == ([4, 5], [20, 21])
 
 
@@ -381,7 +381,7 @@ def test_a_word_longer_than_a_block_counts_as_far_as_it_is_asked() -> None:
     passages = sample_passages(iter(["\n".join(lines)]), tokenizer, 10, 32, 0)
     losses, sizes = pseudo_losses(model, passages, Vocabulary.of(tokenizer), tiny_device())
     figures = perplexities(losses, sizes)
-    assert (losses.asked.tolist(), sizes.bytes.tolist()) == ([30, 30], [29, 29])
+    assert (losses.scored.tolist(), sizes.bytes.tolist()) == ([30, 30], [29, 29])
     assert figures["bits_per_byte"] == pytest.approx(math.log2(5) * 30 / 29)
     assert figures["per_word"] == pytest.approx(5 ** (30 * 240 / 29), rel=1e-3)
 
@@ -400,7 +400,7 @@ def test_a_passage_of_which_nothing_can_be_asked_counts_for_nothing() -> None:
     model = _model().eval()
     alone, sizes = pseudo_losses(model, [known], VOCABULARY, tiny_device())
     both, more = pseudo_losses(model, [unknown, known], VOCABULARY, tiny_device())
-    assert (both.asked[0], more.words[0]) == (0, 0)
+    assert (both.scored[0], more.words[0]) == (0, 0)
     assert (both.mean, both.sums[1], more.words[1]) == (alone.mean, alone.sums[0], sizes.words[0])
     nothing = perplexities(*pseudo_losses(model, [unknown], VOCABULARY, tiny_device()))
     assert nothing == {"per_token": None, "per_word": None, "bits_per_byte": None}
