@@ -13,6 +13,8 @@ from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, TASKS, checkpoint_facts, source_folder
 from retrace.core.settings import build, check_value, profile_key, read_params, section, values_of
 from retrace.core.weights import parameters_by_module
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
+from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.report.assemble import (
     PREDICTIONS,
     REPORTS,
@@ -31,7 +33,6 @@ from retrace.report.settings import ReportSettings, model_section, settings_sect
 
 MODEL = Path("models/pretrained")
 TITLE = "Retrace report"
-SCORES = ("metrics", "scores", "perplexity")
 
 
 def main() -> None:
@@ -39,7 +40,7 @@ def main() -> None:
     settings = build(ReportSettings, params, "report")
     source = source_folder(check_value(params, "data", str))
     profile = profile_key(params, "").removesuffix(".")
-    inputs = [source, TASKS, CHECKPOINT, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
+    inputs = [source, TASKS, CHECKPOINT, PREDICTIONS, MODEL, METRICS, DETAILS, PERPLEXITY]
     keys = [
         "data",
         "profile",
@@ -55,7 +56,7 @@ def main() -> None:
         source.name,
     ]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], values_of(params, keys)):
-        metrics, details, perplexity = (read_json(REPORTS / f"{name}.json") for name in SCORES)
+        metrics, details, perplexity = Metrics.read(METRICS), Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         sections = [
             *score_sections(metrics, details),
             perplexity_section(perplexity, read_curve("pretrain")),

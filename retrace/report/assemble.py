@@ -1,9 +1,10 @@
 """Parts of a report, from what the stages wrote: scores, samples and runs; and the report as files."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from retrace.core.files import atomic_folder, read_json, write_text
 from retrace.core.paths import ON_TEST, has_test, on_test, questions_path, task_folder
@@ -11,14 +12,17 @@ from retrace.core.settings import build
 from retrace.datasets.examples import SST2, read_classes, read_examples
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import answers_of, decided_class, kept_epoch
+from retrace.evaluation.records import Details, Metrics
+from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Figure, Section, Table
 from retrace.report.data import answered_table, classified_table
 from retrace.report.perplexity import perplexity_lines
 from retrace.report.render import as_html, as_markdown
-from retrace.report.scores import health_lines, scores_section
+from retrace.report.scores import flag_lines, scores_section
 from retrace.report.settings import ReportSettings
 from retrace.results.grid import SQUAD, Matrix
 from retrace.results.predictions import read_epochs, read_tested
+from retrace.training.records import RunRecord
 
 MOST_FLAGS = 10  # of which the last line of a run tells
 REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
@@ -45,20 +49,16 @@ def write_report(title: str, sections: Sequence[Section]) -> None:
     write_text(REPORTS / "report.html", as_html(title, sections))
 
 
-def score_sections(metrics: Mapping[str, Any], details: Mapping[str, Any]) -> list[Section]:
-    """The scores of every task, from metrics.json and scores.json; those of its test set, if any, follow."""
-    return [
-        scores_section(task, title_of(task), metrics[task], details[task], metrics["health"].get(task, {}),
-                       [] if task.endswith(ON_TEST) else read_curve(f"tasks/{task}"), _split_of(task, details))
-        for task in details
-    ]  # fmt: skip
-
-
-def _split_of(task: str, details: Mapping[str, Any]) -> str:
-    """Which of its splits a task's figures are of, where it has two of them."""
-    if task.endswith(ON_TEST):
-        return TESTED
-    return CHOSEN_BY if on_test(task) in details else ""
+def score_sections(metrics: Metrics, details: Details) -> list[Section]:
+    """The scores of every task; those of its test set, if any, follow."""
+    sections = []
+    for task, found in details.tasks.items():
+        is_test = task.endswith(ON_TEST)
+        split = TESTED if is_test else CHOSEN_BY if on_test(task) in details.tasks else ""
+        curve = None if is_test else read_curve(f"tasks/{task}")
+        flags = metrics.flags.get(task, {})
+        sections.append(scores_section(task, title_of(task), metrics.tasks[task], found, flags, curve, split))
+    return sections
 
 
 def title_of(task: str) -> str:
@@ -68,15 +68,13 @@ def title_of(task: str) -> str:
     return TITLES.get(task, task)
 
 
-def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> str:
-    """What is wrong with the models, in one line; `perplexity` is empty where there is no language model."""
-    lines = [*perplexity_lines(perplexity), *health_lines(metrics["health"])]
+def health_line(metrics: Metrics, perplexity: PerplexityReport | None) -> str:
+    """What is wrong with the models, in one line; `perplexity` is None where there is no language model."""
+    lines = [*(perplexity_lines(perplexity) if perplexity else []), *flag_lines(metrics.flags)]
     if not lines:
         return "health: no flags"
-    said = lines[:MOST_FLAGS]
-    if len(lines) > MOST_FLAGS:
-        said.append(f"and {len(lines) - MOST_FLAGS} more, which the report says")
-    return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join(said)
+    more = [f"and {len(lines) - MOST_FLAGS} more, which the report says"] if len(lines) > MOST_FLAGS else []
+    return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join([*lines[:MOST_FLAGS], *more])
 
 
 def samples_section(params: Mapping[str, Any], source: Path, settings: ReportSettings) -> Section:
@@ -105,11 +103,12 @@ def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, l
     return part, {method: kept_epoch(read(folder / method / seed)).rows for method in matrix.methods_of(task)}
 
 
-def read_curve(name: str) -> list[dict[str, str]]:
-    """The rows of a learning curve, as text."""
-    path = REPORTS / "curves" / f"{name}.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def read_curve(name: str) -> pd.DataFrame:
+    """A learning curve: `epoch`, of a task `method` and `seed` (text), and figures, NaN where there is none."""
+    return pd.read_csv(
+        REPORTS / "curves" / f"{name}.csv", dtype={"method": str, "seed": str}, keep_default_na=False, na_values=[""],
+        float_precision="round_trip",
+    )  # fmt: skip
 
 
 def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,10 +117,10 @@ def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
     return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
 
 
-def read_runs(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
     """Time and memory of pretraining and of each cell of the matrix, by name."""
     paths = {path.relative_to(REPORTS / "runs").with_suffix(""): path for path in (REPORTS / "runs").rglob("*.json")}
     listed = build(Matrix, params, "finetune").cells  # DVC leaves those of other methods lying
     names = sorted(name for name in paths if len(name.parts) == 1 or name.as_posix() in listed)
     names.sort(key=lambda name: len(name.parts))
-    return {" ".join(name.parts): read_json(paths[name]) for name in names}
+    return {" ".join(name.parts): RunRecord.read(paths[name]) for name in names}

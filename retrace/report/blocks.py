@@ -1,5 +1,6 @@
 """What a report is made of, before it is Markdown or HTML."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -53,8 +54,8 @@ class Section:
 
 
 def figure_text(value: float | None, digits: int = 2) -> str:
-    """A figure with a fixed number of digits, a dash where there is none."""
-    return NOTHING if value is None else f"{value:,.{digits}f}"
+    """A figure with a fixed number of digits, a dash where there is none (None or NaN)."""
+    return NOTHING if value is None or math.isnan(value) else f"{value:,.{digits}f}"
 
 
 def interval_text(interval: Mapping[str, float], digits: int = 2) -> str:
