@@ -35,7 +35,7 @@ bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT name
 	python benchmarks/pretraining.py --project $(PROJECT)
 	python benchmarks/fine_tuning.py --project $(PROJECT)
 
-hub-demo: $(BIN)/.dev ## Data from a hub, training, publishing and loading back, on a hub of our own, in minutes
+hub-demo: $(BIN)/.dev ## Data from a hub, training, publishing and loading back, on a local hub, in minutes
 	demo=$$(mktemp -d) && python -m tests.hub.demo $$demo; rm -rf $$demo
 
 check: $(BIN)/.dev ## Format, lint, types, architecture, spelling
@@ -54,7 +54,7 @@ clean: ## Remove outputs and the virtual environment; the DVC cache stays
 	find data/classification -mindepth 1 -maxdepth 1 ! -name sst2 -exec rm -rf {} +
 	rm -f reports/report.md reports/report.html
 
-# The stamps are newer than what they stand for, or their recipe runs again.
+# Stamp files: a recipe runs again when one of its prerequisites is newer than its stamp.
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Retrace needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The pipeline as a Slurm job. Shortly before its time is up, or when it is preempted, the running stage
-# saves its state; the job then requeues itself and goes on where it was.
+# saves its state; the job then requeues itself and continues.
 #
 #   sbatch --gpus=1 launch/slurm.sh
 #   sbatch --gpus=8 --export=ALL,RETRACE_LAUNCH=gpus launch/slurm.sh    # num_processes: 8 in launch/gpus.yaml
 #
-# What follows the script's name goes to `dvc repro`.
+# Arguments after the script's name are passed to `dvc repro`.
 #
 #SBATCH --job-name=retrace
 #SBATCH --nodes=1
@@ -25,7 +25,7 @@ dvc repro "$@" &
 repro=$!
 while kill -0 "$repro" 2>/dev/null; do
   if [ -n "$asked" ]; then
-    retrace stop # again and again, for the next stage may have begun meanwhile
+    retrace stop # repeatedly, because the next stage may have started meanwhile
   fi
   sleep 5 &
   wait -n "$repro" $!

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Print, as Markdown, how metrics and params differ from the branch named BASE.
+# Print as Markdown how metrics and params differ from branch BASE.
 # A shallow clone has no base branch, so it is fetched by name.
 set -euo pipefail
 base=$1

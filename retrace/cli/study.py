@@ -1,73 +1,75 @@
-"""`retrace study`: the published studies, and their figures beside those that Retrace got.
+"""`retrace study`: the published studies, and their figures beside Retrace's.
 
 `retrace study list` has a line for each folder of studies/; `retrace study compare NAME` one for each figure.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from retrace.cli.terminal import print_table
 from retrace.core.errors import InputError
-from retrace.core.files import read_object
-from retrace.study.page import AS_PUBLISHED, SMALL, published_text, reproduced_text
-from retrace.study.page import PUBLISHED as AS_PUBLISHED_PROFILE
-from retrace.study.published import PUBLISHED, read_published
-from retrace.study.verdicts import VERDICTS, cells_of
+from retrace.study.published import PUBLISHED, STUDIES, read_published
+from retrace.study.result import RESULT, VERDICTS, StudyResult
 
-STUDIES, REPORT = "studies", Path("reports/study.json")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")]
 
 
 def list_studies() -> None:
     """List the studies, and which of them were run."""
     rows = []
-    for folder in _folders():
+    for folder in _folders().values():
         study = read_published(folder / PUBLISHED)
-        profile = read_object(folder / REPORT)["profile"] if (folder / REPORT).is_file() else "not run"
         figures = sum(1 for table in study.tables for cell in table.cells() if cell.published)
-        rows.append((folder.name, len(study.tables), figures, profile, study.title))
-    print_table(("study", "tables", "figures", "run with profile", "title"), rows)
+        rows.append((folder.name, len(study.tables), figures, _how_it_was_run(folder), study.title))
+    print_table(("study", "tables", "figures", "run", "title"), rows)
 
 
 def compare(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")],
-    as_json: Annotated[bool, typer.Option("--json", help="as reports/study.json of the study has it")] = False,
+    name: Name, as_json: Annotated[bool, typer.Option("--json", help="print the study's reports/study.json")] = False
 ) -> None:
     """Show published figures beside Retrace's."""
-    folders = {folder.name: folder for folder in _folders()}
-    if name not in folders:
-        raise InputError(f"NAME: {name!r} is no study; expected one of {', '.join(folders)}")
-    if not (folders[name] / REPORT).is_file():
+    folder = _folder(name)
+    if not (folder / RESULT).is_file():
         raise InputError(f"{STUDIES}/{name} was not run: dvc repro {STUDIES}/{name}/dvc.yaml, in the project's root")
-    report = read_object(folders[name] / REPORT)
+    result = StudyResult.read(folder / RESULT)
     if as_json:
-        print(json.dumps(report, indent=2, ensure_ascii=False))
+        print(json.dumps(result.to_json(), indent=2, ensure_ascii=False))
         return
-    profile = report["profile"]
-    print(report["title"])
-    print(AS_PUBLISHED if profile == AS_PUBLISHED_PROFILE else SMALL.format(profile=profile))
-    print_table(("table", "row", "column", "published", "Retrace", "verdict"), _rows(report))
-    counts = Counter(cell["verdict"] for *_, cell in cells_of(report))
+    print(result.title)
+    print(result.comparable)
+    print_table(
+        ("table", "row", "column", "published", "Retrace", "verdict"),
+        [(*place, cell.published_text, cell.reproduced_text, cell.verdict) for *place, cell in result.cells()],
+    )
+    counts = Counter(cell.verdict for *_, cell in result.cells())
     print(*(f"{name}: {meaning}" for name, meaning in VERDICTS.items() if counts[name]), sep="\n")
     print(f"{counts.total()} figures: " + ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]))
 
 
-def _rows(report: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for table, row, column, cell in cells_of(report):
-        yield table, row, column, published_text(cell), reproduced_text(cell), cell["verdict"]
+def _how_it_was_run(folder: Path) -> str:
+    if not (folder / RESULT).is_file():
+        return "not run"
+    return "small" if StudyResult.read(folder / RESULT).small else "as published"
 
 
-def _folders() -> list[Path]:
-    """The studies of the project that the working directory is in."""
+def _folder(name: str) -> Path:
+    folders = _folders()
+    if name not in folders:
+        raise InputError(f"NAME: {name!r} is no study; expected one of {', '.join(folders)}")
+    return folders[name]
+
+
+def _folders() -> dict[str, Path]:
+    """The studies of the project that the working directory is in, by name."""
     here = Path.cwd()
     for above in (here, *here.parents):
         found = sorted(path.parent for path in (above / STUDIES).glob(f"*/{PUBLISHED}"))
         if found:
-            return found
+            return {folder.name: folder for folder in found}
     raise InputError(f"{here}: neither here nor above is a folder {STUDIES} with a study in it")
 
 

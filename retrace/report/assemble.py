@@ -39,14 +39,14 @@ TESTED = (
 )
 
 
-def write_report(title: str, sections: Sequence[Section]) -> None:
-    """Write reports/report.html, reports/report.md and reports/figures."""
+def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS) -> None:
+    """Write report.html, report.md and figures into the folder."""
     figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]
-    with atomic_folder(REPORTS / "figures") as folder:
+    with atomic_folder(to / "figures") as folder:
         for figure in figures:
             write_text(folder / f"{figure.name}.svg", figure.svg)
-    write_text(REPORTS / "report.md", as_markdown(title, sections, "figures"))
-    write_text(REPORTS / "report.html", as_html(title, sections))
+    write_text(to / "report.md", as_markdown(title, sections, "figures"))
+    write_text(to / "report.html", as_html(title, sections))
 
 
 def score_sections(metrics: Metrics, details: Details) -> list[Section]:

@@ -7,7 +7,12 @@
 - pretraining.<epoch>.<column>: of the pretraining's learning curve
 - perplexity.<split>.<kind>.<unit>: on held-out text
 - run.<name>.<measure>: time, memory and counts of a stage; a name may have dots, as in run.sst2.full.1.seconds
-- parameters., formula., memory.: exact, counted without a run
+
+Counted without a run, exactly:
+
+- parameters.<model>.<head>.<method>.<figure>: of an architecture at full size; a classifier has two classes
+- formula.<model>.<total or term>: by the formula of the architecture, or one of its terms, such as attention
+- memory.<full or adapter>.<constant, per_token or per_token_pair>: of the published example, in 10⁶ bytes
 
 A figure may end in *, for the one whose name begins so: score.squad.full.meteor* is meteor or, without WordNet,
 meteor_exact_stem.
@@ -19,6 +24,12 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
+from retrace.core.registry import plugin_names
+from retrace.estimates.architectures import HEADS, find_model, preset_names
+from retrace.estimates.formulas import closed_form
+from retrace.estimates.parameters import count_parameters, sums
+from retrace.estimates.published_memory import UNIT, example_memory
+from retrace.finetuning.method import METHODS, read_method
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import SCALES, Better
 
@@ -30,7 +41,7 @@ CURVE_SCALES = {
 UNIT_SCALES = {"per_token": "perplexity", "per_word": "perplexity", "bits_per_byte": "score"}
 MEASURE_SCALES = {"seconds": "seconds", "peak_memory_mib": "mebibytes", "gpu_memory_mib": "mebibytes"}
 COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
-COUNTED = {"parameters": "count", "formula": "count", "memory": "mebibytes"}
+NO_HEAD = "none"
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class Reports:
     perplexity: Mapping[str, Any] | None
     runs: Mapping[str, Mapping[str, Any]]
     named: Collection[str]  # tasks and methods that params.yaml knows, whether or not it lists them to be run
-    counted: Callable[[Sequence[str]], float]  # figures that need no run
+    params: Mapping[str, Any]
 
 
 class NotRunError(Exception):
@@ -69,17 +80,32 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
 
     Raises LookupError, which says what there is, where the address leads nowhere.
     """
-    kind, *rest = address.split(".")
+    kind, _, rest = address.partition(".")
+    if kind in _COUNTED:
+        return Reproduced(counted(address, reports.params), "mebibytes" if kind == "memory" else "count", is_exact=True)
+    find, form = _MEASURED[_there(kind, [*_MEASURED, *_COUNTED])]
     try:
-        if kind in COUNTED:
-            return Reproduced(reports.counted([kind, *rest]), COUNTED[kind], is_exact=True)
-        return _KINDS[_there(kind, [*_KINDS, *COUNTED])](rest, reports)
+        return find(reports, *_parts(rest, f"{kind}.{form}"))
     except NotRunError:
         return None
 
 
-def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
-    task, method, name = _parts(parts, "score.<task>.<method>.<figure>", 3)
+def counted(address: str, params: Mapping[str, Any]) -> float:
+    """The figure at an address of `parameters`, `formula` or `memory`; `params` has the settings of methods.
+
+    Raises LookupError, which says what there is, where the address leads nowhere.
+    """
+    kind, _, rest = address.partition(".")
+    count, form = _COUNTED[_there(kind, _COUNTED)]
+    return count(params, *_parts(rest, f"{kind}.{form}"))
+
+
+def method_names(params: Mapping[str, Any]) -> list[str]:
+    """The labels of params.yaml's methods and the files of retrace/methods, which need no settings."""
+    return sorted({*plugin_names(METHODS), *params.get("methods", {})})
+
+
+def _score(reports: Reports, task: str, method: str, name: str) -> Reproduced:
     found = _run(_run(reports.metrics, task, reports), method, reports)
     name = _figure(name, found["mean"])
     scale, interval = _scale(reports, task, name), reports.scores[task]["methods"][method]["intervals"].get(name)
@@ -87,11 +113,11 @@ def _score(parts: Sequence[str], reports: Reports) -> Reproduced:
         by_seed = [found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]]
         return _over_seeds(by_seed, scale, _better(reports, task, name))
     sd = found.get("sd", {}).get(name)
-    return Reproduced(found["mean"][name], scale, sd, _ends(interval), better=_better(reports, task, name))
+    ends = {end: interval[end] for end in ("low", "high")}  # of examples and, where there are several, of seeds
+    return Reproduced(found["mean"][name], scale, sd, ends, better=_better(reports, task, name))
 
 
-def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
-    task, method, name = _parts(parts, "before.<task>.<method>.<figure>", 3)
+def _before(reports: Reports, task: str, method: str, name: str) -> Reproduced:
     found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
     before = [seed["before"] for seed in found["seeds"].values()]
     name = _figure(name, before[0])
@@ -99,8 +125,7 @@ def _before(parts: Sequence[str], reports: Reports) -> Reproduced:
     return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
 
 
-def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
-    task, method, number, name = _parts(parts, "epoch.<task>.<method>.<number>.<figure>", 4)
+def _epoch(reports: Reports, task: str, method: str, number: str, name: str) -> Reproduced:
     curve = _run(reports.curves, task, reports)
     _run({row["method"]: row for row in curve}, method, reports)
     rows = _at(number, [row for row in curve if row["method"] == method])
@@ -108,8 +133,7 @@ def _epoch(parts: Sequence[str], reports: Reports) -> Reproduced:
     return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
 
 
-def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
-    task, baseline, name = _parts(parts, "baseline.<task>.<name>.<figure>", 3)
+def _baseline(reports: Reports, task: str, baseline: str, name: str) -> Reproduced:
     found = _run(reports.metrics, task, reports)["baselines"]
     values = found[_there(baseline, found)]
     name = _figure(name, values)
@@ -118,16 +142,14 @@ def _baseline(parts: Sequence[str], reports: Reports) -> Reproduced:
     return Reproduced(values[name], _scale(reports, task, name), interval=interval, better=better)
 
 
-def _pretraining(parts: Sequence[str], reports: Reports) -> Reproduced:
-    number, name = _parts(parts, "pretraining.<epoch>.<column>", 2)
+def _pretraining(reports: Reports, number: str, name: str) -> Reproduced:
     if reports.pretraining is None:
         raise NotRunError
     (row,) = _at(number, reports.pretraining)
     return Reproduced(_number(row, _there(name, CURVE_SCALES)), CURVE_SCALES[name])
 
 
-def _perplexity(parts: Sequence[str], reports: Reports) -> Reproduced:
-    split, kind, unit = _parts(parts, "perplexity.<split>.<kind>.<unit>", 3)
+def _perplexity(reports: Reports, split: str, kind: str, unit: str) -> Reproduced:
     if reports.perplexity is None:
         raise NotRunError
     found = reports.perplexity[_there(split, reports.perplexity)]
@@ -140,14 +162,11 @@ def _perplexity(parts: Sequence[str], reports: Reports) -> Reproduced:
     return Reproduced(values[unit], UNIT_SCALES[unit], interval=ends)
 
 
-def _of_run(parts: Sequence[str], reports: Reports) -> Reproduced:
-    if len(parts) < 2:
-        raise LookupError("expected run.<name>.<measure>")
-    *name, measure = parts
+def _of_run(reports: Reports, name: str, measure: str) -> Reproduced:
     runs = {run.replace(" ", "."): values for run, values in reports.runs.items()}
-    if ".".join(name) not in runs and all(part in reports.named for part in name[:2]):
+    if name not in runs and all(part in reports.named for part in name.split(".")[:2]):
         raise NotRunError
-    values = runs[_there(".".join(name), runs)]
+    values = runs[_there(name, runs)]
     known = [each for each, value in values.items() if isinstance(value, int | float)]
     value = float(values[_there(measure, known)])
     if measure in COUNTS:
@@ -155,14 +174,48 @@ def _of_run(parts: Sequence[str], reports: Reports) -> Reproduced:
     return Reproduced(value, MEASURE_SCALES.get(measure, "score"), is_timed=True)
 
 
-_KINDS: dict[str, Callable[[Sequence[str], Reports], Reproduced]] = {
-    "score": _score, "before": _before, "epoch": _epoch, "baseline": _baseline, "pretraining": _pretraining,
-    "perplexity": _perplexity, "run": _of_run,
-}  # fmt: skip
+def _parameters(params: Mapping[str, Any], model: str, head: str, method: str, figure: str) -> float:
+    config = find_model(_there(model, preset_names())).config
+    chosen = HEADS.get(_there(head, [NO_HEAD, *HEADS]))
+    how = read_method(params, _there(method, method_names(params)))
+    found = sums(count_parameters(chosen, config, how.tune)[1])
+    return found[_there(figure, found)]
 
 
-def _parts(parts: Sequence[str], form: str, count: int) -> Sequence[str]:
-    if len(parts) != count:
+def _formula(_: Mapping[str, Any], model: str, figure: str) -> float:
+    form = closed_form(find_model(_there(model, preset_names())).config, ())
+    if form is None:
+        raise LookupError(f"no formula is known for the family of {model}")
+    found = {"total": form.total} | {term.name: term.count for term in form.terms}
+    return found[_there(figure, found)]
+
+
+def _memory(_: Mapping[str, Any], method: str, figure: str) -> float:
+    of_example = example_memory()
+    found = vars(of_example[_there(method, of_example)])
+    return found[_there(figure, found)] / UNIT
+
+
+_MEASURED: dict[str, tuple[Callable[..., Reproduced], str]] = {
+    "score": (_score, "<task>.<method>.<figure>"),
+    "before": (_before, "<task>.<method>.<figure>"),
+    "epoch": (_epoch, "<task>.<method>.<number>.<figure>"),
+    "baseline": (_baseline, "<task>.<name>.<figure>"),
+    "pretraining": (_pretraining, "<epoch>.<column>"),
+    "perplexity": (_perplexity, "<split>.<kind>.<unit>"),
+    "run": (_of_run, "<name>.<measure>"),
+}
+_COUNTED: dict[str, tuple[Callable[..., float], str]] = {
+    "parameters": (_parameters, "<model>.<head>.<method>.<figure>"),
+    "formula": (_formula, "<model>.<total or term>"),
+    "memory": (_memory, "<method>.<figure>"),
+}
+
+
+def _parts(rest: str, form: str) -> list[str]:
+    """The parts of an address after its kind; only the first may have dots."""
+    parts = rest.rsplit(".", form.count("<") - 1)
+    if len(parts) < form.count("<"):
         raise LookupError(f"expected {form}")
     return parts
 
@@ -208,11 +261,6 @@ def _scale(reports: Reports, task: str, name: str) -> str:
 
 def _better(reports: Reports, task: str, name: str) -> Better | None:
     return reports.scores[task].get("better", {}).get(name)
-
-
-def _ends(interval: Mapping[str, float]) -> Interval:
-    """Of examples and seeds where there are several seeds, else of examples."""
-    return {end: interval[end] for end in ("low", "high")}
 
 
 def _over_seeds(values: Sequence[float], scale: str, better: Better | None) -> Reproduced:

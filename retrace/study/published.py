@@ -8,7 +8,7 @@ published.yaml: the figures that a study's report printed, where Retrace's stand
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -113,7 +113,7 @@ def _read(number: re.Match[str]) -> tuple[float, int, Form]:
     return float(exact), digits, Form(behind_point if power else max(0, digits), power, unit if unit == "%" else "")
 
 
-PUBLISHED = Path("published.yaml")
+PUBLISHED, STUDIES = Path("published.yaml"), Path("studies")
 SECTION = "Published and reproduced"
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 
@@ -139,6 +139,15 @@ class Cell:
     address: str | None
     published: Printed | None
     scale: str
+
+    def __post_init__(self) -> None:
+        ends = (self.address or "").split(BETWEEN)
+        if self.published is None:
+            return
+        if self.published.form.unit and not self.scale.startswith("percent"):
+            raise ValueError(f"{self.published.text!r} is not allowed; % is of the scales percent and percentage")
+        if len(ends) > (1 if self.published.end is None else 2):
+            raise ValueError(f"{self.address}: two addresses are of a range, such as 124 to 99")
 
     @property
     def digits(self) -> int:
@@ -181,80 +190,57 @@ class PublishedTable:
     figures: str | None = None
     published: dict[str, tuple[PrintedCell, ...]] | None = None
     section: str = SECTION  # tables of one section stand together
-    best: Literal["column", "row"] | None = None  # where the best figure is in bold
+    best: Literal["column"] | None = None  # the best figure of each column is in bold
 
     def __post_init__(self) -> None:
         require(_NAME.fullmatch(self.name) is not None, "name", self.name, "expected letters, digits and dashes")
-        for field in ("rows", "columns"):
-            headings = list(getattr(self, field))
-            require(bool(headings), field, headings, "expected at least one")
-            require(all(isinstance(heading, str) for heading in headings), field, headings, "expected text as headings")
-            require(len(set(headings)) == len(headings), field, headings, "expected each heading once")
-        self._check_scales()
-        self._check_rows()
-        for cell in self.cells():  # says what is no figure
-            assert cell.scale
+        for key, headings in (("rows", list(self.rows)), ("columns", list(self.columns))):
+            require(bool(headings), key, headings, "expected at least one")
+            require(all(isinstance(heading, str) for heading in headings), key, headings, "expected text as headings")
+            require(len(set(headings)) == len(headings), key, headings, "expected each heading once")
+        for scale in [self.scale] if isinstance(self.scale, str) else self.scale.values():
+            require(scale in SCALES, "scale", scale, f"expected one of {', '.join(SCALES)}")
+        if isinstance(self.scale, Mapping):
+            whole = set(self.scale) in [set(self.columns), set(self.rows)]
+            require(whole, "scale", list(self.scale), "expected all columns, or all rows")
+        if self.figures is None:
+            require(self.published is None, "published", "…", "expected it in each row, as figures has no pattern")
+        else:
+            require(isinstance(self.columns, dict), "columns", list(self.columns), "expected heading: {column}")
+            there = list(self.published or {})
+            require(there == list(self.rows), "published", there, f"expected {', '.join(self.rows)}")
+        list(self.cells())  # raises where a figure is wrong
 
     def cells(self) -> Iterator[Cell]:
         """Every figure, row by row."""
         for row in self.rows:
             addresses, figures = self._row(row)
-            for column, address, published in zip(self.columns, addresses, figures, strict=True):
+            for place, column in enumerate(self.columns):
                 try:
-                    cell = Cell(row, column, address, printed(published), self._scale(row, column))
-                    _check(cell)
+                    yield Cell(row, column, addresses[place], printed(figures[place]), self._scale(row, column))
                 except ValueError as error:
                     raise ValueError(f"{row}: {column}: {error}") from None
-                yield cell
 
     def _row(self, heading: str) -> tuple[Sequence[str | None], Sequence[PrintedCell]]:
-        row = self.rows[heading]
+        """The addresses and the published figures of a row."""
+        row, allowed = self.rows[heading], "figures and published" if self.figures is None else "what stands for {row}"
+        require(isinstance(row, Row) == (self.figures is None), f"rows.{heading}", row, f"expected {allowed}")
         if isinstance(row, Row):
-            return row.figures, row.published
-        assert isinstance(self.columns, dict)
-        assert self.figures is not None
-        assert self.published is not None
-        filled = self.figures.replace("{row}", row)
-        return [filled.replace("{column}", name) for name in self.columns.values()], self.published[heading]
+            addresses, figures = row.figures, row.published
+        else:
+            filled = (self.figures or "").replace("{row}", row)
+            columns = self.columns.values() if isinstance(self.columns, dict) else ()
+            addresses = [filled.replace("{column}", name) for name in columns]
+            figures = (self.published or {})[heading]
+        for key, cells in (("figures", addresses), ("published", figures)):
+            allowed = f"expected {len(self.columns)}, as there are columns"
+            require(len(cells) == len(self.columns), f"{key} of {heading}", f"{len(cells)} figures", allowed)
+        return addresses, figures
 
     def _scale(self, row: str, column: str) -> str:
         if isinstance(self.scale, str):
             return self.scale
         return self.scale[column] if column in self.scale else self.scale[row]
-
-    def _check_scales(self) -> None:
-        scales = [self.scale] if isinstance(self.scale, str) else self.scale.values()
-        for scale in scales:
-            require(scale in SCALES, "scale", scale, f"expected one of {', '.join(SCALES)}")
-        if isinstance(self.scale, Mapping):
-            allowed = [set(self.columns), set(self.rows)]
-            require(set(self.scale) in allowed, "scale", list(self.scale), "expected all columns, or all rows")
-
-    def _check_rows(self) -> None:
-        width = len(self.columns)
-        if self.figures is None:
-            require(self.published is None, "published", "…", "expected it in each row, as figures has no pattern")
-            for heading, row in self.rows.items():
-                require(isinstance(row, Row), f"rows.{heading}", row, "expected figures and published")
-        else:
-            require(isinstance(self.columns, dict), "columns", list(self.columns), "expected heading: {column}")
-            require(self.published is not None, "published", None, "expected the figures of each row")
-            for heading, row in self.rows.items():
-                require(isinstance(row, str), f"rows.{heading}", row, "expected what stands for {row}")
-            given = self.published or {}
-            require(list(given) == list(self.rows), "published", list(given), f"expected {', '.join(self.rows)}")
-        for heading in self.rows:
-            for field, cells in zip(("figures", "published"), self._row(heading), strict=True):
-                count = f"expected {width}, as there are columns"
-                require(len(cells) == width, f"{field} of {heading}", f"{len(cells)} figures", count)
-
-
-def _check(cell: Cell) -> None:
-    if cell.published is not None and cell.published.form.unit and not cell.scale.startswith("percent"):
-        raise ValueError(f"{cell.published.text!r} is not allowed; % is of the scales percent and percentage")
-    ends = (cell.address or "").split(BETWEEN)
-    if len(ends) > 2 or (len(ends) == 2 and cell.published is not None and cell.published.end is None):
-        raise ValueError(f"{cell.address}: two addresses are of a range, such as 124 to 99")
 
 
 @dataclass(frozen=True)
@@ -264,7 +250,7 @@ class Doubt:
     about: str  # a table, TABLE/ROW or TABLE/ROW/COLUMN
     says: str  # what the report says
     finding: str
-    figures: dict[str, str] | None = None  # what is shown as evidence → its address
+    figures: dict[str, str] = field(default_factory=dict)  # what is shown as evidence → its address
 
 
 @dataclass(frozen=True)
@@ -277,8 +263,8 @@ class PublishedCurves:
     figures: tuple[str, ...]  # columns of the task's learning curve
 
     def __post_init__(self) -> None:
-        for field in ("methods", "figures"):
-            require(bool(getattr(self, field)), field, [], "expected at least one")
+        for key in ("methods", "figures"):
+            require(bool(getattr(self, key)), key, [], "expected at least one")
 
 
 @dataclass(frozen=True)
@@ -298,14 +284,12 @@ class PublishedStudy:
     def __post_init__(self) -> None:
         names = [table.name for table in self.tables]
         require(len(set(names)) == len(names), "tables", names, "expected each name once")
-        for place, doubt in enumerate(self.doubts):
-            require(doubt.about in self._places(), f"doubts[{place}].about", doubt.about,
-                    f"expected a table, TABLE/ROW or TABLE/ROW/COLUMN; tables: {', '.join(names)}")  # fmt: skip
-
-    def _places(self) -> set[str]:
         cells = [(table.name, cell) for table in self.tables for cell in table.cells()]
-        rows = {f"{name}/{cell.row}" for name, cell in cells}
-        return {name for name, _ in cells} | rows | {f"{name}/{cell.row}/{cell.column}" for name, cell in cells}
+        places = {*names, *(f"{name}/{cell.row}" for name, cell in cells)}
+        places |= {f"{name}/{cell.row}/{cell.column}" for name, cell in cells}
+        for number, doubt in enumerate(self.doubts):
+            allowed = f"expected a table, TABLE/ROW or TABLE/ROW/COLUMN; tables: {', '.join(names)}"
+            require(doubt.about in places, f"doubts[{number}].about", doubt.about, allowed)
 
 
 def read_published(path: Path = PUBLISHED) -> PublishedStudy:

@@ -1,6 +1,6 @@
-"""What the stages of a study wrote, those that it has: figures to look up, and sections of its page."""
+"""What the stages of a study wrote: figures to look up, and the sections of its page that show the run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,10 @@ from retrace.report.settings import ReportSettings, model_section, models_sectio
 from retrace.results.grid import SQUAD, Matrix
 from retrace.results.predictions import read_updates
 from retrace.statistics.scales import SCALES
-from retrace.study.addresses import Curve, Reports, Reproduced
-from retrace.study.page import ALL, ComparedTable, DoubtFacts, Drawing, curves_section
+from retrace.study.addresses import Curve, Reports
+from retrace.study.page import CURVES, Drawing, curves_section
 from retrace.study.published import BETWEEN, PUBLISHED, Form, PublishedStudy
-from retrace.study.sizes import counted
-from retrace.study.verdicts import Compared, best_cells, evidence, rows_json
+from retrace.study.verdicts import evidence
 
 NO_CARD: Mapping[str, Any] = {"findings": []}  # of a study whose tasks bring their own data
 
@@ -55,34 +54,19 @@ def read_reports(params: Mapping[str, Any]) -> Reports:
         perplexity=read_json(REPORTS / "perplexity.json") if has_language_model else None,
         runs=read_runs(params),
         named={*tasks, *matrix.tasks, *matrix.every_method, *params.get("methods", {}), "pretrain"},
-        counted=lambda address: counted(address, params),
+        params=params,
     )
 
 
-def compared_tables(study: PublishedStudy, compared: Mapping[str, Sequence[Compared]]) -> list[ComparedTable]:
-    """The tables as the page shows them, times and memory of this run among their figures."""
+def evidence_texts(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
+    """The figures shown beside each doubt; no text of what was not run."""
     return [
-        ComparedTable(
-            table.title, table.section, rows_json(compared[table.name], is_timed=True),
-            best_cells(table, compared[table.name]),
-        )
-        for table in study.tables
-    ]  # fmt: skip
-
-
-def doubt_facts(study: PublishedStudy, reports: Reports) -> list[DoubtFacts]:
-    """What is doubtful, with the figures that show it."""
-    return [
-        DoubtFacts(doubt.about, doubt.says, doubt.finding, {
-            what: BETWEEN.join(_with_interval(end) for end in ends if end is not None)
+        {
+            what: BETWEEN.join(Form(SCALES[end.scale].digits).text(end.value, interval=end.interval) for end in ends)
             for what, ends in evidence(doubt, place, reports).items()
-        })
+        }
         for place, doubt in enumerate(study.doubts)
-    ]  # fmt: skip
-
-
-def _with_interval(found: Reproduced) -> str:
-    return Form(SCALES[found.scale].digits).text(found.value, interval=found.interval)
+    ]
 
 
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
@@ -121,7 +105,7 @@ def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
     if not study.curves:
         for task, curve in reports.curves.items():
             if task != SQUAD:
-                figures = [name for name in ALL if name in curve[0]]
+                figures = [name for name in CURVES if name in curve[0]]
                 yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
 
 

@@ -85,7 +85,7 @@ def test_the_small_run_fills_every_cell(tmp_path: Path, hub: LocalHub, study: st
     assert [place for place, cell in cells.items() if cell["verdict"] == "not run"] == []
     counted = {place: cell["verdict"] for place, cell in cells.items() if "parameters" in place or "memory" in place}
     assert set(counted.values()) <= {"exact", "beyond", "no figure published"}
-    page = (folder / "reports" / "report.md").read_text()
+    page = (folder / "reports/study/report.md").read_text()
     assert "NOT comparable with the published ones" in page
     said = project.run("retrace", "study", "compare", study).stdout
     assert all(table in said for table in found["tables"])

@@ -11,6 +11,8 @@ from ruamel.yaml import YAML
 from tests.study import EVIL, PUBLISHED, write_study
 from tests.toy import ROOT, Project
 
+RUN = ("--published", "published.yaml", "--run", "small")
+
 
 @pytest.fixture
 def study(tmp_path: Path) -> Project:
@@ -24,11 +26,11 @@ def _report(study: Project) -> dict[str, Any]:
 
 
 def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
-    done = study.stage("study")
-    assert "report.md: 3 within, 1 not run, 1 beyond, 1 of this machine, 2 exact\n" in done.stdout
+    done = study.stage("compare", *RUN)
+    assert "report.html: 3 within, 1 not run, 1 beyond, 1 of this machine, 2 exact\n" in done.stdout
     assert done.stderr == ""
     report = _report(study)
-    assert (report["title"], report["profile"]) == (EVIL, "small")
+    assert (report["title"], report["small"]) == (EVIL, True)
     verdicts = {f"{name} {row}": cell["verdict"] for name, table in report["tables"].items()
                 for row, cells in table["rows"].items() for cell in cells.values()}  # fmt: skip
     assert verdicts == {
@@ -36,7 +38,7 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
         "scores accuracy": "beyond", "scores precision": "within", "scores recall": "within",
         "cost time": "of this machine", "cost parameters": "exact", "cost memory": "exact",
     }  # fmt: skip
-    page = (study.folder / "reports/report.md").read_text()
+    page = (study.folder / "reports/study/report.md").read_text()
     for said in (
         "NOT comparable",
         "| Full | 77.41 ± 2.81 | 75.00 ± 0.00 (69.00 – 81.00) |",
@@ -51,26 +53,26 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
         "Batch: 16.",
     ):
         assert said in page
-    assert sorted(path.name for path in (study.folder / "reports/figures").iterdir()) == [
+    assert sorted(path.name for path in (study.folder / "reports/study/figures").iterdir()) == [
         "curve-1-loss.svg", "curve-1-scores.svg", "curve-1-updates.svg", "mood-accuracy.svg", "mood-loss.svg",
     ]  # fmt: skip
 
 
 def test_text_is_escaped_on_the_page(study: Project) -> None:
-    study.stage("study")
-    page = (study.folder / "reports/report.html").read_text()
+    study.stage("compare", *RUN)
+    page = (study.folder / "reports/study/report.html").read_text()
     assert "<script" not in page
     assert "&lt;script&gt;good&lt;/script&gt;" in page
 
 
 def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> None:
-    study.stage("study")
+    study.stage("compare", *RUN)
     before = (study.folder / "reports/study.json").read_bytes()
     for path in (study.folder / "reports/runs").rglob("*.json"):
         path.write_text(path.read_text().replace("12.5", "99.5"))
-    study.stage("study")
+    study.stage("compare", *RUN)
     assert (study.folder / "reports/study.json").read_bytes() == before
-    assert "| time | 60 | 100 |" in (study.folder / "reports/report.md").read_text()
+    assert "| time | 60 | 100 |" in (study.folder / "reports/study/report.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> N
 def test_what_is_wrong_is_one_line(study: Project, change: dict[str, Any], message: str) -> None:
     with (study.folder / "published.yaml").open("w", encoding="utf-8") as file:
         YAML().dump({**PUBLISHED, **change}, file)
-    done = study.stage("study", code=2)
+    done = study.stage("compare", *RUN, code=2)
     assert done.stderr.startswith(f"error: {message}")
     assert done.stderr.count("\n") == 1
     assert not (study.folder / "reports/study.json").exists()
@@ -98,7 +100,7 @@ def test_what_is_wrong_is_one_line(study: Project, change: dict[str, Any], messa
 
 def test_a_study_without_published_figures_is_one_line(study: Project) -> None:
     (study.folder / "published.yaml").unlink()
-    assert study.stage("study", code=2).stderr == "error: published.yaml: no such file or folder\n"
+    assert study.stage("compare", *RUN, code=2).stderr == "error: published.yaml: no such file or folder\n"
 
 
 def test_the_command_compares_what_was_run(study: Project) -> None:
@@ -106,7 +108,7 @@ def test_the_command_compares_what_was_run(study: Project) -> None:
     assert root.stage("retrace.cli.main", "study", "compare", "mood", code=2).stderr == (
         "error: studies/mood was not run: dvc repro studies/mood/dvc.yaml, in the project's root\n"
     )
-    study.stage("study")
+    study.stage("compare", *RUN)
     shown = [line.split() for line in root.stage("retrace.cli.main", "study", "compare", "mood").stdout.splitlines()]
     assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ beyond".split() in shown
     assert "cost time of it 60 – of this machine".split() in shown

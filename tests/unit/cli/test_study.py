@@ -22,9 +22,11 @@ def test_studies_are_listed_from_anywhere_in_the_project(tmp_path: Path, monkeyp
     ]
 
 
-def test_a_study_that_was_run_has_its_profile(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_study_that_was_run_says_how(tmp_path: Path, monkeypatch, capsys) -> None:
     write_study(tmp_path / "studies/mood")
-    (tmp_path / "studies/mood/reports/study.json").write_text(json.dumps({"profile": "small"}))
+    (tmp_path / "studies/mood/reports/study.json").write_text(
+        json.dumps({"title": "T", "source": "S", "small": True, "tables": {}})
+    )
     monkeypatch.chdir(tmp_path)
     assert _study(monkeypatch, "list") == 0
     assert "  small  " in capsys.readouterr().out

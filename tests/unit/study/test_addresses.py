@@ -1,13 +1,12 @@
-"""Figures by address, from reports written by hand."""
+"""Figures by address: from reports written by hand, and counted, against totals that studies printed."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from retrace.study.addresses import Reports, Reproduced, find_figure
+from retrace.study.addresses import Reports, Reproduced, counted, find_figure
 
 METRICS: dict[str, Any] = {
     "sst2": {
@@ -55,14 +54,8 @@ RUNS = {
 }
 
 
-def _counted(address: Sequence[str]) -> float:
-    if address[-1] != "total":
-        raise LookupError(f"{address[-1]!r} is no figure; there is: total")
-    return 1_235_814_400
-
-
 REPORTS = Reports(METRICS, SCORES, {"sst2": CURVE}, PRETRAINING, PERPLEXITY, RUNS,
-                  {"sst2", "squad", "full", "lora", "pretrain"}, _counted)  # fmt: skip
+                  {"sst2", "squad", "full", "lora", "pretrain"}, {})  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -151,10 +144,80 @@ def test_without_pretraining_nothing_of_it_is_there() -> None:
         ("perplexity.test.masked.per_token", "'test' is not there; there is: valid"),
         ("run.pretrain.device", "'device' is not there; there is: seconds, updates, peak_memory_mib"),
         ("run.tuning.1.seconds", "'tuning.1' is not there; there is: pretrain, sst2.full.1"),
-        ("parameters.bert.none.full.frozen", "'frozen' is no figure; there is: total"),
+        ("score.sst2.full.all.accuracy", "'sst2.full' is not there; there is: sst2"),
     ],
 )  # fmt: skip
 def test_what_leads_nowhere_says_what_there_is(address: str, message: str) -> None:
     with pytest.raises(LookupError) as caught:
         find_figure(address, REPORTS)
     assert caught.value.args[0].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("parameters.bert-base.none.full.total", 109_482_240),
+        ("parameters.bert-base.classification.full.total", 109_483_778),
+        ("parameters.bert-base.qa.full.total", 108_893_186),
+        ("parameters.bert-base.classification.full.head_weights", 1_536),
+        ("parameters.llama-3.2-1b.none.full.total", 1_235_814_400),
+        ("parameters.llama-3.2-1b.classification.frozen.total", 1_235_818_496),
+        ("parameters.llama-3.2-1b.classification.frozen.trainable", 4_096),
+        ("parameters.llama-3.2-1b.classification.frozen.frozen", 1_235_814_400),
+        ("parameters.llama-3.2-1b.classification.frozen.head_biases", 0),
+        ("parameters.llama-3.2-1b.qa.frozen.total", 1_235_818_498),
+        ("parameters.llama-3.2-1b.qa.frozen.trainable", 4_098),
+        ("parameters.llama-3.2-1b.qa.frozen.head_biases", 2),
+        ("parameters.roberta-small.none.full.total", 22_829_568),
+        ("formula.roberta-small.total", 22_829_056),
+        ("formula.llama-3.2-1b.total", 1_235_814_400),
+    ],
+)
+def test_what_the_studies_counted(address: str, expected: int) -> None:
+    assert counted(address, {}) == expected
+
+
+def test_a_method_is_set_as_the_study_sets_it() -> None:
+    wide = {"methods": {"wide": {"tuning": "lora", "rank": 32}, "lora": {"rank": 16}}}
+    address = "parameters.roberta-small.classification.{}.added"
+    added = 4 * 4 * (512 + 512)  # four matrices of four layers, for each rank
+    assert counted(address.format("wide"), wide) == 32 * added
+    assert counted(address.format("lora"), wide) == 16 * added
+    assert counted(address.format("full"), wide) == 0, "which params.yaml need not name"
+
+
+@pytest.mark.parametrize(
+    ("address", "printed"),
+    [
+        ("memory.full.constant", "4.8e+04"),
+        ("memory.full.per_token_pair", "1.84e-02"),
+        ("memory.full.per_token", "8.11e+00"),
+        ("memory.adapter.constant", "1.3e+04"),
+        ("memory.adapter.per_token", "1.11e+00"),
+    ],
+)
+def test_the_studys_memory_to_the_printed_digits(address: str, printed: str) -> None:
+    digits = len(printed.partition("e")[0].partition(".")[2])
+    assert f"{counted(address, {}):.{digits}e}" == printed
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("score.sst2", "'score' is not there; there is: parameters, formula, memory"),
+        ("parameters.bert-base.total", "expected parameters.<model>.<head>.<method>.<figure>"),
+        ("parameters.bert.none.full.total", "'bert' is not there; there is: bert-base, llama-3.2-1b, roberta-base"),
+        ("parameters.bert-base.ner.full.total", "'ner' is not there; there is: none, classification, qa, lm"),
+        ("parameters.bert-base.qa.half.total", "'half' is not there; there is: adapter, frozen, full, lora, mine"),
+        ("parameters.bert-base.qa.full.all", "'all' is not there; there is: total, trainable, frozen, added"),
+        ("formula.bert-base.terms", "'terms' is not there; there is: total"),
+        ("formula.total", "expected formula.<model>.<total or term>"),
+        ("memory.lora.constant", "'lora' is not there; there is: full, adapter"),
+        ("memory.full.all", "'all' is not there; there is: constant, per_token, per_token_pair"),
+        ("memory.full", "expected memory.<method>.<figure>"),
+    ],
+)
+def test_an_address_that_leads_nowhere_says_what_there_is(address: str, said: str) -> None:
+    with pytest.raises(LookupError) as error:
+        counted(address, {"methods": {"mine": {"tuning": "lora"}}})
+    assert said in str(error.value)

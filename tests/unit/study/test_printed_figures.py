@@ -8,9 +8,9 @@ import pytest
 
 from retrace.report.blocks import Table
 from retrace.report.render import as_html
-from retrace.study.page import ComparedTable, compared_sections
+from retrace.study.page import compared_sections
 from retrace.study.published import read_published
-from retrace.study.verdicts import Compared, rows_json
+from retrace.study.result import ComparedCell, ComparedTable
 from tests.toy import ROOT
 
 REPORTS = Path(ROOT).parent / "shared" / "seeds"
@@ -55,10 +55,11 @@ def test_every_published_figure_stands_in_the_report(study: str) -> None:
 def test_the_page_shows_every_figure_as_it_was_printed(study: str) -> None:
     tables = read_published(ROOT / "studies" / study / "published.yaml").tables
     for table in tables:
-        rows = rows_json([Compared(cell, None, "not run") for cell in table.cells()])
-        (section,) = compared_sections(
-            [ComparedTable(table.title, "s", rows, {"published": set(), "reproduced": set()})]
-        )
+        rows: dict[str, dict[str, ComparedCell]] = {}
+        for cell in table.cells():
+            printed = cell.published.text if cell.published else None
+            rows.setdefault(cell.row, {})[cell.column] = ComparedCell("not run", cell.scale, printed)
+        (section,) = compared_sections([ComparedTable(table.title, rows)])
         shown = section.blocks[-1]
         assert isinstance(shown, Table)
         texts = [cell.published.text if cell.published else "–" for cell in table.cells()]

@@ -1,116 +1,196 @@
-"""The degenerate results of the reports that Retrace grew out of, as predictions or figures: all are flagged."""
+"""Figures as they were printed, and published.yaml: how it is read, and what is said where something in it is wrong."""
 
-import numpy as np
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
 
-from retrace.datasets.examples import Example
-from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.assessment import assess
-from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.flags import figure_flags
-from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
-from retrace.evaluation.question_answering import ReadingTask
-from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
-from retrace.statistics.scales import Flags
+import pytest
+from ruamel.yaml import YAML
 
-SETTINGS = ScoreSettings(classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2", "rouge"),
-                         curves=("accuracy", "squad_v2"),
-                         resamples=500)  # fmt: skip
-TRAIN = [Example("good ale", None, 1), Example("bad ale", None, 0)] * 9 + [Example("good hall", None, 1)]
-LOSSES = ((None, 0.7), (0.69, 0.69))
+from retrace.core.errors import InputError
+from retrace.study.published import Cell, PublishedStudy, printed, read_published
+from tests.toy import ROOT
 
-
-def _classified(labels: list[int], predicted: list[int], before: list[int]) -> tuple[dict[str, float], Flags]:
-    dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
-    task = ClassificationTask(("negative", "positive"), TRAIN, dev)
-    epochs = tuple(
-        Epoch(n, *losses, n == 1, task.outcome([{"logit_0": 1.0 - p, "logit_1": float(p)} for p in decided]))
-        for n, (losses, decided) in enumerate(zip(LOSSES, (before, predicted), strict=True))
-    )
-    found = assess(task, Scoring(SETTINGS.classification, "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
-    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
+ROWS = {
+    "name": "scores", "title": "Scores", "columns": ["accuracy", "F1"],
+    "scale": {"accuracy": "fraction", "F1": "percent"},
+    "rows": {"tuned": {"figures": ["score.sst2.full.accuracy", None], "published": ["0.5092", "67.5 ± 1.5"]}},
+}  # fmt: skip
+GRID = {
+    "name": "grid", "title": "Grid", "scale": "percent", "columns": {"ACL": "acl", "News": "news"},
+    "rows": {"BERT": "bert", "LoRA": "lora"}, "figures": "score.{column}.{row}.accuracy",
+    "published": {"BERT": ["77.41", None], "LoRA": ["1", "2"]},
+}  # fmt: skip
+STUDY = {"title": "T", "source": "S", "tables": [ROWS, GRID]}
 
 
-def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, float], Flags]:
-    task = ReadingTask([], questions)
-    rows = [{"id": q.id, "text": a, "score": 0.0, "null_score": 0.0} for q, a in zip(questions, answers, strict=True)]
-    empty = [{**row, "text": "nothing of the kind"} for row in rows]
-    epochs = tuple(
-        Epoch(n, *losses, n == 1, task.outcome(r))
-        for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
-    )
-    found = assess(task, Scoring(SETTINGS.squad, "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
-    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
+def _read(folder: Path, study: Any) -> PublishedStudy:
+    path = folder / "published.yaml"
+    with path.open("w", encoding="utf-8") as file:
+        YAML().dump(study, file)
+    return read_published(path)
 
 
-def test_bert_wikitext2_calls_every_sentence_positive_and_its_rouge_is_754() -> None:
-    labels = [1] * 444 + [0] * 428  # SST-2's validation set
-    figures, flags = _classified(labels, [1] * 872, [0] * 872)
-    printed = {"accuracy": 0.5092, "precision": 0.5092, "recall": 1.0, "f1": 0.6748}
-    assert {name: round(figures[name], 4) for name in printed} == printed
-    assert flags.keys() >= {"one_class_only", "not_above_majority", "recall_without_accuracy"}
-    rouge = Scoring(("rouge",), "", Answered).scales
-    assert figure_flags({"rougeL": 754.0}, rouge) == {"off_scale": "rougeL 754 is no fraction"}
+def test_rows_have_their_own_figures(tmp_path: Path) -> None:
+    study = _read(tmp_path, STUDY)
+    assert list(study.tables[0].cells()) == [
+        Cell("tuned", "accuracy", "score.sst2.full.accuracy", printed("0.5092"), "fraction"),
+        Cell("tuned", "F1", None, printed("67.5 ± 1.5"), "percent"),
+    ]
 
 
-def test_llama_frozen_has_f1_75_without_an_exact_match_and_an_f1_below_exact_match() -> None:
-    scales = Scoring(("squad_v2",), "", Answered).scales
-    assert figure_flags({"f1": 75.0, "exact": 0.0}, scales).keys() == {"f1_without_exact"}
-    assert figure_flags({"f1": 2.748, "exact": 7.2}, scales).keys() == {"f1_below_exact"}
-    whole = "Ada Lund founded the mill"  # answers that hold all of the passage
-    questions = [Question(str(n), "T", whole, "?", (Answer("Lund founded the mill", 4),)) for n in range(40)]
-    figures, flags = _read(questions, [whole] * 40)
-    assert figures["exact"] == 0
-    assert figures["f1"] > 75
-    assert {"f1_without_exact", "always_the_same"} <= flags.keys()
+def test_a_grid_has_one_pattern(tmp_path: Path) -> None:
+    cells = list(_read(tmp_path, STUDY).tables[1].cells())
+    assert [(cell.address, cell.published and cell.published.value) for cell in cells] == [
+        ("score.acl.bert.accuracy", 77.41), ("score.news.bert.accuracy", None),
+        ("score.acl.lora.accuracy", 1.0), ("score.news.lora.accuracy", 2.0),
+    ]  # fmt: skip
 
 
-def test_llama_frozen_zero_shot_is_below_the_majority() -> None:
-    labels = np.array([1] * 444 + [0] * 428)
-    generator = np.random.default_rng(1)
-    predicted = np.where(labels == 1, generator.random(872) < 0.1171, generator.random(872) < 0.158).astype(int)
-    figures, flags = _classified(labels.tolist(), predicted.tolist(), (1 - labels).tolist())
-    assert abs(figures["recall"] - 0.1171) < 0.04
-    assert abs(figures["accuracy"] - 0.473) < 0.04
-    assert "not_above_majority" in flags
+def test_scales_may_be_of_rows(tmp_path: Path) -> None:
+    table = {**ROWS, "scale": {"tuned": "count"}}
+    study = _read(tmp_path, {**STUDY, "tables": [table]})
+    assert [cell.scale for cell in study.tables[0].cells()] == ["count", "count"]
 
 
-def test_bert_mlm_nsp_never_abstains_and_is_below_no_answer_at_all() -> None:
-    answerable = [Question(f"a{n}", "T", "Ada met Bob in Thorn", "?", (Answer("Bob", 8),)) for n in range(100)]
-    others = [Question(f"n{n}", "T", "Ada met Bob in Thorn", "?", ()) for n in range(100)]
-    figures, flags = _read([*answerable, *others], ["Bob"] * 15 + ["Ada met"] * 185)
-    assert figures["HasAns_exact"] == 15.0
-    assert figures["NoAns_exact"] == figures["NoAns_f1"] == 0.0
-    assert figures["exact"] == 7.5  # the report has 14.98 and 7.48
-    assert {"not_above_no_answer"} <= flags.keys()
-    # Its sentiment: recall 1.0 at an accuracy of 0.551.
-    assert _classified([1] * 551 + [0] * 449, [1] * 1000, [0] * 1000)[1].keys() >= {"one_class_only"}
+@pytest.mark.parametrize(
+    ("table", "key", "value", "message"),
+    [
+        (0, "name", "a b", "tables[0].name: 'a b' is not allowed; expected letters, digits and dashes"),
+        (0, "scale", "meters", "tables[0].scale: 'meters' is not allowed; expected one of fraction, percentage, "),
+        (0, "scale", {"accuracy": "fraction"}, "tables[0].scale: ['accuracy'] is not allowed; expected all columns, "),
+        (0, "rows", {"tuned": {"figures": ["a"], "published": ["1", "2"]}},
+         "tables[0].figures of tuned: '1 figures' is not allowed; expected 2, as there are columns"),
+        (0, "columns", ["F1", "F1"], "tables[0].columns: ['F1', 'F1'] is not allowed; expected each heading once"),
+        (0, "columns", [1, 2], "tables[0].columns[0]: 1 is not allowed; expected text"),
+        (0, "rows", {}, "tables[0].rows: [] is not allowed; expected at least one"),
+        (0, "rows", {"tuned": "full"}, "tables[0].rows.tuned: 'full' is not allowed; expected figures and published"),
+        (0, "rows", {"tuned": {"figures": ["a", "b"]}}, "tables[0].rows.tuned.published is missing"),
+        (0, "rows", {"tuned": {"figures": ["a", "b"], "published": [1, [2]]}},
+         "tables[0].rows.tuned.published[1]: [2] is not allowed; expected a number or text or nothing"),
+        (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["1", "two"]}},
+         "tables[0].tuned: F1: 'two' is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± "),
+        (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["1", 0.5]}},
+         "tables[0].tuned: F1: 0.5 is not allowed; expected text in quotes, which keeps the digits as they were "),
+        (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["50%", "1"]}},
+         "tables[0].tuned: accuracy: '50%' is not allowed; % is of the scales percent and percentage"),
+        (0, "rows", {"tuned": {"figures": ["a", "b to c"], "published": ["1", "1"]}},
+         "tables[0].tuned: F1: b to c: two addresses are of a range, such as 124 to 99"),
+        (0, "rows", {1: {"figures": ["a", "b"], "published": ["1", "2"]}},
+         "tables[0].rows: [1] is not allowed; expected text as headings"),
+        (0, "best", "all", "tables[0].best: 'all' is not allowed; expected one of column"),
+        (0, "note", "x", "tables[0].note: unknown key; allowed: name, title, scale, "),
+        (0, "published", {"tuned": ["1", "2"]}, "tables[0].published: '…' is not allowed; expected it in each row, "),
+        (1, "columns", ["ACL", "News"], "tables[1].columns: ['ACL', 'News'] is not allowed; expected heading: "),
+        (1, "published", None, "tables[1].published: [] is not allowed; expected BERT, LoRA"),
+        (1, "published", {"BERT": ["1", "2"]}, "tables[1].published: ['BERT'] is not allowed; expected BERT, LoRA"),
+        (1, "published", {"BERT": ["1", "2"], "LoRA": ["1"]},
+         "tables[1].published of LoRA: '1 figures' is not allowed; "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_table_is_named(tmp_path: Path, table: int, key: str, value: Any, message: str) -> None:
+    study = deepcopy(STUDY)
+    study["tables"][table][key] = value
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, study)
+    assert str(caught.value).startswith(f"{tmp_path / 'published.yaml'}: {message}")
 
 
-def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_one() -> None:
-    # Plateaus of 0.62 to 0.65 without pretraining and 0.80 to 0.85 with it, on 200 sentences.
-    labels = [number % 2 for number in range(200)]
-    dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
-    task = ClassificationTask(("negative", "positive"), TRAIN, dev)
-    trials = []
-    for method, shares in (("full", (0.5, 0.83)), ("scratch", (0.62, 0.64))):
-        rows = [[{"logit_0": float(((n + 75 * e) % 200 < 200 * share) == (y == 0)), "logit_1": 0.5}
-                 for n, y in enumerate(labels)] for e, share in enumerate(shares)]  # fmt: skip
-        epochs = tuple(Epoch(n, *LOSSES[n], n == 1, task.outcome(r)) for n, r in enumerate(rows))
-        trials.append(MethodRun(method, 1, epochs))
-    found = assess(task, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
-    assert "full" not in found.flags
-    assert "full 1" not in found.flags
-    assert found.flags["scratch 1"].keys() == {"not_above_before_training"}
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tables": [ROWS, ROWS]}, "tables: ['scores', 'scores'] is not allowed; expected each name once"),
+        ({"doubts": [{"about": "scores/tuned/recall", "says": "s", "finding": "f"}]},
+         "doubts[0].about: 'scores/tuned/recall' is not allowed; expected a table, TABLE/ROW or TABLE/ROW/COLUMN; "
+         "tables: scores, grid"),
+        ({"doubts": [{"about": "scores", "says": "s"}]}, "doubts[0].finding is missing"),
+        ({"curves": [{"title": "t", "task": "sst2", "methods": [], "figures": ["accuracy"]}]},
+         "curves[0].methods: [] is not allowed; expected at least one"),
+        ({"title": 7}, "title: 7 is not allowed; expected text"),
+        ({"author": "A"},
+         "author: unknown key; allowed: title, source, tables, curves, introduction, doubts, differences, choices, "
+         "sections"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_rest_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        _read(tmp_path, {**STUDY, **change})
+    assert str(caught.value) == f"{tmp_path / 'published.yaml'}: {message}"
 
 
-def test_plm_peft_scores_texts_that_were_trained_on() -> None:
-    train = [Example(f"cites {number}", None, number % 2) for number in range(100)]
-    test = [Example(f"cites {number + 48}", None, number % 2) for number in range(139)]  # ACL-ARC shares 52 of its 139
-    task = ClassificationTask(("background", "uses"), train, test)
-    rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
-    epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(rows)) for n, losses in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
-    assert found.flags["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
-    without = found.details.methods["full"].seeds["1"].groups["not in the training data"]
-    assert without["examples"] == 87
+@pytest.mark.parametrize("about", ["scores", "scores/tuned", "scores/tuned/F1", "grid/BERT/News"])
+def test_a_doubt_is_about_a_table_a_row_or_a_figure(tmp_path: Path, about: str) -> None:
+    doubt = {"about": about, "says": "s", "finding": "f"}
+    assert _read(tmp_path, {**STUDY, "doubts": [doubt]}).doubts[0].about == about
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("studies/*/published.yaml")), ids=lambda path: path.parent.name)
+def test_the_studies_are_right(path: Path) -> None:
+    assert read_published(path).tables
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("0.5092", {"value": 0.5092, "digits": 4}),
+        ("0.50", {"value": 0.5, "digits": 2}),
+        ("109,482,240", {"value": 109_482_240.0, "digits": 0}),
+        ("0.13263%", {"value": 0.13263, "digits": 5}),
+        ("77.41 ± 2.81", {"value": 77.41, "sd": 2.81, "digits": 2, "end": None}),
+        ("77.40±2.81", {"value": 77.4, "sd": 2.81, "digits": 2}),
+        ("1.3e4", {"value": 13_000.0, "digits": -3}),
+        ("1.84e-2", {"value": 0.0184, "digits": 4}),
+        ("1.84 × 10⁻²", {"value": 0.0184, "digits": 4}),
+        ("2.11E-05", {"value": 2.11e-05, "digits": 7}),
+        ("110M", {"value": 110e6, "digits": -6}),
+        ("1.23B", {"value": 1.23e9, "digits": -7}),
+        ("0.80-0.85", {"value": 0.8, "end": 0.85, "digits": 2, "sd": None}),
+        ("124 to 99", {"value": 124.0, "end": 99.0, "digits": 0}),
+        ("-7", {"value": -7.0, "end": None}),
+        ("1 hour, 46 minutes and 38 seconds", {"value": 6398.0, "digits": 0}),
+    ],
+)
+def test_a_text_keeps_its_digits(cell: str, expected: dict[str, Any]) -> None:
+    found = printed(cell)
+    assert found is not None
+    assert found.text == cell
+    assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
+
+
+def test_no_figure() -> None:
+    assert printed(None) is None
+
+
+@pytest.mark.parametrize("text", ["", "about 7", "7 %", "1,23", "nan", "7 ± ", "± 2", "1-2-3", "an hour"])
+def test_what_is_no_figure_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not allowed; expected a figure as it was printed, such as 0\.50 or 77"):
+        printed(text)
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "shown"),
+    [
+        ("0.721894", 0.5, "0.500000"),
+        ("111", 47.28, "47"),
+        ("51.8", 51.83, "51.8"),
+        ("109,482,240", 109_482_240.0, "109,482,240"),
+        ("110M", 109_482_240.0, "109,482,240"),
+        ("0.13263%", 12.3, "12.30000%"),
+        ("2.11E-05", 0.0123, "1.23E-02"),
+        ("6.803596311961173e-233", 0.0, "0"),
+        ("1.84 × 10⁻²", 0.018432, "1.84 × 10⁻²"),
+        ("4.8 × 10⁴", 48_000.0, "4.8 × 10⁴"),
+        ("0.62", 0.0001, "0.0001"),  # what is not 0 is not shown as 0
+        ("0.62", 1.2e-7, "1.2e-07"),
+    ],
+)
+def test_another_figure_has_as_many_digits(cell: str, value: float, shown: str) -> None:
+    found = printed(cell)
+    assert found is not None
+    assert found.form.text(value) == shown
+
+
+def test_spread_and_interval_have_as_many_digits_too() -> None:
+    found = printed("77.4")
+    assert found is not None
+    assert found.form.text(80, 1.25, {"low": 78.25, "high": 82}) == "80.0 ± 1.2 (78.2 – 82.0)"

@@ -1,14 +1,18 @@
 """Published figures beside Retrace's, worked by hand."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.statistics.scales import SCALES
 from retrace.study.addresses import Reports
-from retrace.study.published import Doubt, PublishedStudy, PublishedTable, Row
-from retrace.study.verdicts import best_cells, cells_of, compare_tables, evidence, rows_json, study_json
+from retrace.study.published import Cell, Doubt, PublishedStudy, PublishedTable, Row, printed, read_published
+from retrace.study.result import ComparedCell, StudyResult
+from retrace.study.verdicts import compare_tables, evidence, notices
+from tests.toy import ROOT
 
 FULL, LORA = {"accuracy": 0.8, "exact": 60.0, "total": 96.0}, {"accuracy": 0.75, "exact": 70.0, "total": 96.0}
 TWO = {"mean": {"accuracy": 0.804}, "sd": {"accuracy": 0.01}}
@@ -31,7 +35,7 @@ SCORES = {
 }
 PERPLEXITY = {"valid": {"masked": {"per_token": 9.0, "interval": {"per_token": {"low": 8.0, "high": 11.0}}}}}
 RUNS = {"pretrain": {"seconds": 46.3, "updates": 686}}
-REPORTS = Reports(METRICS, SCORES, {}, None, PERPLEXITY, RUNS, {"sst2", "scratch"}, lambda address: 7.0)
+REPORTS = Reports(METRICS, SCORES, {}, None, PERPLEXITY, RUNS, {"sst2", "scratch"}, {})
 
 
 def _study(scale: str, published: Any, address: str | None = "score.sst2.full.accuracy") -> PublishedStudy:
@@ -39,9 +43,9 @@ def _study(scale: str, published: Any, address: str | None = "score.sst2.full.ac
     return PublishedStudy("T", "S", (table,))
 
 
-def _cell(scale: str, published: Any, address: str | None = "score.sst2.full.accuracy") -> dict[str, Any]:
+def _cell(scale: str, published: Any, address: str | None = "score.sst2.full.accuracy") -> ComparedCell:
     (compared,) = compare_tables(_study(scale, published, address), REPORTS).values()
-    return rows_json(compared)["r"]["c"]
+    return compared.rows["r"]["c"]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +70,8 @@ def _cell(scale: str, published: Any, address: str | None = "score.sst2.full.acc
         ("fraction", None, "score.sst2.full.accuracy", "no figure published"),
         ("fraction", "0.5", "score.sst2.scratch.accuracy", "not run"),
         ("fraction", "0.5", None, "not run"),
-        ("count", "7", "formula.bert-base.total", "exact"),
-        ("count", "8", "formula.bert-base.total", "beyond"),
+        ("count", "22,829,056", "formula.roberta-small.total", "exact"),
+        ("count", "22,829,057", "formula.roberta-small.total", "beyond"),
         ("count", "686", "run.pretrain.updates", "exact"),
         ("seconds", "46", "run.pretrain.seconds", "of this machine"),
         # Ranges: both ends beside one figure, or each beside its own.
@@ -82,11 +86,11 @@ def _cell(scale: str, published: Any, address: str | None = "score.sst2.full.acc
     ],
 )
 def test_verdicts(scale: str, published: str | None, address: str | None, verdict: str) -> None:
-    assert _cell(scale, published, address)["verdict"] == verdict
+    assert _cell(scale, published, address).verdict == verdict
 
 
 def test_a_cell_is_on_the_tables_scale() -> None:
-    assert _cell("percent", "76.12 ± 2.0") == {
+    assert _cell("percent", "76.12 ± 2.0").to_json() == {
         "verdict": "within", "scale": "percent", "printed": "76.12 ± 2.0", "shown": "80.00 (75.00 – 86.00)",
         "published": 76.12, "reproduced": 80.0, "published_sd": 2.0, "interval": {"low": 75.0, "high": 86.0},
     }  # fmt: skip
@@ -94,8 +98,8 @@ def test_a_cell_is_on_the_tables_scale() -> None:
 
 def test_both_ends_of_a_range_stand_in_one_cell() -> None:
     cell = _cell("fraction", "0.80-0.7", "score.sst2.full.accuracy to score.sst2.lora.accuracy")
-    assert (cell["printed"], cell["shown"]) == ("0.80-0.7", "0.80 (0.75 – 0.86) to 0.75")
-    assert (cell["published_end"], cell["reproduced_end"]) == (0.7, 0.75)
+    assert (cell.printed, cell.shown) == ("0.80-0.7", "0.80 (0.75 – 0.86) to 0.75")
+    assert (cell.published_end, cell.reproduced_end) == (0.7, 0.75)
 
 
 def test_two_addresses_are_of_a_range() -> None:
@@ -104,12 +108,12 @@ def test_two_addresses_are_of_a_range() -> None:
 
 
 def test_as_many_digits_are_shown_as_were_printed() -> None:
-    assert _cell("mebibytes", "1.84e-2", "memory.full.per_token_pair")["shown"] == "7.00e+00"
-    assert _cell("count", "109,482,240", "formula.bert-base.total")["shown"] == "7"
-    assert _cell("fraction", "0.8")["shown"] == "0.8 (0.8 – 0.9)"
-    assert _cell("fraction", "0.80000")["shown"] == "0.80000 (0.75000 – 0.86000)"
-    assert _cell("fraction", "1")["shown"] == "0.8000 (0.7500 – 0.8600)"
-    assert _cell("fraction", None)["shown"] == "0.8000 (0.7500 – 0.8600)"
+    assert _cell("mebibytes", "1.84e-2", "memory.full.per_token_pair").shown == "1.84e-02"
+    assert _cell("count", "22M", "formula.roberta-small.total").shown == "22,829,056"
+    assert _cell("fraction", "0.8").shown == "0.8 (0.8 – 0.9)"
+    assert _cell("fraction", "0.80000").shown == "0.80000 (0.75000 – 0.86000)"
+    assert _cell("fraction", "1").shown == "0.8000 (0.7500 – 0.8600)"
+    assert _cell("fraction", None).shown == "0.8000 (0.7500 – 0.8600)"
 
 
 def test_a_share_is_on_a_scale_of_shares() -> None:
@@ -118,13 +122,14 @@ def test_a_share_is_on_a_scale_of_shares() -> None:
         _cell("score", "0.8")
 
 
-def test_times_are_on_the_page_alone() -> None:
-    study = _study("seconds", "46", "run.pretrain.seconds")
-    compared = compare_tables(study, REPORTS)
-    ((*place, cell),) = cells_of(study_json(study, "small", compared))
+def test_times_are_on_the_page_alone(tmp_path: Path) -> None:
+    tables = compare_tables(_study("seconds", "46", "run.pretrain.seconds"), REPORTS)
+    assert tables["t"].rows["r"]["c"].reproduced == 46.3
+    result = StudyResult("T", "S", True, tables)
+    result.write(tmp_path / "study.json")
+    ((*place, cell),) = StudyResult.read(tmp_path / "study.json").cells()
     assert place == ["t", "r", "c"]
-    assert (cell["reproduced"], cell["verdict"]) == (None, "of this machine")
-    assert rows_json(compared["t"], is_timed=True)["r"]["c"]["reproduced"] == 46.3
+    assert cell == ComparedCell("of this machine", "seconds", "46", published=46.0)
 
 
 def test_an_address_that_leads_nowhere_is_named_with_its_place() -> None:
@@ -140,10 +145,9 @@ def test_evidence_has_its_own_scale_and_its_place() -> None:
                                               "both": "score.sst2.full.exact to score.sst2.lora.exact"})  # fmt: skip
     found = evidence(doubt, 0, REPORTS)
     (here,) = found["here"]
-    assert here is not None
     assert (here.value, here.scale) == (60.0, "percentage")
-    assert found["not here"] == [None]
-    assert [each and each.value for each in found["both"]] == [60.0, 70.0]
+    assert found["not here"] == []
+    assert [each.value for each in found["both"]] == [60.0, 70.0]
     with pytest.raises(InputError, match=r"^published\.yaml: doubts\[3\]: x: score\.sst2: expected score\.<task>"):
         evidence(Doubt("t", "says", "finding", {"x": "score.sst2"}), 3, REPORTS)
 
@@ -153,16 +157,15 @@ def _grid(best: Any, scale: Any = "percentage") -> dict[str, set[tuple[str, str]
         "t", "Table", scale, {"accuracy": "accuracy", "exact": "exact"}, {"Full": "full", "LoRA": "lora"},
         figures="score.sst2.{row}.{column}", best=best, published={"Full": ("80.0", "50.0"), "LoRA": ("90.0", "50.0")},
     )  # fmt: skip
-    return best_cells(table, compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"])
+    return compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"].best
 
 
-def test_the_best_of_each_column_and_row() -> None:
-    assert _grid(None) == {"published": set(), "reproduced": set()}
+def test_the_best_of_each_column() -> None:
+    assert _grid(None) == {}
     assert _grid("column") == {
         "published": {("LoRA", "accuracy"), ("Full", "exact"), ("LoRA", "exact")},
         "reproduced": {("Full", "accuracy"), ("LoRA", "exact")},
     }
-    assert _grid("row")["reproduced"] == {("Full", "accuracy"), ("LoRA", "accuracy")}
 
 
 @pytest.mark.parametrize(("better", "best"), [("higher", {"Full"}), ("lower", {"LoRA"}), ("neither", set())])
@@ -172,19 +175,92 @@ def test_the_best_is_the_one_that_the_score_calls_so(better: str, best: set[str]
                            figures="score.sst2.{row}.{column}", best="column",
                            published={"Full": ("0.8",), "LoRA": ("0.9",)})  # fmt: skip
     compared = compare_tables(PublishedStudy("T", "S", (table,)), reports)["t"]
-    assert best_cells(table, compared)["reproduced"] == {(row, "accuracy") for row in best}
+    assert compared.best["reproduced"] == {(row, "accuracy") for row in best}
 
 
 def test_one_figure_alone_is_not_the_best() -> None:
     table = PublishedTable("t", "Table", "fraction", ("c",), {"r": Row(("score.sst2.full.accuracy",), ("0.5",))},
                            best="column")  # fmt: skip
     compared = compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"]
-    assert best_cells(table, compared) == {"published": set(), "reproduced": set()}
+    assert compared.best == {"published": set(), "reproduced": set()}
 
 
 def test_the_best_loss_is_the_lowest() -> None:
     table = PublishedTable("t", "Table", "loss", ("c",), {"r": Row((None,), ("0.9",)), "s": Row((None,), ("0.5",))},
                            best="column")  # fmt: skip
-    assert best_cells(table, compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"])["published"] == {
-        ("s", "c")
-    }
+    assert compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"].best["published"] == {("s", "c")}
+
+
+def _noticed(scale: str, **figures: str) -> list[str]:
+    assert scale in SCALES
+    cells = [Cell("r", name, f"score.squad.full.{name}", printed(value), scale) for name, value in figures.items()]
+    return notices({"t": cells})
+
+
+@pytest.mark.parametrize(
+    ("scale", "figures", "said"),
+    [
+        ("fraction", {"accuracy": "0.5092", "precision": "0.5092", "recall": "1.0", "f1": "0.6748"},
+         "recall without accuracy: recall 1 with accuracy 0.5092, as of one class for all"),
+        ("percent", {"accuracy": "55.1", "precision": "55.1", "recall": "100.0"},
+         "recall without accuracy: recall 1 with accuracy 0.551, as of one class for all"),
+        ("percentage", {"exact": "0.13263", "f1": "0.001326"},
+         "f1 below exact: F1 0.001326 below exact match 0.1326, which it includes"),
+        ("fraction", {"exact": "0.072", "f1": "0.02748"},
+         "f1 below exact: F1 2.748 below exact match 7.2, which it includes"),
+        ("percent", {"exact": "0.0", "f1": "75.0"}, "f1 without exact: F1 75 with exact match 0"),
+        ("fraction", {"rouge1": "754.0"}, "off scale: rouge1 754 is no fraction"),
+        ("percent", {"f1_macro": "754.0"}, "off scale: f1_macro 754 is no percentage"),
+    ],
+)  # fmt: skip
+def test_figures_that_cannot_be_right(scale: str, figures: dict[str, str], said: str) -> None:
+    assert _noticed(scale, **figures) == [f"t: squad full: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "figures"),
+    [
+        ("fraction", {"accuracy": "0.8451", "precision": "0.8503", "recall": "0.8445", "f1": "0.8474"}),
+        ("percentage", {"exact": "7.479", "f1": "12.105"}),
+        ("perplexity", {"per_token": "124.0"}),
+        ("percentage", {"exact": "0.13263", "f1": "0.1326"}),  # may be equal, as they were rounded
+        ("percentage", {"exact": "7", "f1": "6.9"}),
+        ("score", {"bleu_length_ratio": "5.600185294"}),
+    ],
+)
+def test_figures_that_may_be_right(scale: str, figures: dict[str, str]) -> None:
+    assert _noticed(scale, **figures) == []
+
+
+def test_only_figures_of_one_model_are_set_side_by_side() -> None:
+    addresses = {"before.squad.full.exact": "60.0", "score.squad.full.f1": "30.0", "score.squad.lora.exact": "50.0",
+                 "epoch.squad.full.1.exact": "70.0", "baseline.squad.no_answer.exact": "90.0"}  # fmt: skip
+    cells = [Cell(address, "c", address, printed(value), "percentage") for address, value in addresses.items()]
+    cells.append(Cell("none", "c", None, printed("1.0"), "percentage"))
+    assert notices({"t": cells}) == []
+
+
+def test_what_is_before_training_is_called_so() -> None:
+    cells = [Cell("r", name, f"before.squad.full.{name}", printed(value), "percentage")
+             for name, value in (("exact", "60.0"), ("f1", "30.0"))]  # fmt: skip
+    (line,) = notices({"t": cells})
+    assert line.startswith("t: before training squad full: f1 below exact: ")
+
+
+@pytest.mark.parametrize(
+    ("study", "said"),
+    [
+        ("bert-mlm-nsp", ["recall without accuracy: recall 1 with accuracy 0.551, as of one class for all"]),
+        ("bert-wikitext2", ["recall without accuracy: recall 1 with accuracy 0.5092, as of one class for all",
+                            "off scale: rouge1 754 is no fraction"]),
+        ("llama-frozen", ["f1 without exact: F1 75 with exact match 0",
+                          "f1 below exact: F1 2.748 below exact match 7.2, which it includes"]),
+        ("plm-peft", []),
+        ("roberta-small", []),
+    ],
+)  # fmt: skip
+def test_the_studies_published_figures(study: str, said: list[str]) -> None:
+    tables = read_published(ROOT / "studies" / study / "published.yaml").tables
+    found = notices({table.name: table.cells() for table in tables})
+    assert len(found) == len(said)
+    assert all(line.endswith(f": {end}") for line, end in zip(found, said, strict=True))

@@ -8,14 +8,14 @@ from retrace.core.errors import InputError
 from retrace.estimates import published_memory as published
 from retrace.report.blocks import Code, Section, Table
 from retrace.report.render import as_html
+from retrace.study.memory import MemoryEntry, memory_estimates
 from retrace.study.published import read_published
-from retrace.study.sections import study_sections
-from retrace.study.sizes import MemoryEntry, memory_facts
+from retrace.study.sections import size_sections
 from tests.toy import ROOT
 
 
 def _section(**entry: Any) -> Section:
-    (section,) = study_sections([entry], {"methods": {"thin": {"tuning": "lora", "rank": 1}}})
+    (section,) = size_sections([entry], {"methods": {"thin": {"tuning": "lora", "rank": 1}}})
     return section
 
 
@@ -39,7 +39,7 @@ def test_a_summary_of_a_part_sums_the_part() -> None:
 
 
 def test_a_summary_says_where_torchinfo_counts_twice() -> None:
-    section = _section(kind="summary", model="llama-3.2-1b", head="lm", depth=1)
+    section = _section(kind="summary", model="llama-3.2-1b", head="lm")
     assert any(
         isinstance(block, str) and "1,498,482,688. The model has 1,235,814,400." in block for block in section.blocks
     )
@@ -142,12 +142,13 @@ def test_memory_has_the_example_and_estimates() -> None:
 
 def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
     entry = MemoryEntry("memory", "roberta-small", 2, (16,), ("full", "adapter", "lora"), example=False)
-    full, adapter, lora = memory_facts(entry, {}).estimates
+    full, adapter, lora = memory_estimates(entry, {})
     assert full.saved is None
-    assert adapter.saved == 1 - adapter.whole / full.whole
+    assert adapter.saved == 1 - adapter.needs.peak / full.needs.peak
     assert (lora.by_formula, lora.saved_by_formula) == (None, None)
-    assert full.parts["moments"] == pytest.approx(2 * full.parts["gradients"], rel=1e-4)
-    assert adapter.parts["gradients"] == 4 * adapter.trained
+    assert lora.row()[-3:] == (f"{100 * (lora.saved or 0):.1f}", "–", "–")
+    assert full.needs.moments == pytest.approx(2 * full.needs.gradients, rel=1e-4)
+    assert adapter.needs.gradients == 4 * adapter.needs.trained
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,6 @@ def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
             {"kind": "modules", "model": "scibert", "method": "half"},
             "sections[0]: no method 'half'; there is: adapter, ",
         ),
-        ({"kind": "summary", "model": "scibert", "depth": 0}, "sections[0].depth: 0 is not allowed; expected a whole"),
         (
             {
                 "kind": "equations",
@@ -178,7 +178,7 @@ def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
                 "symbols": "s",
                 "equations": [{"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula.scibert.sum"]}],
             },
-            "sections: equations[0]: figures: 'sum' is no figure; there is: total, word embeddings, ",
+            "sections[0]: 'sum' is not there; there is: total, word embeddings, ",
         ),
         ({"kind": "modules", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
         ({"kind": "summary", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
@@ -189,7 +189,7 @@ def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
 )
 def test_a_wrong_entry_is_one_line(entry: Any, said: str) -> None:
     with pytest.raises(InputError) as error:
-        study_sections([entry], {})
+        size_sections([entry], {})
     assert str(error.value).startswith("published.yaml: ")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
@@ -202,5 +202,14 @@ def test_what_was_printed_stands_beside_what_there_is() -> None:
         ("embeddings.word_embeddings", "23,440,896", "23,440,896", "exact"),
         ("pooler", "590,000", "590,592", "+592"),
     ]
-    with pytest.raises(InputError, match=r"^published\.yaml: sections: parameters: published: bert-base has no pool$"):
+    with pytest.raises(InputError, match=r"^published\.yaml: sections\[0\]: published: bert-base has no pool$"):
         _section(kind="parameters", model="bert-base", published={"pool": 1})
+
+
+def test_how_far_the_claim_holds_is_counted() -> None:
+    section = _section(kind="memory", model="roberta-small", batch=2, lengths=[16], example=False)
+    by_formulas, by_estimates = section.blocks[-2:]
+    assert by_formulas == (
+        "By its own formulas in its example, that at least 75% is saved holds in 2 of 3 cases: 73.0% to 90.7% is saved."
+    )
+    assert str(by_estimates).startswith("By the estimates, that at least 75% is saved holds in 0 of 2 cases: ")

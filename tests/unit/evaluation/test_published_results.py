@@ -1,0 +1,116 @@
+"""The degenerate results of the reports that Retrace grew out of, as predictions or figures: all are flagged."""
+
+import numpy as np
+
+from retrace.datasets.examples import Example
+from retrace.datasets.squad import Answer, Question
+from retrace.evaluation.assessment import assess
+from retrace.evaluation.classification import ClassificationTask
+from retrace.evaluation.flags import figure_flags
+from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
+from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.scoring import Scoring
+from retrace.evaluation.settings import ScoreSettings
+from retrace.statistics.scales import Flags
+
+SETTINGS = ScoreSettings(classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2", "rouge"),
+                         curves=("accuracy", "squad_v2"),
+                         resamples=500)  # fmt: skip
+TRAIN = [Example("good ale", None, 1), Example("bad ale", None, 0)] * 9 + [Example("good hall", None, 1)]
+LOSSES = ((None, 0.7), (0.69, 0.69))
+
+
+def _classified(labels: list[int], predicted: list[int], before: list[int]) -> tuple[dict[str, float], Flags]:
+    dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
+    task = ClassificationTask(("negative", "positive"), TRAIN, dev)
+    epochs = tuple(
+        Epoch(n, *losses, n == 1, task.outcome([{"logit_0": 1.0 - p, "logit_1": float(p)} for p in decided]))
+        for n, (losses, decided) in enumerate(zip(LOSSES, (before, predicted), strict=True))
+    )
+    found = assess(task, Scoring(SETTINGS.classification, "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
+
+
+def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, float], Flags]:
+    task = ReadingTask([], questions)
+    rows = [{"id": q.id, "text": a, "score": 0.0, "null_score": 0.0} for q, a in zip(questions, answers, strict=True)]
+    empty = [{**row, "text": "nothing of the kind"} for row in rows]
+    epochs = tuple(
+        Epoch(n, *losses, n == 1, task.outcome(r))
+        for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
+    )
+    found = assess(task, Scoring(SETTINGS.squad, "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
+
+
+def test_bert_wikitext2_calls_every_sentence_positive_and_its_rouge_is_754() -> None:
+    labels = [1] * 444 + [0] * 428  # SST-2's validation set
+    figures, flags = _classified(labels, [1] * 872, [0] * 872)
+    printed = {"accuracy": 0.5092, "precision": 0.5092, "recall": 1.0, "f1": 0.6748}
+    assert {name: round(figures[name], 4) for name in printed} == printed
+    assert flags.keys() >= {"one_class_only", "not_above_majority", "recall_without_accuracy"}
+    rouge = Scoring(("rouge",), "", Answered).scales
+    assert figure_flags({"rougeL": 754.0}, rouge) == {"off_scale": "rougeL 754 is no fraction"}
+
+
+def test_llama_frozen_has_f1_75_without_an_exact_match_and_an_f1_below_exact_match() -> None:
+    scales = Scoring(("squad_v2",), "", Answered).scales
+    assert figure_flags({"f1": 75.0, "exact": 0.0}, scales).keys() == {"f1_without_exact"}
+    assert figure_flags({"f1": 2.748, "exact": 7.2}, scales).keys() == {"f1_below_exact"}
+    whole = "Ada Lund founded the mill"  # answers that hold all of the passage
+    questions = [Question(str(n), "T", whole, "?", (Answer("Lund founded the mill", 4),)) for n in range(40)]
+    figures, flags = _read(questions, [whole] * 40)
+    assert figures["exact"] == 0
+    assert figures["f1"] > 75
+    assert {"f1_without_exact", "always_the_same"} <= flags.keys()
+
+
+def test_llama_frozen_zero_shot_is_below_the_majority() -> None:
+    labels = np.array([1] * 444 + [0] * 428)
+    generator = np.random.default_rng(1)
+    predicted = np.where(labels == 1, generator.random(872) < 0.1171, generator.random(872) < 0.158).astype(int)
+    figures, flags = _classified(labels.tolist(), predicted.tolist(), (1 - labels).tolist())
+    assert abs(figures["recall"] - 0.1171) < 0.04
+    assert abs(figures["accuracy"] - 0.473) < 0.04
+    assert "not_above_majority" in flags
+
+
+def test_bert_mlm_nsp_never_abstains_and_is_below_no_answer_at_all() -> None:
+    answerable = [Question(f"a{n}", "T", "Ada met Bob in Thorn", "?", (Answer("Bob", 8),)) for n in range(100)]
+    others = [Question(f"n{n}", "T", "Ada met Bob in Thorn", "?", ()) for n in range(100)]
+    figures, flags = _read([*answerable, *others], ["Bob"] * 15 + ["Ada met"] * 185)
+    assert figures["HasAns_exact"] == 15.0
+    assert figures["NoAns_exact"] == figures["NoAns_f1"] == 0.0
+    assert figures["exact"] == 7.5  # the report has 14.98 and 7.48
+    assert {"not_above_no_answer"} <= flags.keys()
+    # Its sentiment: recall 1.0 at an accuracy of 0.551.
+    assert _classified([1] * 551 + [0] * 449, [1] * 1000, [0] * 1000)[1].keys() >= {"one_class_only"}
+
+
+def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_one() -> None:
+    # Plateaus of 0.62 to 0.65 without pretraining and 0.80 to 0.85 with it, on 200 sentences.
+    labels = [number % 2 for number in range(200)]
+    dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
+    task = ClassificationTask(("negative", "positive"), TRAIN, dev)
+    trials = []
+    for method, shares in (("full", (0.5, 0.83)), ("scratch", (0.62, 0.64))):
+        rows = [[{"logit_0": float(((n + 75 * e) % 200 < 200 * share) == (y == 0)), "logit_1": 0.5}
+                 for n, y in enumerate(labels)] for e, share in enumerate(shares)]  # fmt: skip
+        epochs = tuple(Epoch(n, *LOSSES[n], n == 1, task.outcome(r)) for n, r in enumerate(rows))
+        trials.append(MethodRun(method, 1, epochs))
+    found = assess(task, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
+    assert "full" not in found.flags
+    assert "full 1" not in found.flags
+    assert found.flags["scratch 1"].keys() == {"not_above_before_training"}
+
+
+def test_plm_peft_scores_texts_that_were_trained_on() -> None:
+    train = [Example(f"cites {number}", None, number % 2) for number in range(100)]
+    test = [Example(f"cites {number + 48}", None, number % 2) for number in range(139)]  # ACL-ARC shares 52 of its 139
+    task = ClassificationTask(("background", "uses"), train, test)
+    rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
+    epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(rows)) for n, losses in enumerate(LOSSES))
+    found = assess(task, Scoring(("accuracy",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    assert found.flags["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
+    without = found.details.methods["full"].seeds["1"].groups["not in the training data"]
+    assert without["examples"] == 87

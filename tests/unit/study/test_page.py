@@ -1,0 +1,155 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from retrace.report.blocks import Figure, Section, Table
+from retrace.report.render import as_html, as_markdown
+from retrace.study.page import CURVES, Drawing, compared_sections, curves_section, study_sections
+from retrace.study.published import Doubt, PublishedStudy, PublishedTable, Row
+from retrace.study.result import ComparedCell, ComparedTable, StudyResult
+
+EVIL = "<script>*b*"
+CELL = ComparedCell("beyond", "percent", "77.41 ± 2.81", "80.00 ± 1.50 (78.25 – 82.00)")
+NOTHING = ComparedCell("not run", "percent")
+BEST = {"published": {("BERT", "ACL")}, "reproduced": {("BERT", "ACL")}}
+
+
+def _table(title: str = "Accuracy", section: str = "Results") -> ComparedTable:
+    return ComparedTable(title, {"BERT": {"ACL": CELL, EVIL: NOTHING}}, section, BEST)
+
+
+def test_figures_stand_side_by_side_with_the_best_in_bold() -> None:
+    page = as_markdown("T", compared_sections([_table()]), "figures")
+    assert (
+        "|  | ACL, published | ACL, Retrace | \\<script\\>\\*b\\*, published | \\<script\\>\\*b\\*, Retrace |" in page
+    )
+    assert "| --- | ---: | ---: | ---: | ---: |" in page
+    assert "| BERT | **77.41 ± 2.81** | **80.00 ± 1.50 (78.25 – 82.00) ≠** | – | – |" in page
+
+
+def test_bold_and_escaped_in_html() -> None:
+    page = as_html(EVIL, compared_sections([_table()]))
+    assert '<td class="n"><b>77.41 ± 2.81</b></td><td class="n"><b>80.00 ± 1.50 (78.25 – 82.00) ≠</b></td>' in page
+    assert "<script" not in page
+    assert page.count("<b>") == 2
+
+
+def test_titles_are_escaped_in_markdown() -> None:
+    page = as_markdown(EVIL, [Section(EVIL, [])], "figures")
+    assert page == "# \\<script\\>\\*b\\*\n\n## \\<script\\>\\*b\\*\n"
+
+
+@pytest.mark.parametrize(("verdict", "mark"), [("within", ""), ("beyond", " ≠"), ("outside, one seed", " (≠)")])
+def test_only_a_figure_outside_is_marked(verdict: str, mark: str) -> None:
+    (section,) = compared_sections([ComparedTable("t", {"r": {"c": replace(CELL, verdict=verdict)}})])
+    assert isinstance(section.blocks[-1], Table)
+    assert section.blocks[-1].rows == [["r", "77.41 ± 2.81", f"80.00 ± 1.50 (78.25 – 82.00){mark}"]]
+    assert section.blocks[-1].is_numeric(2)
+
+
+def test_tables_of_a_section_stand_together() -> None:
+    sections = compared_sections([_table("one", "A"), _table("two", "B"), _table("three", "A")])
+    assert [section.title for section in sections] == ["A", "B"]
+    assert [block for block in sections[0].blocks if isinstance(block, str)][1:] == ["one:", "three:"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["6.803596311961173e-233", "2.11E-05", "1.84 × 10⁻²", "110M", "0.13263%", "0.80-0.85", "124 to 99", "–",
+     "0.8 (0.7 – 0.9) to 0.75", "1.3e4"],
+)  # fmt: skip
+def test_columns_of_printed_figures_are_numeric(text: str) -> None:
+    assert Table(("", "c"), [("r", text)]).is_numeric(1)
+    assert not Table(("", "c"), [("r", "1 hour")]).is_numeric(1)
+
+
+def _page(
+    small: bool = True, evidence: dict[str, str] | None = None, noticed: tuple[str, ...] = (), **more: Any
+) -> str:
+    table = PublishedTable("questions", "Questions", "fraction", ("c",), {"r": Row((None,), ("0.5",))})
+    study = PublishedStudy("T", "S", (table,), introduction="A study.", **more)
+    result = StudyResult("T", "S", small, {"questions": _table()})
+    sections = study_sections(study, result, [] if evidence is None else [evidence], noticed)
+    return as_markdown("T", sections, "figures")
+
+
+def test_the_page_says_whether_figures_are_comparable() -> None:
+    small, whole = _page(), _page(small=False)
+    assert "T. A study. Source: S." in small
+    assert "the small run, not the published one" in small
+    assert "NOT comparable" in small
+    assert "NOT comparable" not in whole
+
+
+def test_doubts_have_their_evidence() -> None:
+    doubt = Doubt("questions", "ROUGE 754", "A count.")
+    page = _page(doubts=(doubt,), evidence={"ROUGE-1": "0.5000 (0.2500 – 0.7500)", "not run": ""}, noticed=("off",))
+    assert "questions: the report says ROUGE 754. A count." in page
+    assert "| ROUGE-1 | 0.5000 (0.2500 – 0.7500) |" in page
+    assert "| not run | – |" in page
+    assert "Retrace notices: off." in page
+    assert "doubtful" not in _page()
+
+
+def test_differences_and_choices_are_paragraphs() -> None:
+    page = _page(differences=("The last epoch.",), choices=("Batch: 16.", "Rate: 1."))
+    assert "## Where this run differs from the report's\n\nThe last epoch.\n\n## What the report leaves open\n" in page
+    assert "\n\nBatch: 16.\n\n" in page
+    assert "What the report leaves open" not in _page()
+
+
+PRETRAINING = [{"epoch": str(epoch), "perplexity": str(9 - epoch)} for epoch in range(3)]
+
+
+def _curve(*methods: str) -> list[dict[str, Any]]:
+    figures = {"validation_loss": "0.7", "accuracy": "0.5", "f1_micro": "0.5", "f1_macro": "0.25"}
+    return [{"method": method, "seed": "1", "epoch": epoch, "training_loss": "0.7" if epoch == "1" else "", **figures}
+            for method in methods for epoch in ("0", "1")]  # fmt: skip
+
+
+def _charts(*drawings: Drawing, pretraining: Any = None) -> dict[str, Figure]:
+    charts = curves_section(drawings, pretraining).blocks
+    return {chart.name: chart for chart in charts if isinstance(chart, Figure)}
+
+
+def test_one_method_has_a_chart_of_losses_and_one_of_scores() -> None:
+    charts = _charts(Drawing("curve-1", "Figure 1: BERT", _curve("bert"), ["training_loss", "accuracy", "f1_macro"]))
+    assert list(charts) == ["curve-1-loss", "curve-1-scores"]
+    assert charts["curve-1-loss"].caption == "Figure 1: BERT: loss, by epoch."
+    for name, shown in (("accuracy", True), ("macro-F1", True), ("micro-F1", False), ("training loss", False)):
+        assert (f">{name}<" in charts["curve-1-scores"].svg) == shown
+
+
+def test_several_methods_have_a_chart_for_each_figure() -> None:
+    charts = _charts(Drawing("curve-sst2", "SST-2", _curve("full", "lora"), list(CURVES)))
+    assert list(charts) == [f"curve-sst2-{name}" for name in CURVES]
+    assert ">full<" in charts["curve-sst2-f1_micro"].svg
+    assert ">lora<" in charts["curve-sst2-f1_micro"].svg
+
+
+def test_what_has_no_values_is_not_drawn() -> None:
+    curve = [{**row, "training_loss": ""} for row in _curve("bert")]
+    assert list(_charts(Drawing("curve-1", "Figure 1", curve, ["training_loss", "accuracy"]))) == ["curve-1-scores"]
+
+
+def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
+    (chart,) = _charts(pretraining=PRETRAINING).values()
+    assert chart.name == "curve-pretraining"
+    assert ">8.0<" in chart.svg or ">8<" in chart.svg
+    assert ">9.0<" not in chart.svg
+    assert ">9<" not in chart.svg
+
+
+def test_the_training_loss_is_drawn_by_update_where_the_report_shows_it() -> None:
+    updates = {("bert", "1"): [(50, 0.7), (100, 0.6)], ("bert", "2"): [(50, 0.7), (100, 0.5)]}
+    with_loss = Drawing("curve-1", "Figure 1", _curve("bert"), ["training_loss", "accuracy"], updates)
+    charts = _charts(with_loss, Drawing("curve-2", "Figure 2", _curve("bert"), ["accuracy"], updates))
+    assert [name for name in charts if name.endswith("updates")] == ["curve-1-updates"]
+    assert charts["curve-1-updates"].caption.startswith("Figure 1: training loss by update, each point the mean")
+    assert ">update<" in charts["curve-1-updates"].svg
+
+
+def test_a_perplexity_too_large_to_be_written_down_is_not_drawn() -> None:
+    curve = [*PRETRAINING, {"epoch": "3", "perplexity": ""}]
+    assert set(_charts(pretraining=curve)) == {"curve-pretraining"}
