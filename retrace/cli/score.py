@@ -62,7 +62,7 @@ def squad(
     Raises InputError where a file is wrong or no prediction belongs to the data set.
     """
     questions = read_questions(dataset)
-    answers = _by_id(predictions, str, "answer texts")
+    answers = _by_id(predictions, dict[str, str], "answer texts")
     missing = [question.id for question in questions if question.id not in answers]
     if len(missing) == len(questions):
         raise InputError(f"{predictions}: no prediction for any question of {dataset}")
@@ -79,7 +79,7 @@ def squad(
         flags["unknown"] = counted
     no_answer = None
     if na_prob:
-        no_answer = _by_id(na_prob, FiniteFloat, "numbers")
+        no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")
         questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], na_prob)
     outcome = answered(questions, answers, no_answer, na_prob_thresh)
     scoring = Scoring(["squad_v2", *(OTHERS if every else ())], "scores.squad", Answered)
@@ -157,7 +157,7 @@ def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> Non
 
 def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
     try:
-        return TypeAdapter(dict[str, kind]).validate_python(read_json_file(path), strict=True)
+        return TypeAdapter(kind).validate_python(read_json_file(path), strict=True)
     except ValidationError:
         raise InputError(f"{path}: expected one object of question ids and {called}") from None
 

@@ -105,10 +105,8 @@ def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, l
 
 def read_curve(name: str) -> pd.DataFrame:
     """A learning curve: `epoch`, of a task `method` and `seed` (text), and figures, NaN where there is none."""
-    return pd.read_csv(
-        REPORTS / "curves" / f"{name}.csv", dtype={"method": str, "seed": str}, keep_default_na=False, na_values=[""],
-        float_precision="round_trip",
-    )  # fmt: skip
+    path = REPORTS / "curves" / f"{name}.csv"
+    return pd.read_csv(path, dtype={"method": str, "seed": str}, keep_default_na=False, na_values=[""])
 
 
 def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:

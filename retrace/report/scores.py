@@ -80,7 +80,7 @@ def _scores(metrics: TaskMetrics, details: TaskDetails) -> Table:
         columns.append((name.replace("_", " "), cells))
     for name, method in metrics.methods.items():
         found = details.methods[name]
-        before = pd.DataFrame([seed.before for seed in found.seeds.values()], columns=names).mean()
+        before = pd.DataFrame([seed.before for seed in found.seeds.values()], columns=names).mean().to_dict()
         columns.append((f"{name}, before", [_cell(score, before[score], scales) for score in names]))
         cells = [with_interval(score, scales, method.mean, found.intervals, method.std) for score in names]
         columns.append((name, cells))
