@@ -63,7 +63,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     import torch
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    from retrace.compute.random import seeded
+    from retrace.compute.tensors import seeded
     from retrace.finetuning.method import PRETRAINED
 
     task, settings, device = sentiment(arguments)
@@ -174,10 +174,10 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
 
 def accuracy(task: Any, model: Any, device: Any) -> float:
     """The share of held-out sentences that are classified rightly."""
-    from retrace.finetuning.finetune import answer
+    from retrace.finetuning.finetune import predict
 
     examples: Sequence[Any] = task.examples("dev")
-    scores, _ = answer(task, model.eval(), examples, 64, device)
+    scores, _ = predict(task, model.eval(), examples, 64, device)
     return sum(int(score.argmax()) == e.label for score, e in zip(scores, examples, strict=True)) / len(examples)
 
 

@@ -36,7 +36,7 @@ from retrace.core.registry import load_plugin  # noqa: E402
 from retrace.estimates.memory import Load, Needs, tuning_needs  # noqa: E402
 from retrace.models.heads import make_config, make_model  # noqa: E402
 from retrace.models.settings import ModelSettings  # noqa: E402
-from retrace.tokens.vocabulary import Vocabulary  # noqa: E402
+from retrace.tokens.tokenizer import Vocabulary  # noqa: E402
 from retrace.training.loop import Budget, Run, train  # noqa: E402
 from retrace.training.settings import OptimiserSettings  # noqa: E402
 

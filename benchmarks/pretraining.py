@@ -66,8 +66,7 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
     from retrace.core.settings import read_params
     from retrace.models.heads import make_config
     from retrace.tokens.special_tokens import OWN
-    from retrace.tokens.tokenizer import SubwordTokenizer
-    from retrace.tokens.vocabulary import Vocabulary
+    from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
     from stages import pretrain
 
     settings, tokenizer = pretrain.read_settings(read_params()), fast_tokenizer(pretrain.TOKENIZER)
@@ -112,11 +111,10 @@ def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
     import torch
     from torch.nn import functional
 
-    from retrace.compute.padding import mask_of, padded
+    from retrace.compute.tensors import mask_of, padded
     from retrace.objectives.language_modelling import IGNORED
     from retrace.objectives.masked import Masking, mask_blocks
-    from retrace.tokens.tokenizer import load_tokenizer
-    from retrace.tokens.vocabulary import Vocabulary
+    from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
     from stages import pretrain
 
     vocabulary = Vocabulary.of(load_tokenizer(pretrain.TOKENIZER))

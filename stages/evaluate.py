@@ -8,7 +8,7 @@ a task has a test split, `<task>-test` there is the same of it, which chose no e
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,14 @@ from retrace.core.pipeline import check_questions
 from retrace.core.settings import build, check_value, read_params, values_of
 from retrace.datasets.examples import read_classes, read_examples
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.assessment import Assessment, assess
+from retrace.evaluation.assessment import Assessment, ScoredTask, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import ScoreSettings
-from retrace.results.grid import SQUAD, Matrix
+from retrace.results.grid import SQUAD, Kind, Matrix
 from retrace.results.predictions import Epoch as Answers
 from retrace.results.predictions import read_drawn, read_epochs, read_tested
 
@@ -50,12 +50,12 @@ def main() -> None:
         for name in matrix.tasks:
             chosen = answers if name == SQUAD else classes
             task = read_task(source, name, matrix)
-            trials = read_trials(name, matrix, task.outcome)
+            trials = read_trials(name, matrix, task)
             write_curves(name, trials, chosen[1])
             assessed[name] = score(name, task, trials, chosen[0], settings)
             if has_test(source, name):
                 task = read_task(source, name, matrix, test=True)
-                trials = read_trials(name, matrix, task.outcome, read_tested)
+                trials = read_trials(name, matrix, task, read_tested)
                 assessed[on_test(name)] = score(on_test(name), task, trials, chosen[0], settings)
         details = Details(tasks={name: assessment.details for name, assessment in assessed.items()})
         metrics = Metrics(
@@ -88,16 +88,16 @@ def read_task(source: Path, name: str, matrix: Matrix, test: bool = False) -> Cl
 
 
 def read_trials(
-    task: str, matrix: Matrix, outcome: Callable[[Sequence[Mapping[str, Any]]], Any],
-    read: Callable[[Path], Sequence[Answers]] = read_epochs,
+    name: str, matrix: Matrix, task: ScoredTask,
+    read: Callable[[Path, Kind], Sequence[Answers]] = read_epochs,
 ) -> list[MethodRun[Any]]:  # fmt: skip
-    """What every method said from every seed: `read` finds it in a cell's folder."""
+    """The predictions of every method with every seed; `read` reads a run's folder."""
     return [
         MethodRun(method, seed, tuple(
-            Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, epoch.kept, outcome(epoch.rows))
-            for epoch in read(PREDICTIONS / task / method / str(seed))
+            Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, epoch.kept, task.outcome(epoch.rows))
+            for epoch in read(PREDICTIONS / name / method / str(seed), matrix.kind_of(name))
         ))
-        for method in matrix.methods_of(task) for seed in matrix.seeds
+        for method in matrix.methods_of(name) for seed in matrix.seeds
     ]  # fmt: skip
 
 

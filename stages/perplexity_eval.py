@@ -21,7 +21,7 @@ from retrace.core.settings import Precision, build, check_value, profile_key, re
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
-from retrace.objectives.causal import sliding_batches
+from retrace.objectives.language_modelling import sliding_batches
 from retrace.objectives.masked import masked_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import (
@@ -35,8 +35,7 @@ from retrace.perplexity.measures import (
 )
 from retrace.statistics.settings import read_resampling
 from retrace.tokens.blocks import open_stream
-from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
 
 TOKENS, MODEL = Path("models/tokens"), Path("models/pretrained")
 PARTS = ("valid", "test")

@@ -36,19 +36,18 @@ from retrace.models.language_model import (
     make_pair_model,
 )
 from retrace.models.settings import ModelSettings
-from retrace.objectives.causal import next_tokens, sliding_batches
-from retrace.objectives.language_modelling import BlockModelling, Label, mean_loss
+from retrace.objectives.language_modelling import BlockModelling, Label, mean_loss, next_tokens, sliding_batches
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import (
     SubwordTokenizer,
+    Vocabulary,
     closing_tokens,
     continuing_tokens,
     copy_tokenizer,
     load_tokenizer,
 )
-from retrace.tokens.vocabulary import Vocabulary
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
 from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining

@@ -15,8 +15,8 @@ from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
 from retrace.core.settings import build, check_value, profile_key, read_params, values_of
+from retrace.datasets.examples import read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.datasets.sst2 import read_sentences
 from retrace.datasets.text import PARTS, read_documents, text_path, without_marks
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.special_tokens import OWN

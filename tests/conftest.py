@@ -5,13 +5,24 @@ import os
 os.environ["RETRACE_THREADS"] = "1"  # two-threaded runs collapse when both cores are busy
 os.environ["OMP_NUM_THREADS"] = "1"
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.hub import LocalHub
 from tests.toy import Project, copy_project
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the place of the server that forks stages, one for all of xdist's workers."""
+    if not hasattr(config, "workerinput"):
+        folder = Path(tempfile.mkdtemp(prefix="warm-"))
+        config.add_cleanup(lambda: shutil.rmtree(folder))
+        os.environ[warm.VARIABLE] = warm.address(folder)
 
 
 @pytest.fixture

@@ -12,12 +12,11 @@ from torch.distributed.tensor import DTensor
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
 from retrace.models.language_model import make_language_model, make_pair_model
-from retrace.objectives.causal import next_tokens
-from retrace.objectives.language_modelling import BlockModelling, mean_loss
+from retrace.objectives.language_modelling import BlockModelling, mean_loss, next_tokens
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.perplexity.losses import Passage, pseudo_losses
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
 from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter

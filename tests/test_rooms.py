@@ -25,7 +25,6 @@ LOADED = {
     "finetune-sst2": ["retrace.families", "retrace.methods"],
     "finetune-squad": ["retrace.families", "retrace.methods"],
     "evaluate": ["retrace.evaluation.metrics"],
-    "classification": ["retrace.sources.formats"],
 }
 
 

@@ -11,8 +11,7 @@ from retrace.core.paths import sentences_path
 from retrace.datasets.examples import write_task
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
-from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, save_tokenizer, train_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, Vocabulary, save_tokenizer, train_tokenizer
 
 TEXT = [
     "the guild of weavers was founded by Ada Lund in the year 1601 .",

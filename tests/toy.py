@@ -11,6 +11,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from tests import warm
+
 ROOT = Path(__file__).parents[1]
 TIMEOUT = 480  # seconds for one command, on a machine that has other things to do
 
@@ -39,6 +41,9 @@ class Project:
         environment = {**(self.variables or os.environ), "PYTHONDONTWRITEBYTECODE": "1"}
         environment["PYTHONPATH"] = os.pathsep.join([str(self.folder), self.variables.get("PYTHONPATH", "")])
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+        if environment.get(warm.VARIABLE):
+            environment.setdefault("RETRACE_RUN", " ".join(warm.COMMAND))  # in place of Accelerate's launcher
+            command = _warm(*command)
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
@@ -46,20 +51,13 @@ class Project:
         return done
 
     def stage(self, module: str, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run a stage as a module, warnings of the project's own modules being errors."""
-        return self.run(
-            sys.executable,
-            "-W",
-            "error:::retrace",
-            "-m",
-            module if module.startswith("retrace.") else f"stages.{module}",
-            *arguments,
-            code=code,
-        )
+        """Run a stage, or a module of `retrace`."""
+        name = module if module.startswith("retrace.") else f"stages.{module}"
+        return self.run(sys.executable, "-m", name, *arguments, code=code)
 
     def with_variables(self, **variables: str) -> "Project":
         """The same project, its processes having these variables too."""
-        return replace(self, variables={**self.variables, **variables})
+        return replace(self, variables={**(self.variables or os.environ), **variables})
 
     def params(self) -> dict[str, Any]:
         """params.yaml."""
@@ -103,6 +101,13 @@ def copy_project(folder: Path, git: bool = False) -> Project:
         project.run("git", "init", "-q", "-b", "main")
         project.commit("toy")
     return project
+
+
+def _warm(program: str, *arguments: str) -> tuple[str, ...]:
+    """The same command by the server of tests/warm.py, where that is for it."""
+    if program == "dvc":
+        return (*warm.COMMAND, "-m", "dvc", *arguments)
+    return (*(warm.COMMAND if program == sys.executable else [program]), *arguments)
 
 
 def _yaml() -> YAML:

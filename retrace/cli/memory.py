@@ -17,8 +17,8 @@ from retrace.cli.parameters import Model, Tuned
 from retrace.cli.terminal import above_0, one_of, print_table
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError
+from retrace.core.files import size
 from retrace.core.settings import PARAMS, Precision, build, check_value, profile_key, read_params
-from retrace.core.table import size
 from retrace.datasets.squad import read_json_file
 from retrace.estimates.architectures import HEADS, find_model
 from retrace.estimates.memory import Load, Needs, tuning_needs

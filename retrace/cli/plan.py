@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from retrace.cli.terminal import above_0, print_table
+from retrace.core.files import size
 from retrace.core.settings import build, profile_key, read_params
-from retrace.core.table import size
 from retrace.estimates.architectures import config_of
 from retrace.estimates.memory import pretraining_needs
 from retrace.training.pretraining import PretrainSettings

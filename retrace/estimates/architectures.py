@@ -13,8 +13,7 @@ from retrace.core.registry import plugin_names
 from retrace.core.settings import build, check_value, profile_key, read_params
 from retrace.models.heads import FAMILIES, Head, make_config, read_config
 from retrace.models.settings import ModelSettings
-from retrace.tokens.tokenizer import SPECIAL, TokenizerSettings
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SPECIAL, TokenizerSettings, Vocabulary
 
 FOLDER = Path(__file__).with_suffix("")
 HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # as commands say it

@@ -11,9 +11,9 @@ import torch
 from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
+from retrace.core.files import size
 from retrace.core.paths import CHECKPOINT, named_checkpoint
 from retrace.core.settings import build, check_value, profile_key, section
-from retrace.core.table import size
 from retrace.estimates.architectures import config_of, find_model
 from retrace.estimates.memory import Load, Needs, pretraining_needs, tuning_needs
 from retrace.finetuning.method import PRETRAINED, read_method

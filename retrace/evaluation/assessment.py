@@ -42,6 +42,10 @@ class ScoredTask(Protocol):
     given_how: str  # in words
     notes: Mapping[str, str]  # on baselines, by name
 
+    def outcome(self, rows: pd.DataFrame) -> Any:
+        """The decisions in a run's predictions."""
+        ...
+
     def baselines(self) -> Mapping[str, Any]:
         """Outcomes of the baselines."""
         ...

@@ -4,7 +4,7 @@ from torch import Tensor
 from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
 
 from retrace.models.settings import ModelSettings
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
 # Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.

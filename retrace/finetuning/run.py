@@ -13,7 +13,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
-from retrace.finetuning.finetune import fine_tune, write_predictions
+from retrace.finetuning.finetune import fine_tune, write_tuned
 from retrace.finetuning.method import Method, start
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Task
@@ -86,7 +86,7 @@ def run_cell(
                 else:
                     model.save_pretrained(folder, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
                 copy_tokenizer(base, folder)
-            write_predictions(PREDICTIONS / cell.path, tuned)
+            write_tuned(PREDICTIONS / cell.path, tuned)
             write_run_record(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
     checkpointer.remove()  # not before the guard has found everything as it was
 

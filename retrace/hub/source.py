@@ -16,7 +16,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import atomic_file, write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.datasets.card import without_collection
-from retrace.datasets.sst2 import UNLABELLED
+from retrace.datasets.examples import UNLABELLED
 from retrace.datasets.text import text_path
 from retrace.hub.datasets import Split, licence, open_split
 from retrace.hub.settings import HubDataset, HubQuestions, HubSentences, HubSettings, HubTaskSettings, WithDev

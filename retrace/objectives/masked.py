@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from retrace.compute.random import seeded
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.objectives.language_modelling import IGNORED, HeldOut, LabelledBatch
 from retrace.objectives.settings import MaskedAs
 from retrace.tokens.blocks import cut_blocks
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 
 
 @dataclass(frozen=True)

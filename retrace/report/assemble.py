@@ -11,7 +11,7 @@ from retrace.core.paths import ON_TEST, has_test, on_test, questions_path, task_
 from retrace.core.settings import build
 from retrace.datasets.examples import SST2, read_classes, read_examples
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import answers_of, decided_class, kept_epoch
+from retrace.evaluation.outcomes import decided_answers, logits_of
 from retrace.evaluation.records import Details, Metrics
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Figure, Section, Table
@@ -21,7 +21,7 @@ from retrace.report.render import as_html, as_markdown
 from retrace.report.scores import flag_lines, scores_section
 from retrace.report.settings import ReportSettings
 from retrace.results.grid import SQUAD, Matrix
-from retrace.results.predictions import read_epochs, read_tested
+from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 from retrace.training.records import RunRecord
 
 MOST_FLAGS = 10  # of which the last line of a run tells
@@ -83,24 +83,25 @@ def samples_section(params: Mapping[str, Any], source: Path, settings: ReportSet
     matrix = build(Matrix, params, "finetune")
     for task in matrix.classification:
         part, by_method = kept_rows(matrix, source, task)
-        decided = {method: [decided_class(row) for row in rows] for method, rows in by_method.items()}
+        decided = {method: logits_of(rows).argmax(axis=1).tolist() for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
         examples, classes = read_examples(source, task, part), read_classes(source, task)
         tables.append(classified_table(examples, classes, decided, settings.places(len(examples))))
     if SQUAD in matrix.tasks:
         part, by_method = kept_rows(matrix, source, SQUAD)
-        answers = {method: answers_of(rows) for method, rows in by_method.items()}
+        answers = {method: decided_answers(rows) for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
         questions = read_questions(questions_path(source, part))
         tables.append(answered_table(questions, answers, settings.places(len(questions))))
     return Section("Sample predictions", tables)
 
 
-def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, pd.DataFrame]]:
     """The part that was answered last, test or else dev, and the rows of predictions of each method."""
     part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
     folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
-    return part, {method: kept_epoch(read(folder / method / seed)).rows for method in matrix.methods_of(task)}
+    epochs = {method: read(folder / method / seed, matrix.kind_of(task)) for method in matrix.methods_of(task)}
+    return part, {method: kept_epoch(of).rows for method, of in epochs.items()}
 
 
 def read_curve(name: str) -> pd.DataFrame:

@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from retrace.core.settings import LARGEST_SEED, require
 
 SQUAD = "squad"
+Kind = Literal["classification", "question_answering"]  # of a task
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method: of folders, keys and DVC's stages too
 TAKEN = ("baselines", "data", "health", "interval", "mean", "sd")  # stand beside methods among the figures
 Names = tuple[str, ...]
@@ -50,6 +52,10 @@ class Matrix:
     def every_method(self) -> Names:
         """The methods of any task, each once."""
         return tuple(dict.fromkeys([*self.methods, *self.methods_of(SQUAD)]))
+
+    def kind_of(self, task: str) -> Kind:
+        """The kind of a task."""
+        return "question_answering" if task == SQUAD else "classification"
 
     def methods_of(self, task: str) -> Names:
         """The methods that a task is trained by."""

@@ -15,9 +15,10 @@ from pathlib import Path
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import require
 from retrace.datasets.text import text_path
-from retrace.sample.encyclopedia import Article, Style, write_articles
+from retrace.sample.encyclopedia import Article, write_articles
+from retrace.sample.opinions import write_reviews
 from retrace.sample.questions import write_questions
-from retrace.sample.reviews import write_reviews
+from retrace.sample.relations import Style
 from retrace.sample.world import NameMaker, Size, build_world
 
 SHARES = Size(people=22, towns=2, guilds=20, works=20, events=6, rivers=2)  # of 72 training articles

@@ -19,9 +19,9 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_json, write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import require
+from retrace.datasets.examples import read_sentences
 from retrace.datasets.overlap import LONG, Key, PhraseIndex, Words, keys_of, words_of
 from retrace.datasets.squad import Question, read_json_file, read_questions
-from retrace.datasets.sst2 import read_sentences
 from retrace.datasets.text import PARTS, numbered_lines, text_path
 
 # What is drawn: texts, each with all rows that lie in it and all questions on it; or row by row, whatever they share.

@@ -1,7 +1,5 @@
 """Further classification tasks: what their rows are, wherever they come from, and the user's own files of any format.
 
-A format is a file of retrace/sources/formats, called as the files of that format end.
-
 What a classification task holds: examples of every split by class, and texts that splits share.
 
 A further classification task's folder, in which the stages find it.
@@ -18,7 +16,6 @@ from typing import Any
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.paths import ON_TEST, task_folder
-from retrace.core.registry import load_plugin
 from retrace.core.settings import build, require
 from retrace.datasets.examples import Example, class_order, write_task
 from retrace.datasets.overlap import (
@@ -32,9 +29,8 @@ from retrace.datasets.overlap import (
     words_of,
 )
 from retrace.sources.files import SplitBy, groups_of, held_out_split
-from retrace.sources.labels import label_text
+from retrace.sources.formats import label_text, read_records
 
-FORMATS = "retrace.sources.formats"
 SECTION = "classification"  # of params.yaml
 # A task's name is also one of a profile's sections, of the folders of models and of the entries among the figures.
 TAKEN = (
@@ -92,7 +88,7 @@ class ClassificationSettings(TaskSettings):
 
     folder: str  # relative to the project
     published: str | None = None  # where the files are given out, for who has not got them
-    format: str | None = None  # a file of retrace/sources/formats; as the files end where absent
+    format: str | None = None  # a key of FORMATS in retrace/sources/formats.py; by the files' ending where absent
 
 
 @dataclass(frozen=True)
@@ -153,7 +149,10 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
     """
     check_files(settings, key)
     folder = Path(settings.folder)
-    tables = {part: _table(folder / name, settings, key) for part, name in settings.parts.items()}
+    tables = {
+        part: Table(str(folder / name), read_records(folder / name, settings.format))
+        for part, name in settings.parts.items()
+    }
     return read_task(settings, key, tables)
 
 
@@ -192,11 +191,6 @@ def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> 
     notes = (f"labels are numbered from 1: 1 is {classes[0]}, {len(classes)} is {classes[-1]}",) if first else ()
     parts = {part: [_example(row, classes, first) for row in found] for part, found in kept.items()}
     return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), notes)
-
-
-def _table(path: Path, settings: ClassificationSettings, key: str) -> Table:
-    name = settings.format or path.suffix.removeprefix(".")
-    return Table(str(path), load_plugin(FORMATS, name, f"{key}.format").read_records(path))
 
 
 def _read_rows(records: Records, settings: TaskSettings) -> Iterator[LabelledRow]:

@@ -1,4 +1,4 @@
-"""Subword tokenizers: trained on the corpus's training split, or a given one."""
+"""Subword tokenizers, trained on the training text or read from a folder, and the ids that a model knows of them."""
 
 import json
 import shutil
@@ -340,3 +340,29 @@ def _template(tokenizer: Tokenizer, special: SpecialTokens) -> processors.Templa
     return processors.TemplateProcessing(
         single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1", special_tokens=ends
     )
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How many tokens there are, and which are the special ones, by their names."""
+
+    size: int
+    pad: int
+    unknown: int | None
+    begin: int
+    end: int
+    mask: int | None
+
+    @classmethod
+    def of(cls, tokenizer: SubwordTokenizer) -> "Vocabulary":
+        """The vocabulary of a tokenizer."""
+        names = tokenizer.special
+        unknown, mask = (None if name is None else token_id(tokenizer, name) for name in (names.unknown, names.mask))
+        pad, begin, end = (token_id(tokenizer, name) for name in (names.pad, names.begin, names.end))
+        return cls(tokenizer.size, pad, unknown, begin, end, mask)
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        """The special ids, each once, none of which is ever masked or predicted."""
+        found = (self.pad, self.unknown, self.begin, self.end, self.mask)
+        return tuple(dict.fromkeys(number for number in found if number is not None))

@@ -29,8 +29,7 @@ from retrace.core.weights import INDEX, weight_files
 from retrace.hub.checkpoint import NAMED, InitialCheckpoint, PinnedFolder, read_initial_checkpoint
 from retrace.hub.repository import Pin, fetch, listing
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
-from retrace.tokens.tokenizer import TOKENIZER_FILES, load_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import TOKENIZER_FILES, Vocabulary, load_tokenizer
 
 CONFIG = "config.json"
 PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES, "README.md", "LICENSE*")

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from retrace.core.paths import sentences_path
-from retrace.datasets.sst2 import read_sentences
+from retrace.datasets.examples import read_sentences
 from retrace.finetuning.method import read_method
 from retrace.hub.checkpoint import folder_digest
 from retrace.results.predictions import read_epochs
@@ -99,13 +99,14 @@ def _assert_transformers_answers_the_same(project: Project) -> None:
     """Without Retrace, from the folder alone."""
     folder = project.folder / "models/sst2/full/1"
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSequenceClassification.from_pretrained(folder)
-    best = min(read_epochs(project.folder / "predictions/sst2/full/1")[1:], key=lambda epoch: epoch.validation_loss)
+    epochs = read_epochs(project.folder / "predictions/sst2/full/1", "classification")[1:]
+    logits_there = min(epochs, key=lambda epoch: epoch.validation_loss).rows[["logit_0", "logit_1"]].to_numpy()
     sentences = read_sentences(sentences_path(project.folder / "data/sample", "dev"))
-    for sentence, row in zip(sentences, best.rows, strict=True):
+    for sentence, expected in zip(sentences, logits_there, strict=True):
         with torch.no_grad():
             given = tokenizer(sentence.text, truncation=True, max_length=LONGEST, return_tensors="pt")
             logits = model.eval()(**given).logits[0]
-        assert logits.tolist() == pytest.approx([row["logit_0"], row["logit_1"]], abs=0.02)  # training may be in bf16
+        assert logits.tolist() == pytest.approx(expected, abs=0.02)  # training may be in bf16
 
 
 @pytest.mark.parametrize(("family", "name"), [("bert", BERT), ("llama", LLAMA)])

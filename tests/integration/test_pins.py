@@ -57,8 +57,8 @@ def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
     """How many documents of each part, which labels and which kinds of question `data: hub` gives."""
     from retrace.core.paths import questions_path, running_text, sentences_path
     from retrace.core.settings import build
+    from retrace.datasets.examples import read_sentences
     from retrace.datasets.squad import read_questions
-    from retrace.datasets.sst2 import read_sentences
     from retrace.datasets.text import read_documents, text_path
     from retrace.hub.settings import HubSettings
     from retrace.hub.source import write_source

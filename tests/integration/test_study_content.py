@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from retrace.core.paths import questions_path, sentences_path
-from retrace.datasets.examples import read_classes, read_examples
+from retrace.datasets.examples import read_classes, read_examples, read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.datasets.sst2 import read_sentences
 from retrace.sources.tasks import read_files, task_settings
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub import LocalHub

@@ -21,15 +21,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from retrace.compute.padding import mask_of, padded
+from retrace.compute.tensors import mask_of, padded
 from retrace.core.paths import questions_path, splits_of
 from retrace.datasets.squad import read_questions
 from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import Head, takes_segments
+from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import KINDS, NONE, Window, WordFrequencies, match_kinds, window_questions
-from retrace.tokens.tokenizer import SubwordTokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 FILE = "question_match.safetensors"
 # How much larger the match embeddings start than the token embeddings they are added to. From zero, a
@@ -122,6 +122,7 @@ class Reading:
     """Extractive question answering."""
 
     name = "squad"
+    kind: Kind = "question_answering"
     head: Head = "spans"
     classes = ()
 

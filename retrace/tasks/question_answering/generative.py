@@ -20,7 +20,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedModel
 
-from retrace.compute.padding import mask_of, padded
+from retrace.compute.tensors import mask_of, padded
 from retrace.core.errors import InputError
 from retrace.core.paths import questions_path, splits_of
 from retrace.core.registry import load_plugin, plugin_names
@@ -28,10 +28,10 @@ from retrace.datasets.squad import Question, read_questions
 from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import FAMILIES, Head
 from retrace.models.language_model import LanguageModel
+from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import Window, split_words, window_questions
-from retrace.tokens.tokenizer import SubwordTokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ class Answering:
     """Generative question answering."""
 
     name = "squad"
+    kind: Kind = "question_answering"
     head: Head = "language_model"
     classes: tuple[str, ...] = ()
 

@@ -248,8 +248,8 @@ def test_an_unknown_ending_is_told_the_known_ones(tmp_path, monkeypatch, capsys)
     path = tmp_path / "gold.txt"
     path.write_text("label\n1\n")
     assert retrace(monkeypatch, "score", "classification", str(path), str(path)) == 2
-    endings = ".csv, .jsonl, .parquet, .tsv, .xml"
-    assert capsys.readouterr().err == f"error: {path}: the file's name is to end in one of {endings}\n"
+    formats = "csv, jsonl, parquet, tsv, xml"
+    assert capsys.readouterr().err == f"error: {path}: format 'txt' is not allowed; expected one of {formats}\n"
 
 
 def test_all_scores_of_answers(tmp_path, monkeypatch, capsys) -> None:

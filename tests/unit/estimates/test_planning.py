@@ -13,10 +13,9 @@ from retrace.estimates.memory import LiveMemory, Load, Needs, pretraining_needs,
 from retrace.methods import adapter, full, lora
 from retrace.models.heads import Head, make_config, make_model
 from retrace.models.language_model import make_language_model
-from retrace.objectives.causal import next_tokens
-from retrace.objectives.language_modelling import token_loss
+from retrace.objectives.language_modelling import next_tokens, token_loss
 from retrace.objectives.masked import Masking, mask_blocks
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.optimizer import make_optimizers
 from retrace.training.pretraining import PretrainSettings
 from retrace.training.settings import OptimiserSettings

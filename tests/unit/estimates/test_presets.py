@@ -11,8 +11,7 @@ from retrace.estimates.architectures import config_of, find_model
 from retrace.estimates.parameters import count_parameters, sums
 from retrace.models.heads import longest_input, make_config
 from retrace.models.settings import ModelSettings
-from retrace.tokens.tokenizer import TokenizerSettings, train_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import TokenizerSettings, Vocabulary, train_tokenizer
 from tests.tiny import TEXT, tiny_pretrained
 from tests.toy import ROOT
 

@@ -10,7 +10,7 @@ from retrace.core.errors import InputError
 from retrace.core.weights import parameters_by_module
 from retrace.models.heads import longest_input, make_config, make_model, read_config, read_model, set_dropout
 from retrace.models.settings import ModelSettings
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import FAMILIES, MASKED_FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
 

@@ -12,8 +12,14 @@ from retrace.objectives.language_modelling import IGNORED
 from retrace.objectives.masked import Masking
 from retrace.objectives.next_sentence import PairModelling, Pairs, relation_accuracy
 from retrace.tokens.blocks import find_documents
-from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, save_tokenizer, token_id, train_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import (
+    SubwordTokenizer,
+    TokenizerSettings,
+    Vocabulary,
+    save_tokenizer,
+    token_id,
+    train_tokenizer,
+)
 from retrace.training.loop import Budget, Run, train
 from retrace.training.settings import OptimiserSettings
 from tests.tiny import tiny_config, tiny_device

@@ -201,7 +201,7 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
         ("f.xml", XML.replace("polarity", "mood"), "f.xml: sentence 7: an aspectTerm without 'polarity'"),
         ("f.xml", XML.replace("<text>Odd tea.</text>", ""), "f.xml: sentence 9: text None is not allowed"),
         ("f.xml", "<sentences/>", "f.xml: no example in it"),
-        ("f.doc", "a", "params.yaml: classification.own.format: 'doc' is not allowed; expected one of csv, jsonl, "),
+        ("f.doc", "a", "f.doc: format 'doc' is not allowed; expected one of csv, jsonl, "),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_by_file_and_place(tmp_path: Path, name: str, content, message: str) -> None:

@@ -11,7 +11,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import build
 from retrace.datasets.card import make_card
-from retrace.datasets.sst2 import read_sentences
+from retrace.datasets.examples import read_sentences
 from retrace.hub.datasets import Split
 from retrace.hub.settings import HubSentences
 from retrace.hub.source import write_sentences

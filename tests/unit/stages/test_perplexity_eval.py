@@ -12,13 +12,12 @@ from retrace.core.errors import InputError
 from retrace.datasets.text import read_documents
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.causal import sliding_batches
+from retrace.objectives.language_modelling import sliding_batches
 from retrace.objectives.masked import mask_id, masked_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import perplexities, unigram_losses
 from retrace.tokens.blocks import open_stream, write_stream
-from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, train_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, Vocabulary, train_tokenizer
 from stages.perplexity_eval import held_out
 from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
 

@@ -12,11 +12,10 @@ import pytest
 import torch
 
 from retrace.models.language_model import make_language_model, make_pair_model
-from retrace.objectives.causal import next_tokens
-from retrace.objectives.language_modelling import BlockModelling
+from retrace.objectives.language_modelling import BlockModelling, next_tokens
 from retrace.objectives.masked import Masking, mask_blocks
 from retrace.objectives.next_sentence import PairModelling
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.optimizer import make_optimizers
 from retrace.training.settings import OptimiserSettings
 from tests.tiny import FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer

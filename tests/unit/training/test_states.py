@@ -14,7 +14,7 @@ from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, mean_loss
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.progress import Meter

@@ -10,17 +10,30 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from retrace.compute.flops import count_flops, peak_flops
-from retrace.compute.random import seeded
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.finetuning.finetune import bucketed
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.causal import next_tokens, sliding_batches
-from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch, mean_loss, token_loss
+from retrace.objectives.language_modelling import (
+    IGNORED,
+    BlockModelling,
+    LabelledBatch,
+    mean_loss,
+    next_tokens,
+    sliding_batches,
+    token_loss,
+)
 from retrace.objectives.masked import Masking, mask_blocks, mask_id, masked_batches
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import perplexities
-from retrace.tokens.tokenizer import TokenizerSettings, closing_tokens, continuing_tokens, token_id, train_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import (
+    TokenizerSettings,
+    Vocabulary,
+    closing_tokens,
+    continuing_tokens,
+    token_id,
+    train_tokenizer,
+)
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
 from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
