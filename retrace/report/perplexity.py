@@ -1,4 +1,4 @@
-"""How well the language model predicts held-out text."""
+"""The report's page on perplexity: how well the language model predicts held-out text."""
 
 import pandas as pd
 
@@ -24,8 +24,8 @@ UNITS = ("per_token", "per_word", "bits_per_byte")
 INTERVALS = (
     "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
 )
-ABSENT = "A dash: too large to be written down, as where a text has no spaces and so long words, or nothing was asked."
-LARGE = 1e9  # a figure that is written as a power of ten
+ABSENT = "A dash: too large for a float, as for text without spaces, whose words are long, or no token was scored."
+LARGE = 1e9  # from here on figures are in scientific notation
 TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
 
 

@@ -1,4 +1,4 @@
-"""A task's page: scores with intervals, the comparison of its methods, what is behind the figures, and warnings."""
+"""A task's page: scores with intervals, comparisons of methods, scores by group and class, learning curves, flags."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ ONE_SEED = {
 
 
 def flag_lines(flags: Mapping[str, Mapping[str, Flags]]) -> list[str]:
-    """One line a flag: the task, what is flagged, the flag and its evidence."""
+    """One line a flag: the task, the model or data, the flag and its evidence."""
     return [
         f"{task} {name}: {flag.replace('_', ' ')}: {evidence}"
         for task, found in flags.items()
@@ -54,7 +54,7 @@ def scores_section(
 
 
 def _summary(metrics: TaskMetrics, details: TaskDetails) -> Table:
-    """A row a baseline and a method: the figures that methods are judged by."""
+    """A row for each baseline and method with the headline figures."""
     scales, headlines = details.scales, details.headlines
     rows = [
         (name.replace("_", " "), NOTHING, NOTHING,
@@ -71,7 +71,7 @@ def _summary(metrics: TaskMetrics, details: TaskDetails) -> Table:
 
 
 def _scores(metrics: TaskMetrics, details: TaskDetails) -> Table:
-    """A row a figure: baselines, then each method before and after training."""
+    """A row for each figure: baselines, then each method before and after training."""
     scales = details.scales
     names = list(dict.fromkeys(score for method in metrics.methods.values() for score in method.mean))
     columns = [("score", names)]
@@ -184,7 +184,7 @@ def _digits(score: str, scales: Mapping[str, str]) -> int:
 
 
 def points_by_epoch(curve: pd.DataFrame, score: str) -> list[dict[str, Any]]:
-    """What `line_chart` draws of a task's learning curve: a line a method and seed, coloured by method."""
+    """Points for `line_chart`: a line for each method and seed, coloured by method."""
     return [
         {"x": row["epoch"], "y": float(row[score]), "series": row["method"], "run": f"{row['method']} {row['seed']}"}
         for row in curve.dropna(subset=[score]).to_dict("records")

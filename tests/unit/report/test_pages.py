@@ -223,7 +223,7 @@ def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
     page = _perplexity_page({"perplexity": math.nan}, masked=huge, unigram=dict.fromkeys(UNITS))
     assert "| valid | masked, fixed masks | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
     assert "| valid | unigram baseline | – | – | – |" in page
-    assert "A dash: too large to be written down" in page
+    assert "A dash: too large for a float" in page
     assert "A dash" not in _perplexity_page({})
 
 
