@@ -83,7 +83,7 @@ def total(counts: Iterable[Count]) -> int:
 
 
 def sums(counts: Iterable[Count]) -> dict[str, int]:
-    """Parameters in total, trained, frozen, added by the method, and of the head (BERT's pooler belongs to the body)."""
+    """Parameters in total, trained, frozen, added by the method, and of the head; BERT's pooler is not of the head."""
     counts = list(counts)
     trainable = total(count for count in counts if count.is_trained)
     biases = total(count for count in counts if count.is_head and count.name.endswith("bias"))
