@@ -1,6 +1,6 @@
 """Parts of a report, from what the stages wrote: scores, samples and runs; and the report as files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,15 @@ from retrace.report.data import answered_table, classified_table
 from retrace.report.perplexity import perplexity_lines
 from retrace.report.render import as_html, as_markdown
 from retrace.report.scores import flag_lines, scores_section
-from retrace.report.settings import ReportSettings
-from retrace.results.grid import SQUAD, Matrix
+from retrace.report.settings import sample_places
+from retrace.results.grid import Grid, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 from retrace.training.records import RunRecord
 
 MOST_FLAGS = 10  # of which the last line of a run tells
 REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
 WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
+Predictions = dict[str, pd.DataFrame]  # by method
 TITLES: dict[str, str] = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
 
 CHOSEN_BY = (
@@ -77,31 +78,37 @@ def health_line(metrics: Metrics, perplexity: PerplexityReport | None) -> str:
     return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join([*lines[:MOST_FLAGS], *more])
 
 
-def samples_section(params: Mapping[str, Any], source: Path, settings: ReportSettings) -> Section:
-    """What each method said at the epoch that was kept, from the first seed; on the test set, where there is one."""
-    tables: list[str | Table] = [settings.said]
-    matrix = build(Matrix, params, "finetune")
-    for task in matrix.classification:
-        part, by_method = kept_rows(matrix, source, task)
-        decided = {method: logits_of(rows).argmax(axis=1).tolist() for method, rows in by_method.items()}
-        tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
-        examples, classes = read_examples(source, task, part), read_classes(source, task)
-        tables.append(classified_table(examples, classes, decided, settings.places(len(examples))))
-    if SQUAD in matrix.tasks:
-        part, by_method = kept_rows(matrix, source, SQUAD)
-        answers = {method: decided_answers(rows) for method, rows in by_method.items()}
-        tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
-        questions = read_questions(questions_path(source, part))
-        tables.append(answered_table(questions, answers, settings.places(len(questions))))
-    return Section("Sample predictions", tables)
+def samples_section(params: Mapping[str, Any], source: Path, first: int | None = None) -> Section:
+    """What each method predicted with the first seed at the epoch that was kept, on the test set where there is one.
+
+    Shown are the `first` examples, or, where that is None, some that are spread evenly over the data.
+    """
+    blocks: list[str | Table] = [f"{'Spread evenly over' if first is None else 'The first of'} each task's data."]
+    grid = build(Grid, params, "finetune")
+    for task in grid.all_tasks:
+        part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
+        kind, folder, seed = grid.kind_of(task), PREDICTIONS / task, str(grid.seeds[0])
+        kept = {method: kept_epoch(read(folder / method / seed, kind)).rows for method in grid.methods_of(task)}
+        blocks += [f"{title_of(on_test(task))}:"] if part == "test" else []
+        blocks.append(SAMPLES[kind](source, task, part, kept, first))
+    return Section("Sample predictions", blocks)
 
 
-def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, pd.DataFrame]]:
-    """The part that was answered last, test or else dev, and the rows of predictions of each method."""
-    part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
-    folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
-    epochs = {method: read(folder / method / seed, matrix.kind_of(task)) for method in matrix.methods_of(task)}
-    return part, {method: kept_epoch(of).rows for method, of in epochs.items()}
+def _classified(source: Path, task: str, part: str, predictions: Predictions, first: int | None) -> Table:
+    examples = read_examples(source, task, part)
+    decided = {method: logits_of(rows).argmax(axis=1).tolist() for method, rows in predictions.items()}
+    return classified_table(examples, read_classes(source, task), decided, sample_places(len(examples), first))
+
+
+def _answered(source: Path, task: str, part: str, predictions: Predictions, first: int | None) -> Table:
+    questions = read_questions(questions_path(source, part))
+    answers = {method: decided_answers(rows) for method, rows in predictions.items()}
+    return answered_table(questions, answers, sample_places(len(questions), first))
+
+
+SAMPLES: dict[Kind, Callable[[Path, str, str, Predictions, int | None], Table]] = {
+    "classification": _classified, "question_answering": _answered,
+}  # fmt: skip
 
 
 def read_curve(name: str) -> pd.DataFrame:
@@ -112,14 +119,14 @@ def read_curve(name: str) -> pd.DataFrame:
 
 def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
     """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
-    tasks = build(Matrix, params, "finetune").classification
+    tasks = build(Grid, params, "finetune").tasks
     return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
 
 
 def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
-    """Time and memory of pretraining and of each cell of the matrix, by name."""
+    """Time and memory of pretraining and of each cell of the grid, by name."""
     paths = {path.relative_to(REPORTS / "runs").with_suffix(""): path for path in (REPORTS / "runs").rglob("*.json")}
-    listed = build(Matrix, params, "finetune").cells  # DVC leaves those of other methods lying
+    listed = build(Grid, params, "finetune").cells  # DVC leaves those of other methods lying
     names = sorted(name for name in paths if len(name.parts) == 1 or name.as_posix() in listed)
     names.sort(key=lambda name: len(name.parts))
     return {" ".join(name.parts): RunRecord.read(paths[name]) for name in names}
