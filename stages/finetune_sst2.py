@@ -1,7 +1,8 @@
 """Classes: a pretrained model + a task's examples → {models,predictions}/<task>/<method>/<seed>.
 
 The task is SST-2 of the data source, or one that `classification` in data/params.yaml describes. Writes the kept
-epoch's weights, and what the model answers on the validation set before the first and after each epoch; `stages.evaluate`
+epoch's weights, and what the model answers on the validation set before the first and after each epoch;
+`stages.evaluate`
 scores it.
 
     accelerate launch --config_file launch/one.yaml -m stages.finetune_sst2 --task sst2 --method full --seed 1

@@ -116,7 +116,8 @@ class Answering:
         if self._room < SHORTEST_PROMPT:
             raise InputError(
                 f"params.yaml: squad.max_answer_length: {settings.max_answer_length} is not allowed; "
-                f"of squad.max_length ({max_length}) it leaves {max(0, self._room)} tokens to read, fewer than {SHORTEST_PROMPT}"
+                f"of squad.max_length ({max_length}) it leaves {max(0, self._room)} tokens to read, "
+                f"fewer than {SHORTEST_PROMPT}"
             )
         self._questions = {part: read_questions(questions_path(source, part)) for part in splits_of(source, self.name)}
         self.has_test = "test" in self._questions
