@@ -31,9 +31,10 @@ TRAIN, DEV = (
 TEST = [
     Example(f"{opening} {word}", None, label) for opening in ("nobody doubts", "Ada Lund was") for word, label in WORDS
 ]
-PARAMS = """data: source
-finetune: {classification: [moods], methods: [full], seeds: [1], squad: []}
-scores: {classification: [accuracy, f1], squad: [squad_v2], curves: [accuracy, squad_v2], resamples: 200, seed: 0}
+PARAMS = """data: files
+finetune: {tasks: [moods], methods: [full], squad_methods: [], seeds: [1]}
+metrics: {classification: [accuracy, f1], question_answering: [squad_v2], every_epoch: [accuracy, squad_v2],
+          bootstrap_samples: 200, seed: 0}
 """
 
 
@@ -42,8 +43,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in whose data there is a task with three splits."""
     monkeypatch.chdir(tmp_path)
     Path("params.yaml").write_text(PARAMS)
-    Path("dvc.yaml").write_text("stages: {finetune-squad: {matrix: {method: '${finetune.squad}'}}}\n")
-    source = Path("data/source")
+    source = Path("data/files")
     source.mkdir(parents=True)
     write_moods({"train": TRAIN, "dev": DEV, "test": TEST})
     return source
