@@ -4,6 +4,8 @@ Pretraining and fine-tuning, in one process and in two, on a toy of the project;
 with all its processes (SIGKILL) at a moment drawn evenly from the length of the whole run, and is then run to its
 end. States are saved every quarter of a second.
 
+Last result: 20 of 20 kills ended in the same bytes (interruptions.json).
+
     python benchmarks/interruptions.py
 """
 
