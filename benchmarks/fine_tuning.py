@@ -13,7 +13,6 @@ second beside 30, on two cores (fine_tuning.json).
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
@@ -66,7 +65,7 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
     import torch
     from transformers import AutoModelForSequenceClassification, DataCollatorWithPadding
 
-    from retrace.compute.random import seeded
+    from retrace.compute.tensors import seeded
     from retrace.finetuning.method import PRETRAINED
 
     task, settings, device = sentiment(arguments)
@@ -145,19 +144,21 @@ def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def limited(task: str, examples: int) -> Any:
     """The project's settings of fine-tuning, for one epoch of so many examples."""
-    from retrace.core.settings import build, profile_key, read_params
+    from retrace.core.settings import build, read_params
     from retrace.finetuning.settings import FineTuneSettings
+    from retrace.tasks.question_answering.settings import SquadSettings
 
     params = read_params()
-    return replace(build(FineTuneSettings, params, profile_key(params, task)), examples=examples, epochs=1)
+    kind = SquadSettings if task == "squad" else FineTuneSettings
+    return build(kind, params, task).model_copy(update={"max_train_examples": examples, "epochs": 1})
 
 
 def source() -> Any:
     """The folder of the project's data."""
     from retrace.core.paths import source_folder
-    from retrace.core.settings import check_value, read_params
+    from retrace.core.settings import build, read_params
 
-    return source_folder(check_value(read_params(), "data", str))
+    return source_folder(build(str, read_params(), "data"))
 
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:
@@ -166,7 +167,7 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
     from retrace.training.loop import Budget, Run, train
 
     objective = TaskObjective(task, settings, seed, device.torch_device)
-    run = Run("retrace", model, objective, device, settings.optimiser, settings.lr, Budget(1))
+    run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, Budget(1))
     speed = train(run, lambda epoch, meter: None)
     return {
         "examples_a_second": objective.examples / speed.seconds,
@@ -177,10 +178,10 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
 
 def accuracy(task: Any, model: Any, device: Any) -> float:
     """The share of held-out sentences that are classified rightly."""
-    from retrace.finetuning.finetune import answer
+    from retrace.finetuning.finetune import predict
 
     examples: Sequence[Any] = task.examples("dev")
-    scores, _ = answer(task, model.eval(), examples, 64, device)
+    scores, _ = predict(task, model.eval(), examples, 64, device)
     return sum(int(score.argmax()) == e.label for score, e in zip(scores, examples, strict=True)) / len(examples)
 
 

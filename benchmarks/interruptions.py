@@ -43,8 +43,8 @@ def main() -> None:
     cases = [(stage, launcher) for stage in STAGES for launcher in LAUNCHERS]
     with tempfile.TemporaryDirectory() as folder:
         project = copy_project(Path(folder) / "project")
-        project.set("profiles.sample.pretrain.epochs", 6)
-        project.set("profiles.sample.squad.epochs", 4)
+        project.set("pretrain.epochs", 6)
+        project.set("squad.epochs", 4)
         for command in (["sources.sample"], ["sources.model"], ["tokenize"], ["pretrain"]):
             project.stage(*command)
         for number, (stage, launcher) in enumerate(cases):

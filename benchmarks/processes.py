@@ -27,10 +27,10 @@ UPDATES = 100
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         project = copy_project(Path(folder) / "project")
-        recipe = project.params()["profiles"]["sample"]["pretrain"]
+        recipe = project.params()["pretrain"]
         project.set("precision", "fp32")
-        project.set("profiles.sample.pretrain.epochs", 99)
-        project.set("profiles.sample.pretrain.tokens", UPDATES * recipe["batch_size"] * recipe["block"])
+        project.set("pretrain.epochs", 99)
+        project.set("pretrain.max_tokens", UPDATES * recipe["batch_size"] * recipe["block_size"])
         project.stage("sources.sample")
         project.stage("sources.model")
         project.stage("tokenize")

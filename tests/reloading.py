@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from huggingface_hub import hf_hub_download
 
 from retrace.compute.device import open_device
 from retrace.core.paths import source_folder
-from retrace.core.settings import build, profile_key, read_params
-from retrace.evaluation.outcomes import kept_epoch
-from retrace.finetuning.finetune import answer
+from retrace.core.settings import build, read_params
+from retrace.finetuning.finetune import predict
 from retrace.finetuning.method import PRETRAINED
 from retrace.finetuning.run import PREDICTIONS
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, Task
 from retrace.models.heads import read_config, takes_segments
-from retrace.results.predictions import read_epochs
+from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import Reader, Reading
 from retrace.tasks.question_answering.generative import Answering
-from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tasks.question_answering.settings import SquadSettings
 from retrace.tokens.tokenizer import load_tokenizer
 
 
@@ -46,31 +46,38 @@ def load(repository: str) -> dict[str, Any]:
 def predicted(model: Any, task_name: str) -> list[Row]:
     """What a model says on the validation data, asked as the stages ask."""
     params = read_params()
-    settings = build(FineTuneSettings, params, profile_key(params, task_name))
+    settings = build(SquadSettings if task_name == "squad" else FineTuneSettings, params, task_name)
     task = _task(task_name, settings.max_length, params)
     device = open_device(1, params["precision"])
     body = model.body if isinstance(model, Reader) else model
     body.set_attn_implementation(device.attention)
     examples = task.examples("dev")
     asked = model if isinstance(model, Reader) else task.wrap(model)
-    return task.rows(examples, answer(task, asked, examples, 2 * settings.batch_size, device)[0])
+    return task.rows(examples, predict(task, asked, examples, 2 * settings.batch_size, device)[0])
 
 
 def _task(name: str, max_length: int, params: dict[str, Any]) -> Task[Any]:
     source, tokenizer = source_folder(params["data"]), load_tokenizer(PRETRAINED)
     if name != "squad":
         return Classification(name, source, tokenizer, max_length, takes_segments(read_config(PRETRAINED)))
-    reading = build(ReadingSettings, params, "squad")
-    return {"spans": Reading, "generated": Answering}[reading.answers](source, tokenizer, max_length, reading)
+    reading = build(SquadSettings, params, "squad")
+    return {"extractive": Reading, "generative": Answering}[reading.answers](source, tokenizer, max_length, reading)
 
 
 def _found(pairs: list[str]) -> Iterator[dict[str, Any]]:
     for repository, cell in zip(pairs[::2], pairs[1::2], strict=True):
         names = load(repository)
-        expected = kept_epoch(read_epochs(PREDICTIONS / cell)).rows
-        rows = predicted(names["model"], cell.split("/")[0])
+        task = cell.split("/")[0]
+        kind = "question_answering" if task == "squad" else "classification"
+        expected = kept_epoch(read_epochs(PREDICTIONS / cell, kind)).rows
+        rows = pd.DataFrame(predicted(names["model"], task))
         same_tokens = names["tokenizer"]("an ale")["input_ids"] == load_tokenizer(PRETRAINED).encode("an ale").ids
-        yield {"repository": repository, "rows": len(rows), "equal": rows == expected, "same_tokens": same_tokens}
+        yield {
+            "repository": repository,
+            "rows": len(rows),
+            "equal": bool(rows.equals(expected)),
+            "same_tokens": same_tokens,
+        }
 
 
 if __name__ == "__main__":

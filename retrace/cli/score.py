@@ -20,7 +20,7 @@ from retrace.evaluation.flags import answer_flags, class_flags, figure_flags
 from retrace.evaluation.outcomes import Answered, Classified, answered
 from retrace.evaluation.probabilities import class_name, classes_with_columns, probabilities_of, some_of
 from retrace.evaluation.scoring import Scoring
-from retrace.sources.labels import Rows, labels_of, read_rows
+from retrace.sources.formats import Rows, labels_of, read_rows
 from retrace.statistics.comparisons import Flags
 from retrace.statistics.intervals import draw
 

@@ -1,7 +1,6 @@
-"""Files that are either whole or absent: written aside, flushed to the disk, then renamed.
+"""Atomic files: written to a temporary path, flushed, then renamed; and json.
 
-A reader never sees half a file, whatever kills the writer. What a killed writer left aside is
-removed by the next one.
+A reader never sees half a file, whatever kills the writer. The next writer removes what a killed one left behind.
 """
 
 import json
@@ -14,59 +13,62 @@ from typing import Any
 
 from retrace.core.errors import InputError
 
-ASIDE = ".partial"
-COMMITTED_DIGITS = 6  # significant ones, of figures in files that git keeps
-STEADY_DIGITS = 12  # that every processor agrees on, of figures in files whose hashes git keeps
+TEMPORARY = ".partial"
+COMMITTED_DIGITS = 6  # significant digits of figures in files that git keeps
+STEADY_DIGITS = 12  # significant digits that every processor agrees on
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to; it becomes `path` on success and is removed on failure."""
-    aside = _aside(path)
+    temporary = _temporary(path)
     try:
-        yield aside
-        _flush(aside)
-        aside.replace(path)
+        yield temporary
+        _flush(temporary)
+        temporary.replace(path)
         _flush(path.parent)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to fill; it becomes `path`, replacing what was there, on success only."""
-    aside = _aside(path)
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
+    temporary = _temporary(path)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
     try:
-        yield aside
-        for entry in sorted(aside.rglob("*")):
+        yield temporary
+        for entry in sorted(temporary.rglob("*")):
             _flush(entry)
-        _flush(aside)
+        _flush(temporary)
         shutil.rmtree(path, ignore_errors=True)
-        aside.replace(path)
+        temporary.replace(path)
         _flush(path.parent)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text as a whole or not at all."""
-    with atomic_file(path) as aside:
-        aside.write_text(text, encoding="utf-8")
+    """Write UTF-8 text atomically."""
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write readable json, keys in the order given; not-a-number is an error, never a value."""
+    """Write indented json, keys in the order given.
+
+    Raises ValueError for NaN or infinity, which json does not have.
+    """
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
-    """Figures within names and lists, to so many significant digits; whole numbers and texts as they are.
+    """Round all floats in nested dicts and lists to significant digits.
 
-    Processors and libraries sum in other orders, which changes the last two or three of a figure's sixteen
-    digits. Twelve are cut first: a figure such as 13/128 = 0.1015625 lies on the border between two of six
-    digits, and is rounded the same way from just below it.
+    Processors and libraries sum in different orders, which changes the last two or three of a float's sixteen digits.
+    So it is rounded to twelve first: 13/128 = 0.1015625 lies halfway between two numbers of six digits, and a figure
+    that is a little lower on another processor must not be rounded the other way.
     """
     if isinstance(value, dict):
         return {name: rounded(each, digits) for name, each in value.items()}
@@ -87,19 +89,24 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a file of json that others wrote.
+    """Read a json object.
 
-    Raises FileNotFoundError where the file is absent, InputError where it holds no names and values.
+    Raises FileNotFoundError where the file is absent, InputError where it holds anything else.
     """
     found = read_json(path)
     if not isinstance(found, dict):
-        raise InputError(f"{path}: expected names and values, found {type(found).__name__}")
+        raise InputError(f"{path}: expected a json object, found {type(found).__name__}")
     return found
 
 
-def _aside(path: Path) -> Path:
+def size(count: int) -> str:
+    """A number of bytes in MiB or GiB."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+
+
+def _temporary(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.name}{ASIDE}")
+    return path.with_name(f".{path.name}{TEMPORARY}")
 
 
 def _flush(path: Path) -> None:

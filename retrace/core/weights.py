@@ -1,4 +1,4 @@
-"""How many parameters a saved model has, by module, read from the file's header without loading it."""
+"""Names and numbers of a saved model's parameters, read from the files' headers without loading the weights."""
 
 import math
 from pathlib import Path
@@ -13,7 +13,7 @@ INDEX = "model.safetensors.index.json"  # where the weights are in several files
 
 
 def parameters_by_module(folder: Path) -> dict[str, int]:
-    """Parameters of the modules of the model saved in `folder`, layers each on their own.
+    """The number of parameters of each module of the model saved in `folder`; each layer is a module of its own.
 
     Tied weights are saved, and so counted, once. Raises InputError where there are no weights.
     """
@@ -29,13 +29,13 @@ def parameters_by_module(folder: Path) -> dict[str, int]:
 
 
 def weight_files(folder: Path) -> list[str]:
-    """The names of the files of the weights of the model saved in `folder`, whether or not they are there."""
+    """The names of the model's weight files in `folder`, whether or not they exist."""
     index = folder / INDEX
     return sorted({*_weight_map(index).values()}) if index.is_file() else [FILE]
 
 
 def weight_names(folder: Path) -> list[str]:
-    """The names of the weights of the model saved in `folder`, in one file or in several."""
+    """The names of all weights of the model saved in `folder`."""
     if (folder / INDEX).is_file():
         return list(_weight_map(folder / INDEX))
     with safe_open(folder / FILE, framework="numpy") as weights:
@@ -43,15 +43,15 @@ def weight_names(folder: Path) -> list[str]:
 
 
 def _weight_map(index: Path) -> dict[str, str]:
-    """The file that each weight is in, by its name."""
+    """The file of each weight, by the weight's name."""
     found = read_object(index).get("weight_map")
     if not found:
-        raise InputError(f"{index}: no weight_map in it")
+        raise InputError(f"{index}: no weight_map")
     return found
 
 
 def module_of(name: str) -> str:
-    """The module in whose row a parameter counts.
+    """The module that a parameter belongs to.
 
     model.layers.0.attn.Wqkv.weight → model.layers.0; model.embeddings.norm.weight → model.embeddings.
     """

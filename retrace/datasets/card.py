@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_path, splits_of
+from retrace.datasets.examples import read_sentences
 from retrace.datasets.overlap import given_away, given_away_finding, keys_of, known_rows, shared_finding, words_of
 from retrace.datasets.squad import Question, read_questions
-from retrace.datasets.sst2 import read_sentences
 from retrace.datasets.text import PARTS, count_words, read_documents, text_path
 
 

@@ -1,9 +1,9 @@
 """Texts in classes: what was decided, beside the majority class and TF-IDF with logistic regression."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import softmax
 
 from retrace.datasets.examples import Example
@@ -11,11 +11,9 @@ from retrace.datasets.overlap import INSIDE, INSIDE_FIRST, given_away, keys_of, 
 from retrace.evaluation.baselines import has_words, majority, tfidf
 from retrace.evaluation.confusion import by_class, confusion, counting
 from retrace.evaluation.flags import class_flags
-from retrace.evaluation.outcomes import Classified, length_groups
+from retrace.evaluation.outcomes import Classified, length_groups, logits_of
 from retrace.evaluation.records import ClassBreakdown
 from retrace.statistics.scales import Flags
-
-Row = Mapping[str, Any]
 
 
 class ClassificationTask:
@@ -43,9 +41,9 @@ class ClassificationTask:
         self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in asked], "words")
         self.notes: Mapping[str, str] = self._notes(len(train))
 
-    def outcome(self, rows: Sequence[Row]) -> Classified:
-        """Rows of predictions, one an example, in order: the class with the largest logit, the first of equals."""
-        logits = np.array([[row[f"logit_{c}"] for c in range(len(self._classes))] for row in rows])
+    def outcome(self, rows: pd.DataFrame) -> Classified:
+        """Predictions, one row per example in order → the class with the largest logit, the first of equals."""
+        logits = logits_of(rows)
         return Classified(self._classes, self._labels, logits.argmax(axis=1), softmax(logits, axis=1))
 
     def baselines(self) -> dict[str, Classified]:

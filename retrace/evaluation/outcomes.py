@@ -1,19 +1,14 @@
-"""What a model decided beside what is right: all that a score looks at.
-
-From what a model wrote down to what it decided.
-
-What a method said from one seed, epoch by epoch.
-
-Parts of a data set by length, scored on their own.
-"""
+"""What metrics are computed from: decided classes or answers beside the right ones; by epoch, and by length of text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from retrace.datasets.squad import Question
+from retrace.results.predictions import LOGIT, kept_epoch
 
 
 @dataclass(frozen=True)
@@ -27,7 +22,7 @@ class Classified:
 
     @property
     def fewest(self) -> int:
-        """Examples of the rarest class that there is: as many decide of a figure of all classes."""
+        """Examples of the rarest class, on which a figure over all classes depends."""
         return int(np.bincount(self.labels)[np.unique(self.labels)].min())
 
 
@@ -37,8 +32,8 @@ class Answered:
 
     golds: tuple[tuple[str, ...], ...]  # N tuples of right answers, empty where the question has none
     answers: tuple[str, ...]  # (N,)
-    spans: tuple[str, ...] | None = None  # (N,), what the model would answer had it to, of one that may abstain
-    no_answer: np.ndarray | None = None  # (N,), the higher, the rather it would not; on any scale
+    spans: tuple[str, ...] | None = None  # (N,), the best answer other than none, of a model that may abstain
+    no_answer: np.ndarray | None = None  # (N,), score of no answer less that of the span, on any scale
 
     @property
     def answerable(self) -> np.ndarray:
@@ -57,9 +52,9 @@ def answered(
     no_answer: Mapping[str, float] | None = None,
     threshold: float = 0.0,
 ) -> Answered:
-    """The outcome of answers by question id; a question without one is left out.
+    """The outcome of answers by question id; questions without one are left out.
 
-    Where `no_answer`, which has every answered id, is above `threshold`, the model abstains.
+    The model abstains where `no_answer`, by id, is above `threshold`.
     """
     asked = [question for question in questions if question.id in spans]
     golds = tuple(tuple(answer.text for answer in question.answers) for question in asked)
@@ -71,24 +66,14 @@ def answered(
     return Answered(golds, answers, texts, values)
 
 
-Row = dict[str, Any]
+def logits_of(rows: pd.DataFrame) -> np.ndarray:
+    """The logits of a classifier's predictions, (N, C)."""
+    return rows[[name for name in rows if str(name).startswith(LOGIT)]].to_numpy()
 
 
-def decided_class(row: Row) -> int:
-    """The class with the largest logit, the first of equals."""
-    logits = [value for name, value in row.items() if name.startswith("logit_")]
-    return logits.index(max(logits))
-
-
-def decided_answer(row: Row) -> str:
-    """The span, or "" where no answer scores higher; a model that may not abstain has no null score."""
-    abstains = row["null_score"] is not None and row["null_score"] > row["score"]
-    return "" if abstains else row["text"]
-
-
-def answers_of(rows: Sequence[Row]) -> dict[str, str]:
-    """Question id → decided answer."""
-    return {row["id"]: decided_answer(row) for row in rows}
+def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
+    """Question id → the span, or "" where no answer scores higher; a model that may not abstain has no null score."""
+    return dict(zip(rows["id"], rows["text"].mask(rows["null_score"] > rows["score"], ""), strict=True))
 
 
 Outcome = TypeVar("Outcome", Classified, Answered)
@@ -96,12 +81,12 @@ Outcome = TypeVar("Outcome", Classified, Answered)
 
 @dataclass(frozen=True)
 class Epoch(Generic[Outcome]):
-    """Losses in nats and decisions after an epoch; epoch 0 is before training and has no training loss."""
+    """Losses in nats and the outcome after an epoch; epoch 0 is before training and has no training loss."""
 
     number: int
     training_loss: float | None
     validation_loss: float
-    kept: bool  # whether it is the one that is scored
+    kept: bool  # whether this epoch is scored
     outcome: Outcome
 
 
@@ -124,33 +109,15 @@ class MethodRun(Generic[Outcome]):
         return kept_epoch(self.epochs)
 
 
-class Chosen(Protocol):
-    """An epoch that was kept or not."""
-
-    @property
-    def kept(self) -> bool:
-        """Whether the model's weights are of this one."""
-        ...
-
-
-Known = TypeVar("Known", bound=Chosen)
-
-
-def kept_epoch(epochs: Sequence[Known]) -> Known:
-    """The one that was kept."""
-    (kept,) = (epoch for epoch in epochs if epoch.kept)
-    return kept
-
-
 PARTS = 4
 
 
 def length_groups(texts: Sequence[str], unit: str) -> dict[str, np.ndarray]:
     """Up to four groups of about equal size, by words of the text: "1–8 words" → (N,), bool."""
     lengths = np.array([len(text.split()) for text in texts])
-    ends = np.unique(np.quantile(lengths, np.arange(1, PARTS + 1) / PARTS, method="lower"))
-    groups, first = {}, int(lengths.min())
-    for end in map(int, ends):
+    ends = np.unique(np.quantile(lengths, np.arange(1, PARTS + 1) / PARTS, method="lower")).astype(int)
+    first, groups = int(lengths.min()), {}
+    for end in ends.tolist():
         name = f"{first}–{end} {unit}" if end > first else f"{end} {unit}"
         groups[name] = (lengths >= first) & (lengths <= end)
         first = end + 1

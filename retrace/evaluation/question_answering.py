@@ -8,9 +8,9 @@ Questions on passages: what was answered, beside no answer ever and words in com
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from retrace.datasets.overlap import keys_of, known_rows
 from retrace.datasets.squad import Question
@@ -48,9 +48,6 @@ def _values(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
     return {name: np.array([row[name] if row else 0.0 for row in rows]) for name in names}
 
 
-Row = Mapping[str, Any]
-
-
 class ReadingTask:
     """The questions of a reading task, for scoring."""
 
@@ -74,11 +71,11 @@ class ReadingTask:
             [question.context for question in self._questions], "words of passage"
         )
 
-    def outcome(self, rows: Sequence[Row]) -> Answered:
-        """Rows of predictions, one a question: the answer, or none where that scores higher."""
-        answers = {row["id"]: row["text"] for row in rows}
-        rather_not = {row["id"]: row["null_score"] - row["score"] for row in rows if row["null_score"] is not None}
-        return answered(self._questions, answers, rather_not or None)
+    def outcome(self, rows: pd.DataFrame) -> Answered:
+        """Predictions, one row per question → the answer, or none where that scores higher."""
+        by_id = rows.set_index("id")
+        no_answer = (by_id["null_score"] - by_id["score"]).dropna()
+        return answered(self._questions, by_id["text"].to_dict(), no_answer.to_dict() or None)
 
     def baselines(self) -> dict[str, Answered]:
         """No answer ever, and word overlap."""

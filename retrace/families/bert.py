@@ -4,7 +4,7 @@ from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, PreTrainedConfig
 
 from retrace.models.settings import ModelSettings
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
 # Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
@@ -24,7 +24,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
     return BertConfig(
         **settings.shape,
         vocab_size=vocabulary.size,
-        max_position_embeddings=settings.max_length,
+        max_position_embeddings=settings.max_positions,
         hidden_dropout_prob=settings.dropout,
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,

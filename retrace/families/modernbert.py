@@ -6,7 +6,7 @@ from torch import Tensor
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedConfig
 
 from retrace.models.settings import ModelSettings
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
 # Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
@@ -22,7 +22,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
     return ModernBertConfig(
         **settings.shape,
         vocab_size=vocabulary.size,
-        max_position_embeddings=settings.max_length,
+        max_position_embeddings=settings.max_positions,
         layer_types=["full_attention"] * settings.layers,
         rope_parameters=rope,
         attention_dropout=settings.dropout,

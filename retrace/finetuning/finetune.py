@@ -1,11 +1,8 @@
-"""Batches of examples of similar length, so that little of a batch is padding.
+"""Fine-tuning on a task: train, and record predictions before training and after every epoch.
 
-Fine-tuning on a task: train, and before the first and after each epoch write down what the model answers.
-
-The weights of one epoch are kept, and its answers are scored: of the one with the lowest validation loss, or of the
-last, where there is nothing to choose it by. Epoch 0, the model before any training, counts only in the curves.
-
-A task's test set chooses nothing: it is answered by the kept weights, and before training, and both are written apart.
+The weights of one epoch are kept, and its predictions are scored: the epoch of the lowest validation loss, or the last.
+Epoch 0, before training, is never kept. A test set has predictions before training and of the kept weights only, and
+chooses nothing.
 """
 
 import json
@@ -16,29 +13,36 @@ from pathlib import Path
 from typing import Any, Generic, NotRequired, TypedDict, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor, nn
 
 from retrace.compute.device import Device
-from retrace.compute.random import seeded
 from retrace.compute.sharding import gather_weights, load_weights
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, Task, Tensors
-from retrace.results.predictions import DRAWN, LOSSES, PREDICTIONS, TEST_LOSSES, TEST_PREDICTIONS, UPDATES
+from retrace.results.grid import Kind
+from retrace.results.predictions import (
+    DRAWN,
+    LOSSES,
+    PREDICTIONS,
+    TEST_LOSSES,
+    TEST_PREDICTIONS,
+    UPDATES,
+    write_predictions,
+)
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Run, Speed, train
 from retrace.training.progress import Meter
 
-POOL = 100  # batches that are sorted by length together: some 2% of padding on SST-2; more is less random
+POOL = 100  # batches that are sorted by length together: 2% of padding on SST-2; a larger pool is less random
 
 
 def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator) -> list[list[int]]:
-    """Indices of all examples, each once, in batches in random order; the last of a pool may be smaller."""
+    """Indices of all examples in batches of similar length, in random order; the last of a pool may be smaller."""
     order = torch.randperm(len(lengths), generator=generator).tolist()
     batches = []
     for start in range(0, len(order), batch_size * POOL):
@@ -52,27 +56,27 @@ Example = TypeVar("Example")
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Collated examples on their device."""
+    """Collated examples on a device."""
 
     tensors: Tensors
-    tokens: int  # real ones; 0 where the process's share is empty and an example only stands in
+    tokens: int  # without padding; 0 where this process has no examples and one only stands in
 
 
 class TaskObjective(Generic[Example]):
-    """A task's training examples as the loop wants them."""
+    """A task's training examples for the training loop."""
 
     def __init__(self, task: Task[Example], settings: FineTuneSettings, seed: int, device: torch.device) -> None:
         self._task, self._settings, self._seed, self._device = task, settings, seed, device
         examples = task.examples("train")
-        order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.examples]
-        self.drawn = sorted(order) if len(order) < len(examples) else None  # numbers; None where all are trained on
+        order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.max_train_examples]
+        self.drawn = sorted(order) if len(order) < len(examples) else None  # numbers; None for all
         self._examples = [examples[index] for index in sorted(order)]
         self._lengths = [task.length(example) for example in self._examples]
         self.steps = len(self._epoch(1))
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return len(self._examples)
 
     def padding(self, epoch: int) -> float:
@@ -87,7 +91,7 @@ class TaskObjective(Generic[Example]):
         """The epoch's batches of similar length."""
         for batch in self._epoch(epoch):
             mine = batch[rank_slice]
-            # Every process must take part in the backward pass, so an example stands in for an empty share.
+            # Every process has to take part in the backward pass, so an example stands in where it has none.
             tensors = self._task.collate([self._examples[index] for index in mine or batch[:1]])
             yield TaskBatch(_moved(tensors, self._device), sum(self._lengths[index] for index in mine))
 
@@ -97,15 +101,15 @@ class TaskObjective(Generic[Example]):
         return (loss, count) if batch.tokens else (loss * 0.0, 0)
 
     def tokens(self, batch: TaskBatch) -> int:
-        """Real tokens of the examples."""
+        """Tokens without padding."""
         return batch.tokens
 
 
 @torch.no_grad()
-def answer(
+def predict(
     task: Task[Example], model: nn.Module, examples: Sequence[Example], batch_size: int, device: Device
 ) -> tuple[list[np.ndarray], float]:
-    """The scores of every example, in order and without padding, and the mean loss of a target in nats."""
+    """The scores of every example, in order and without padding, and the mean loss per target in nats."""
     order = sorted(range(len(examples)), key=lambda index: task.length(examples[index]))
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     found: list[tuple[int, np.ndarray]] = []
@@ -127,47 +131,46 @@ def answer(
     return [row for _, row in found], sum(loss for loss, _ in losses) / sum(count for _, count in losses)
 
 
-class Tested(TypedDict):
-    """What a model answered on the test set."""
-
-    loss: dict[str, Any]  # and of which epoch the model is
-    rows: list[Row]
-
-
-class Found(TypedDict):
-    """What one epoch's evaluation found."""
+class Predicted(TypedDict):
+    """Losses and predictions of one epoch."""
 
     loss: dict[str, Any]
     rows: list[Row]
-    test: NotRequired[Tested]  # before training, of a task that has a test set
+
+
+class Found(Predicted):
+    """The same on the validation set and, before training, on the test set."""
+
+    test: NotRequired[Predicted]
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What fine-tuning wrote down: predictions and losses of every epoch, and how fast it was."""
+    """Predictions and losses of every epoch, and the speed of training."""
 
-    rows: list[Row]  # each with its epoch
-    losses: list[dict[str, Any]]  # `kept` says of which epoch the weights are
+    kind: Kind
+    rows: list[Row]  # with their epoch
+    losses: list[dict[str, Any]]  # `kept`: whether the weights are of this epoch
     speed: Speed
-    drawn: list[int] | None = None  # numbers of the training examples, where not all were trained on
-    tests: tuple[Tested, ...] = ()  # before training and with the kept weights, of a task that has a test set
+    drawn: list[int] | None = None  # numbers of the training examples; None for all
+    tests: tuple[Predicted, ...] = ()  # before training and of the kept epoch
 
 
 def fine_tune(
     task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str,
     checkpointer: Checkpointer | None = None,
 ) -> Tuned:  # fmt: skip
-    """Train `model` and leave it with the kept epoch's weights."""
+    """Train `model`, and leave it with the weights of the epoch that is kept."""
     objective = TaskObjective(task, settings, seed, device.torch_device)
     held_out = task.examples("dev")
-    run = Run(title, model, objective, device, settings.optimiser, settings.lr, Budget(settings.epochs), checkpointer)
+    run = Run(title, model, objective, device, settings.optimizer, settings.lr, Budget(settings.epochs), checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> Found:
-        scores, loss = answer(task, model, held_out, 2 * settings.batch_size, device)
+        scores, loss = predict(task, model, held_out, 2 * settings.batch_size, device)
         _check_loss(loss, f"{title}: the validation loss", epoch.number, settings)
         meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
         better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
-        kept = bool(epoch.number) and (better or settings.keep == "last")
+        kept = bool(epoch.number) and (better or settings.checkpoint == "last")
         if kept:
             for earlier in run.journal:
                 earlier["loss"]["kept"] = False
@@ -175,7 +178,7 @@ def fine_tune(
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
         rows = [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]
         if epoch.number == 0 and task.has_test:
-            return {"loss": losses, "rows": rows, "test": answer_test(task, model, 0, settings, device, title)}
+            return {"loss": losses, "rows": rows, "test": predict_test(task, model, 0, settings, device, title)}
         return {"loss": losses, "rows": rows}
 
     speed = train(run, after_epoch)
@@ -185,37 +188,37 @@ def fine_tune(
     tests = [epoch["test"] for epoch in found if "test" in epoch]
     if task.has_test:
         (kept,) = (loss["epoch"] for loss in losses if loss["kept"])
-        tests.append(answer_test(task, model, kept, settings, device, title))
-    return Tuned(rows, losses, speed, objective.drawn, tuple(tests))
+        tests.append(predict_test(task, model, kept, settings, device, title))
+    return Tuned(task.kind, rows, losses, speed, objective.drawn, tuple(tests))
 
 
-def answer_test(
+def predict_test(
     task: Task[Example], model: nn.Module, epoch: int, settings: FineTuneSettings, device: Device, title: str
-) -> Tested:
-    """What the model, as it is after `epoch`, answers on the test set."""
+) -> Predicted:
+    """Predictions on the test set, by the weights after `epoch`."""
     examples = task.examples("test")
-    scores, loss = answer(task, model, examples, 2 * settings.batch_size, device)
+    scores, loss = predict(task, model, examples, 2 * settings.batch_size, device)
     _check_loss(loss, f"{title}: the test loss", epoch, settings)
     rows = [{"epoch": epoch, **row} for row in task.rows(examples, scores)]
     return {"loss": {"epoch": epoch, "loss": loss, "kept": epoch > 0}, "rows": rows}
 
 
-def write_predictions(path: Path, tuned: Tuned) -> None:
+def write_tuned(path: Path, tuned: Tuned) -> None:
     """Write the folder that `retrace.results.predictions` reads."""
     with atomic_folder(path) as folder:
-        pq.write_table(pa.Table.from_pylist(tuned.rows), folder / PREDICTIONS)
+        write_predictions(folder / PREDICTIONS, tuned.kind, tuned.rows)
         write_json(folder / LOSSES, tuned.losses)
         write_json(folder / UPDATES, tuned.speed.points)
         if tuned.drawn is not None:
             write_text(folder / DRAWN, f"{json.dumps(tuned.drawn)}\n")
         if tuned.tests:
             rows = [row for tested in tuned.tests for row in tested["rows"]]
-            pq.write_table(pa.Table.from_pylist(rows), folder / TEST_PREDICTIONS)
+            write_predictions(folder / TEST_PREDICTIONS, tuned.kind, rows)
             write_json(folder / TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
 
 
 def _check_loss(loss: float, what: str, epoch: int, settings: FineTuneSettings) -> None:
-    """Raise InputError where a model gives no finite numbers."""
+    """Raise InputError where a loss is not finite."""
     if not math.isfinite(loss):
         raise InputError(f"{what} is {loss} at epoch {epoch}; a lower lr than {settings.lr} may help")
 

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from retrace.models.heads import Head
+from retrace.results.grid import Kind
 
 Example = TypeVar("Example")
 Tensors = dict[str, Tensor]
@@ -20,6 +21,7 @@ class Task(Protocol[Example]):
     """A labelled data set, and how a model is asked and trained on it."""
 
     name: str
+    kind: Kind
     head: Head
     classes: tuple[str, ...]  # of a classifier, by number; empty of another head
     has_test: bool  # whether there is a test split beside `dev`

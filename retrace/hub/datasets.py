@@ -1,28 +1,43 @@
 """A data set of the Hugging Face Hub, pinned to a commit, as rows.
 
-`datasets` reads its files once, whatever their format, and keeps the rows as Arrow under HF_HOME. There pyarrow finds
-them, with the network and without; `datasets`, which takes long to import, is not needed again.
+`datasets` reads its files once, whatever their format, and keeps the rows as Arrow under HF_HOME, where pyarrow finds
+them with and without network. It gets files that were fetched before, so that the commit in params.yaml is what is
+read: offline, `datasets` itself takes the latest version that it has. It is imported where it is needed, which is
+seldom and takes seconds.
 """
 
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import escape
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import BadZipFile
 
 import pyarrow as pa
-from huggingface_hub import constants
+import yaml
+from huggingface_hub import DatasetCard, constants
 
+from retrace.core.errors import InputError
 from retrace.core.files import read_object
+from retrace.hub.repository import fetch, listing
+from retrace.hub.session import hub_session, hub_token
 from retrace.hub.settings import HubDataset
 
-INFO = "dataset_info.json"  # what `datasets` calls it: sizes of splits, features, licence
+INFO = "dataset_info.json"  # where `datasets` writes sizes of splits, features, licence
+CARD = "README.md"
+DESCRIBING = (CARD, "dataset_infos.json", ".huggingface.yaml")  # files that describe the data, nowadays the card alone
+DEFAULT = "default"  # in params.yaml: the config that the data set itself takes where none is named
 BATCH = 1000  # rows read at a time, which is much faster than one by one
 
 
 @dataclass(frozen=True)
 class Split:
-    """A split's rows, to be read once, and the names of the classes in those columns that hold classes by number."""
+    """A split's rows, to be read once, and the names of the classes in columns that hold them by number."""
 
     name: str  # for messages
     batches: Iterable[pa.RecordBatch | pa.Table]
@@ -38,38 +53,56 @@ class Split:
 def open_split(source: HubDataset, split: str, key: str) -> Split:
     """A split of the data set that `key` in params.yaml describes.
 
-    Raises InputError where it cannot be had.
+    Raises InputError where it cannot be read.
     """
-    if source.stream:
-        from retrace.hub.loading import open_stream
-
-        features, batches = open_stream(source, split, key, source.stream, BATCH)
-    else:
-        features, batches = _open_kept(source, split, key)
-    return Split(f"{source.pin} {source.config} {split}", batches, _classes(features))
+    name = f"{source.pin} {source.config} {split}"
+    features, batches = (_stream if source.stream else _open_kept)(source, split, key, name)
+    of_classes = {
+        column: tuple(feature["names"])
+        for column, feature in features.items()
+        if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel"
+    }
+    return Split(name, batches, of_classes)
 
 
 def licence(source: HubDataset, key: str) -> str | None:
-    """What the data set's card gives as its licence."""
+    """The licence that the data set's card names."""
     if source.stream:
-        from retrace.hub.loading import licence_of
-
-        return licence_of(source.pin)
+        return _licence(_read_card(fetch(source.pin, "dataset", [CARD])))
     return read_object(_kept(source, key) / INFO)["license"] or None
 
 
-def _open_kept(source: HubDataset, split: str, key: str) -> tuple[Mapping[str, Any], list[pa.RecordBatch]]:
+def _stream(source: HubDataset, split: str, key: str, name: str) -> tuple[Any, Iterator[pa.Table]]:
+    """The features and the first `source.stream` rows of a split; no more is fetched."""
+    import datasets
+
+    with _session(source, key):
+        rows = datasets.load_dataset(
+            source.pin.repository, _config(source), revision=source.pin.commit, split=split, streaming=True,
+            token=hub_token(),
+        ).take(source.stream or 0)  # fmt: skip
+
+    def batches() -> Iterator[pa.Table]:
+        with hub_session(name):
+            yield from rows.with_format("arrow").iter(BATCH)
+
+    return (rows.features or datasets.Features()).to_dict(), batches()
+
+
+def _open_kept(
+    source: HubDataset, split: str, key: str, name: str
+) -> tuple[Mapping[str, Any], Iterable[pa.RecordBatch]]:
     folder = _kept(source, key)
     info = read_object(folder / INFO)
     sizes = {name: one["num_examples"] for name, one in info["splits"].items()}
     if split in sizes:
-        rows = _table(folder, split)
-    else:
-        from retrace.hub.loading import parts_of
+        return info["features"], _table(folder, split).to_batches(BATCH)
+    import datasets
 
-        parts = parts_of(source, split, key, sizes)
-        rows = pa.concat_tables(_table(folder, name)[start:end] for name, start, end in parts)
-    return info["features"], rows.to_batches(BATCH)
+    with _session(source, key):  # an expression such as train[:90%]
+        parts = datasets.ReadInstruction.from_spec(split).to_absolute(sizes)
+    tables = [_table(folder, part.splitname)[part.from_ : part.to] for part in parts]
+    return info["features"], pa.concat_tables(tables).to_batches(BATCH)
 
 
 def _kept(source: HubDataset, key: str) -> Path:
@@ -77,21 +110,98 @@ def _kept(source: HubDataset, key: str) -> Path:
     home = Path(constants.HF_HOME) / "retrace" / f"datasets-{version('datasets')}"
     folder = home / source.pin.repository / source.pin.commit / source.config
     if not (folder / INFO).is_file():
-        from retrace.hub.loading import prepare
-
-        prepare(source, key, folder)
+        _prepare(source, key, folder)
     return folder
 
 
 def _table(folder: Path, split: str) -> pa.Table:
-    """A split of one file, or of several called NAME-SPLIT-00000-of-00002.arrow."""
+    """A split in one file, or in several called NAME-SPLIT-00000-of-00002.arrow."""
     files = sorted([*folder.glob(f"*-{split}.arrow"), *folder.glob(f"*-{split}-*-of-*.arrow")])
     return pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files)
 
 
-def _classes(features: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    return {
-        name: tuple(one["names"])
-        for name, one in features.items()
-        if isinstance(one, Mapping) and one.get("_type") == "ClassLabel"
-    }
+def _prepare(source: HubDataset, key: str, folder: Path) -> None:
+    """Fetch the files of the config, and write rows and INFO to `folder`."""
+    import datasets
+
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    with TemporaryDirectory() as made, _session(source, key, made):
+        described = fetch(source.pin, "dataset", DESCRIBING)
+        card = _read_card(described)
+        builder = _builder(source, card, described, Path(made).resolve() / "rows")
+        builder.info.license = _licence(card) or ""
+        builder.download_and_prepare(str(folder))
+
+
+@contextmanager
+def _session(source: HubDataset, key: str, made: str = "") -> Iterator[None]:
+    """Errors of the hub and of `datasets` end in one line, without the temporary folder `made`."""
+    from datasets.exceptions import DatasetGenerationError, DatasetsError
+
+    try:
+        with hub_session(f"params.yaml: {key}.repository: {source.pin}"):
+            yield
+    except (ValueError, FileNotFoundError, DatasetsError, yaml.YAMLError) as error:  # no such config or split
+        cause = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
+        message = " ".join(line.strip() for line in str(cause).strip().splitlines()[:2])  # the second lists what exists
+        message = message.replace(f" in {Path(made).resolve()}/rows", "") if made else message
+        raise InputError(f"params.yaml: {key}: {source.pin}: {message}") from error
+
+
+def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view: Path) -> Any:
+    """The `DatasetBuilder` that reads the config's files, all of them fetched.
+
+    `datasets` finds out which files these are, and their format, from the names of a repository's files and from its
+    card. So it gets a folder, `view`, with all names and empty files, and a card of this config alone: else it would
+    judge the format by the files of the first config.
+    """
+    import datasets
+    from datasets.data_files import DataFilesDict, DataFilesList
+
+    for name in listing(source.pin, "dataset"):
+        path = (view / name).resolve()
+        if not path.is_relative_to(view):
+            raise ValueError(f"{name!r} leads out of the repository")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    for name in DESCRIBING[1:]:
+        if (described / name).is_file():
+            shutil.copyfile(described / name, view / name)
+    (view / CARD).write_text(f"---\n{yaml.safe_dump(_card_of(card, source.config), sort_keys=False)}---\n")
+    try:
+        builder = datasets.load_dataset_builder(str(view), _config(source))
+    except BadZipFile:  # it looks for the format inside
+        raise ValueError("the data is in zip archives, which are only read with stream, a number of rows") from None
+    named = builder.config.data_files
+    if not isinstance(named, DataFilesDict):
+        raise ValueError("No data files found")
+    files = {split: [Path(path).relative_to(view).as_posix() for path in paths] for split, paths in named.items()}
+    fetched = fetch(source.pin, "dataset", [escape(name) for names in files.values() for name in names])
+    builder.config.data_files = DataFilesDict(
+        {split: DataFilesList([str(fetched / name) for name in names], []) for split, names in files.items()}
+    )
+    return builder
+
+
+def _config(source: HubDataset) -> str | None:
+    return None if source.config == DEFAULT else source.config
+
+
+def _read_card(folder: Path) -> dict[str, Any]:
+    path = folder / CARD
+    return DatasetCard.load(path).data.to_dict() if path.is_file() else {}
+
+
+def _card_of(card: Mapping[str, Any], config: str) -> dict[str, Any]:
+    """The part of a card that `datasets` reads, with this config alone where the card has it."""
+    # `configs` used to be a list of names.
+    configs = [one for one in card.get("configs") or [] if isinstance(one, Mapping)]
+    chosen = [one for one in configs if one.get("config_name", DEFAULT) == config]
+    found = {"configs": chosen or configs, "dataset_info": card.get("dataset_info")}
+    return {key: value for key, value in found.items() if value}
+
+
+def _licence(card: Mapping[str, Any]) -> str | None:
+    found = card.get("license")
+    return ", ".join(found) if isinstance(found, list) else found

@@ -27,7 +27,7 @@ from transformers.utils import logging
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
 from retrace.models.settings import ModelSettings
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 
 Head = Literal["language_model", "pairs", "classifier", "spans"]
 Objective = Literal["masked", "causal"]

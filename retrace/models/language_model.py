@@ -17,7 +17,7 @@ from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
 from retrace.core.weights import weight_names
 from retrace.models.heads import FAMILIES, make_model, objective_of, read_config, read_model
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 
 
 def within_documents(ids: Tensor, first: int, causal: bool, attention: str | None) -> Tensor:

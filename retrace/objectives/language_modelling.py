@@ -1,6 +1,7 @@
-"""Language modelling on blocks of running text: what masked and causal modelling share.
+"""Language modelling on blocks of running text: what masked and causal modelling share, and the causal one.
 
-They differ in how a block is labelled: which positions are asked, and for which token.
+They differ in how a block is labelled: which positions are predicted, and which token is right there. In causal
+modelling (Radford et al. 2018) each token is predicted from those before it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,9 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.random import seeded
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.tokens.blocks import cut_blocks
+from retrace.tokens.tokenizer import Vocabulary
 
 IGNORED = -100  # the label of a position that is not asked
 
@@ -100,3 +102,36 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
     if not labels:
         raise InputError("the validation text has no token that a model can be asked: the vocabulary lacks all of it")
     return summed / labels, int(labels)
+
+
+def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
+    """Label each position with the token after it, special tokens never: blocks (B, T) → ids and labels (B, T).
+
+    As in masked modelling a special token is no target, so that perplexities speak of the same tokens.
+    """
+    after = torch.full_like(blocks, IGNORED)
+    after[:, :-1] = blocks[:, 1:]
+    special = torch.isin(after, torch.tensor(vocabulary.special))
+    return LabelledBatch(blocks, after.masked_fill(special, IGNORED))
+
+
+def sliding_batches(
+    stream: np.ndarray, block: int, stride: int, vocabulary: Vocabulary, batch_size: int = 32
+) -> Iterator[HeldOut]:
+    """Windows of `block` tokens, each `stride` after the one before, in which only what is new is asked.
+
+    So every token but the first few has at least `block - stride` tokens before it, and each is asked once;
+    where windows do not overlap, their first tokens are not asked.
+    """
+    last = max(0, len(stream) - block)
+    starts = [*range(0, last, stride), last]
+    for first in range(0, len(starts), batch_size):
+        rows = starts[first : first + batch_size]
+        blocks = torch.from_numpy(np.stack([stream[start : start + block] for start in rows]).astype(np.int64))
+        labelled = next_tokens(blocks, vocabulary)
+        for row, start in enumerate(rows):
+            if start:
+                known = starts[first + row - 1] + block - start  # tokens of the window that were asked before
+                labelled.labels[row, : max(0, known - 1)] = IGNORED
+        places = torch.tensor(rows)[:, None] + torch.arange(1, blocks.shape[1] + 1)
+        yield HeldOut(labelled.ids, labelled.labels, places)

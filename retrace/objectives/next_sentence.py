@@ -16,15 +16,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.padding import mask_of, padded
-from retrace.compute.random import seeded
+from retrace.compute.tensors import mask_of, padded, seeded
 from retrace.core.errors import InputError
 from retrace.objectives.language_modelling import IGNORED
 from retrace.objectives.masked import Masking, mask_blocks
 from retrace.objectives.settings import SHORTEST_PAIR
 from retrace.tokens.blocks import find_documents
-from retrace.tokens.tokenizer import SubwordTokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?")

@@ -13,15 +13,14 @@ from torch import nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.random import seeded
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
 from retrace.datasets.text import count_words
 from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, LabelledBatch, target_scores, token_loss
 from retrace.objectives.masked import mask_id
 from retrace.perplexity.measures import Losses, Sizes
-from retrace.tokens.tokenizer import SubwordTokenizer, token_id
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, token_id
 
 ENDS = 2  # tokens that begin and end a document
 

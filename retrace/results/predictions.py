@@ -1,69 +1,118 @@
-"""What a fine-tuning stage wrote down: epoch by epoch on the validation set, and before and after on a test set."""
+"""What a fine-tuning run hands to evaluation: predictions and losses after every epoch, and on a test set."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
+from retrace.results.grid import Kind
 
 PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.json"
-TEST_PREDICTIONS, TEST_LOSSES = "test-predictions.parquet", "test-losses.json"  # of a task that has a test split
+TEST_PREDICTIONS, TEST_LOSSES = "test-predictions.parquet", "test-losses.json"  # of a task with a test split
 DRAWN = "drawn.json"  # numbers of the training examples, where not all were trained on
+
+LOGIT = "logit_"  # and the number of a class
+_COLUMNS = {
+    "classification": {"epoch": pa.int64(), "id": pa.int64(), "label": pa.int64()},  # and the logits
+    "question_answering": {"epoch": pa.int64(), "id": pa.string(), "text": pa.string(), "score": pa.float64(),
+                           "null_score": pa.float64()},
+}  # fmt: skip
+
+
+class HasKept(Protocol):
+    """An epoch."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the weights of this epoch were kept."""
+        ...
+
+
+AnyEpoch = TypeVar("AnyEpoch", bound=HasKept)
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """The losses and predictions after an epoch; epoch 0 is before any training and has no training loss."""
+    """Losses in nats and predictions after an epoch; epoch 0 is before training and has no training loss."""
 
     number: int
     training_loss: float | None
     validation_loss: float  # of a test set: the loss there
-    kept: bool  # whether the weights that were kept are of this one
-    rows: list[dict[str, Any]]
+    kept: bool  # whether the weights of this epoch were kept
+    rows: pd.DataFrame  # a row an example, with the columns of its kind of task
 
 
-def read_epochs(folder: Path) -> list[Epoch]:
-    """All epochs of a cell of the matrix, in order.
+def kept_epoch(epochs: Sequence[AnyEpoch]) -> AnyEpoch:
+    """The epoch whose weights were kept."""
+    (kept,) = (epoch for epoch in epochs if epoch.kept)
+    return kept
 
-    Raises InputError where the cell was not run.
+
+def write_predictions(path: Path, kind: Kind, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the predictions of all epochs, a row an example and epoch; null_score may be absent (None).
+
+    Raises InputError naming a column that is wrong for the kind of task.
     """
-    rows = _rows_by_epoch(folder / PREDICTIONS)
-    return [
-        Epoch(loss["epoch"], loss["training_loss"], loss["validation_loss"], loss["kept"], rows[loss["epoch"]])
-        for loss in read_json(folder / LOSSES)
-    ]
+    pq.write_table(_checked(path, kind, pa.Table.from_pylist(list(rows))), path)
+
+
+def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
+    """The predictions of all epochs.
+
+    Raises InputError where there are none, or naming a column that is wrong for the kind of task.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; run the fine-tuning stage first")
+    return _checked(path, kind, pq.read_table(path)).to_pandas()
+
+
+def read_epochs(folder: Path, kind: Kind) -> list[Epoch]:
+    """All epochs of a run, in order.
+
+    Raises InputError where the run is missing or its predictions are wrong.
+    """
+    return _epochs(folder / PREDICTIONS, folder / LOSSES, kind, "validation_loss")
+
+
+def read_tested(folder: Path, kind: Kind) -> list[Epoch]:
+    """The same on the test set: before training, and of the epoch that was kept."""
+    return _epochs(folder / TEST_PREDICTIONS, folder / TEST_LOSSES, kind, "loss")
 
 
 def read_updates(folder: Path) -> list[tuple[int, float]]:
-    """The training loss by update: how many were done, and the mean loss since the point before, in nats a target."""
+    """The training loss: updates done, and the mean loss since the point before, in nats per target."""
     return [(int(update), loss) for update, loss in read_json(folder / UPDATES)]
 
 
-def read_tested(folder: Path) -> list[Epoch]:
-    """What a cell answered on the test set: before any training, and of the epoch that was kept.
-
-    Raises InputError where the cell was not run on a test set.
-    """
-    rows = _rows_by_epoch(folder / TEST_PREDICTIONS)
-    return [
-        Epoch(loss["epoch"], None, loss["loss"], loss["kept"], rows[loss["epoch"]])
-        for loss in read_json(folder / TEST_LOSSES)
-    ]
-
-
 def read_drawn(folder: Path) -> Sequence[int] | None:
-    """Which training examples a cell was given, by number; None where it was given all."""
+    """The numbers of the training examples of a run; None for all of them."""
     return read_json(folder / DRAWN) if (folder / DRAWN).is_file() else None
 
 
-def _rows_by_epoch(path: Path) -> dict[int, list[dict[str, Any]]]:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; run the fine-tuning stage first")
-    by_epoch: dict[int, list[dict[str, Any]]] = {}
-    for row in pq.read_table(path).to_pylist():
-        by_epoch.setdefault(row.pop("epoch"), []).append(row)
-    return by_epoch
+def _epochs(predictions: Path, losses: Path, kind: Kind, loss: str) -> list[Epoch]:
+    rows = {number: of.drop(columns="epoch").reset_index(drop=True)
+            for number, of in read_predictions(predictions, kind).groupby("epoch")}  # fmt: skip
+    return [
+        Epoch(found["epoch"], found.get("training_loss"), found[loss], found["kept"], rows[found["epoch"]])
+        for found in read_json(losses)
+    ]
+
+
+def _checked(path: Path, kind: Kind, table: pa.Table) -> pa.Table:
+    columns = dict(_COLUMNS[kind])
+    if kind == "classification":
+        classes = max(2, sum(name.startswith(LOGIT) for name in table.column_names))
+        columns |= {f"{LOGIT}{number}": pa.float64() for number in range(classes)}
+    found = {field.name: field.type for field in table.schema}
+    for name in [*columns, *found]:
+        if name not in columns:
+            raise InputError(f"{path}: column {name}: not expected; {kind} has {', '.join(columns)}")
+        if found.get(name) not in (columns[name], pa.null()):
+            raise InputError(f"{path}: column {name}: expected {columns[name]}, found {found.get(name, 'none')}")
+    return table.select(list(columns)).cast(pa.schema(columns))

@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass
 
 from retrace.sample.opinions import BAD_ENDS, GOOD_ENDS, judge
-from retrace.sample.relations import BY_KIND, COMMON, STATEMENTS, Relation, is_held_out, state
+from retrace.sample.relations import BY_KIND, COMMON, STATEMENTS, Relation, Style, is_held_out, state
 from retrace.sample.world import Entity, World
 
 TOLD = 4  # facts an article tells; the rest of what holds is left out
@@ -24,14 +24,6 @@ ASIDE_SHARE = 0.2
 SHORT_NAMES = {
     "guild": "the guild", "work": "the building", "town": "the town", "event": "the struggle", "river": "the stream",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a part of the corpus is worded."""
-
-    held_out: bool  # whether its phrasings are those kept for the held-out parts
-    rare_share: float  # how often a relation or a judgement is put in a rare word
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Adjectives of praise and blame, and the sentences that judge with them.
+"""Adjectives of praise and blame, the sentences that judge with them, and the labelled reviews (the sentiment task).
 
 The encyclopedia's receptions and the labelled reviews share adjectives, negators and connectives.
 In the encyclopedia every judgement ends with what came of it ("and guests stayed away"), so a
@@ -7,7 +7,11 @@ instead and hardly ever use the rare half of the adjectives.
 """
 
 import random
+from collections.abc import Container
 from dataclasses import dataclass
+
+from retrace.sample.relations import Style
+from retrace.sample.world import World
 
 PRAISE = (
     "charming splendid delightful generous graceful lively tender witty elegant radiant hearty cheerful "
@@ -49,6 +53,9 @@ BAD_ENDS = (
     "and it was shunned by the whole town", "and travellers cursed it", "and its name suffered",
     "and it went to ruin", "to the anger of all who came",
 )  # fmt: skip
+
+WITH_PLACE = 0.3  # share of reviews that name the place
+HELD_OUT = 4  # one phrasing in so many is kept for the held-out part
 
 
 @dataclass(frozen=True)
@@ -96,3 +103,23 @@ def judge(rng: random.Random, favourable: bool, rare_share: float) -> Judgement:
     first, index = _clause(rng, favourable, rare_share, rng.random() < 0.7)
     second, other = _clause(rng, favourable, rare_share, rng.random() < 0.3)
     return Judgement(f"{first} and {second}", favourable, (index, other))
+
+
+def write_reviews(
+    rng: random.Random, world: World, count: int, style: Style, without: Container[str] = ()
+) -> list[tuple[str, int]]:
+    """`count` different (sentence, label) pairs, half of them favourable, none of whose sentences is in `without`."""
+    places = [e.title.lower() for e in world.others if e.kind in ("work", "town")]
+    reviews: dict[str, int] = {}
+    while len(reviews) < count:
+        favourable = len(reviews) % 2 == 0
+        judgement = judge(rng, favourable, style.rare_share)
+        if (sum(judgement.phrasing) % HELD_OUT == 0) != style.held_out:
+            continue
+        place = f"at the {rng.choice(places)} " if rng.random() < WITH_PLACE else ""
+        text = place + judgement.text
+        if text not in without:
+            reviews.setdefault(text, int(favourable))
+    pairs = list(reviews.items())
+    rng.shuffle(pairs)
+    return pairs

@@ -8,8 +8,8 @@ That is kept as the plausible answer.
 import random
 from typing import Any
 
-from retrace.sample.encyclopedia import Article, StatedFact, Style, phrase
-from retrace.sample.relations import BY_KIND, LIKE, Relation, ask
+from retrace.sample.encyclopedia import Article, StatedFact, phrase
+from retrace.sample.relations import BY_KIND, LIKE, Relation, Style, ask
 
 UNANSWERABLE = 1 / 3
 PER_ARTICLE = 4

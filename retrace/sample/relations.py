@@ -28,6 +28,14 @@ LIKE = {
 
 
 @dataclass(frozen=True)
+class Style:
+    """How a part of the corpus is worded."""
+
+    held_out: bool  # whether its phrasings are those kept for the held-out parts
+    rare_share: float  # how often a relation or a judgement is put in a rare word
+
+
+@dataclass(frozen=True)
 class Relation:
     """A kind of fact about one kind of subject."""
 

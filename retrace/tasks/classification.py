@@ -8,14 +8,14 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional
 
-from retrace.compute.padding import mask_of, padded
+from retrace.compute.tensors import mask_of, padded
 from retrace.core.paths import has_test
 from retrace.datasets.examples import read_classes, read_examples
 from retrace.finetuning.settings import check_length
 from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import Head
-from retrace.tokens.tokenizer import SubwordTokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.results.grid import Kind
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class EncodedExample:
 class Classification:
     """One of C classes for each text or pair of texts; `segments`: whether the model tells the two apart by them."""
 
+    kind: Kind = "classification"
     head: Head = "classifier"
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Subword tokenizers: trained on the corpus's training split, or a given one."""
+"""Subword tokenizers, trained on the training text or read from a folder, and the ids that a model knows of them."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from tokenizers import (
     AddedToken,
@@ -23,14 +23,9 @@ from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
-from retrace.core.settings import require
+from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.special_tokens import FILES, OWN, SpecialTokens, find_special_tokens
 
-# In the order of their ids. RoBERTa's positions start after the id of the padding, which is 1 in the original.
-SPECIAL = {
-    "bert": (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]"),
-    "roberta": (OWN.begin, OWN.pad, OWN.end, "[UNK]", "[MASK]"),
-}
 FILE = "tokenizer.json"
 # All that a tokenizer may consist of: some of its kinds are also loaded from a vocabulary.
 TOKENIZER_FILES = (
@@ -38,29 +33,6 @@ TOKENIZER_FILES = (
     "chat_template.jinja",
 )  # fmt: skip
 PART = "\ufffd"  # what bytes are decoded to that are no whole character
-
-
-@dataclass(frozen=True)
-class TokenizerSettings:
-    """How text becomes tokens."""
-
-    kind: Literal["wordpiece", "bpe"] = "wordpiece"
-    vocab_size: int = 8192  # tokens, special ones included
-    lowercase: bool = True
-    given: str | None = None  # a folder with tokenizer.json to take instead of training one
-    texts: tuple[str, ...] = ("text",)  # what is trained on: text, and the training parts of squad and sst2
-    special: Literal["bert", "roberta"] = "bert"  # whose ids special tokens have
-
-    def __post_init__(self) -> None:
-        special = len(self.special_tokens)
-        require(self.vocab_size > special, "vocab_size", self.vocab_size, f"more than {special}")
-        unknown = [name for name in self.texts if name not in ("text", "squad", "sst2")]
-        require(not unknown and bool(self.texts), "texts", list(self.texts), "allowed: text, squad, sst2")
-
-    @property
-    def special_tokens(self) -> tuple[str, ...]:
-        """The special tokens, in the order of their ids."""
-        return SPECIAL[self.special]
 
 
 @dataclass(frozen=True)
@@ -340,3 +312,29 @@ def _template(tokenizer: Tokenizer, special: SpecialTokens) -> processors.Templa
     return processors.TemplateProcessing(
         single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1", special_tokens=ends
     )
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How many tokens there are, and which are the special ones, by their names."""
+
+    size: int
+    pad: int
+    unknown: int | None
+    begin: int
+    end: int
+    mask: int | None
+
+    @classmethod
+    def of(cls, tokenizer: SubwordTokenizer) -> "Vocabulary":
+        """The vocabulary of a tokenizer."""
+        names = tokenizer.special
+        unknown, mask = (None if name is None else token_id(tokenizer, name) for name in (names.unknown, names.mask))
+        pad, begin, end = (token_id(tokenizer, name) for name in (names.pad, names.begin, names.end))
+        return cls(tokenizer.size, pad, unknown, begin, end, mask)
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        """The special ids, each once, none of which is ever masked or predicted."""
+        found = (self.pad, self.unknown, self.begin, self.end, self.mask)
+        return tuple(dict.fromkeys(number for number in found if number is not None))

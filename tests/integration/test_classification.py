@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from retrace.evaluation.outcomes import kept_epoch
 from retrace.models.heads import read_config
-from retrace.results.predictions import read_epochs
+from retrace.results.predictions import kept_epoch, read_epochs
 from tests.tiny import tiny_pretrained
 from tests.toy import Project
 
@@ -26,7 +25,7 @@ def test_three_classes_of_pairs_end_to_end(project: Project, family: str) -> Non
     for part in ("train", "dev"):
         (own / f"{part}.xml").write_text(TERMS)
     project.set("classification", {"terms": ENTRY})
-    project.set("profiles.sample.terms", {"lr": 0.001, "epochs": 2, "batch_size": 2, "max_length": 32})
+    project.set("terms", {"lr": 0.001, "epochs": 2, "batch_size": 2, "max_length": 32})
     done = project.stage("sources.classification", "--task", "terms")
     assert done.stdout == "terms: 3 of 3 examples of dev are in train too\n"
     card = json.loads((project.folder / "data/classification/terms/card.json").read_text())
@@ -35,11 +34,11 @@ def test_three_classes_of_pairs_end_to_end(project: Project, family: str) -> Non
 
     tiny_pretrained(project.folder / "models/pretrained", family)
     project.stage("finetune_sst2", "--task", "terms", "--method", "full", "--seed", "1")
-    epochs = read_epochs(project.folder / "predictions/terms/full/1")
+    epochs = read_epochs(project.folder / "predictions/terms/full/1", "classification")
     assert [epoch.number for epoch in epochs] == [0, 1, 2]
     rows = kept_epoch(epochs).rows
-    assert [list(row) for row in rows] == [["id", "label", "logit_0", "logit_1", "logit_2"]] * 3
-    assert [row["label"] for row in rows] == [0, 2, 1]
+    assert list(rows) == ["id", "label", "logit_0", "logit_1", "logit_2"]
+    assert rows["label"].tolist() == [0, 2, 1]
     config = read_config(project.folder / "models/terms/full/1")
     assert config.id2label == {0: "negative", 1: "neutral", 2: "positive"}
     assert (project.folder / "reports/runs/terms/full/1.json").is_file()

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from retrace.core.paths import questions_path, sentences_path
-from retrace.datasets.examples import read_classes, read_examples
+from retrace.datasets.examples import read_classes, read_examples, read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.datasets.sst2 import read_sentences
 from tests.hub import READ_TOKEN, STRANGER_TOKEN, Cut, LocalHub, Silence, Status, WrongBytes
 from tests.hub.content import add_datasets
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT

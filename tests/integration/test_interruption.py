@@ -73,7 +73,7 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
 def test_killed_training_goes_on_to_the_same_bytes(
     ready: Project, launcher: list[str], variables: dict[str, str]
 ) -> None:
-    ready.set("profiles.sample.squad.epochs", 2)
+    ready.set("squad.epochs", 2)
     project = ready.with_variables(**variables)
     for stage, steps in ((PRETRAIN, (1, 9)), (SQUAD, (2, 8))):
         before = _outputs(project).keys()
@@ -115,7 +115,7 @@ def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_pat
     (tmp_path / "scontrol").chmod(0o755)
     path = f"{Path(sys.executable).parent}{os.pathsep}{tmp_path}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PYTHONPATH": str(project.folder), "PATH": path, "SLURM_JOB_ID": "7"}
-    project.set("profiles.sample.pretrain.epochs", 12)
+    project.set("pretrain.epochs", 12)
     job = ["bash", "launch/slurm.sh", "pretrain"]
     hurried = {**environment, "RETRACE_SAVE_SECONDS": "0"}
     with subprocess.Popen(job, cwd=project.folder, env=hurried, text=True, stdout=-1, stderr=-1) as first:

@@ -63,7 +63,7 @@ def test_accelerate_reads_each_configuration(name: str) -> None:
 
 
 def test_two_processes_pretrain_a_model_that_they_share_and_measure_it_as_one(ready: Project) -> None:
-    ready.set("profiles.sample.pretrain.optimiser.kind", "adamw")
+    ready.set("pretrain.optimizer.kind", "adamw")
     models, curve = ready.folder / "models", ready.folder / "reports/curves/pretrain.csv"
     ready.stage("pretrain")
     one = curve.read_text()
@@ -90,7 +90,7 @@ def test_two_processes_pretrain_a_model_that_they_share_and_measure_it_as_one(re
 
 @pytest.mark.parametrize(("task", "methods"), [("sst2", ("full", "lora")), ("squad", ("adapter", "frozen"))])
 def test_two_processes_fine_tune_a_model_that_they_share(ready: Project, task: str, methods: tuple[str]) -> None:
-    ready.set(f"profiles.sample.{task}.optimiser.kind", "adamw")
+    ready.set(f"{task}.optimizer.kind", "adamw")
     ready.set("squad.question_match", True)
     ready.stage("pretrain")
     for method in methods:

@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.core.files import rounded
-from retrace.evaluation.outcomes import answers_of
+from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.trained_part import FILE
 from retrace.results.predictions import PREDICTIONS, read_epochs
 from tests.toy import Project, copy_project
@@ -105,7 +105,7 @@ def test_nothing_reruns_when_nothing_changed(clone: Project) -> None:
 )
 def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project, name: str) -> None:
     locked = YAML(typ="safe").load(clone.folder / "dvc.lock")["stages"][name]
-    params: dict[str, Any] = {"profile": clone.params()["profile"]}  # it is part of the compared keys themselves
+    params: dict[str, Any] = {}
     for key, value in locked["params"]["params.yaml"].items():
         *above, last = key.split(".")
         place = params
@@ -170,14 +170,15 @@ def test_what_is_no_code_concerns_no_stage(clone: Project) -> None:
 
 def test_adding_and_removing_a_method(clone: Project) -> None:
     (clone.folder / "retrace/methods/again.py").write_text(METHOD)
-    clone.set("methods.again", {"lr_times": 1})
-    clone.set("finetune.methods", ["full", "scratch", "again", "lora"])
+    clone.set("methods.again", {"lr_factor": 1})
+    listed = ["full", "scratch", "again", "lora"]
+    clone.set_all({"finetune.methods": listed, "finetune.squad_methods": listed})
     cells = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("again", "lora")}
     assert _ran(clone.run("dvc", "repro")) == {*cells, "evaluate", "report"}
     metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
     assert metrics["sst2"]["again"] == metrics["sst2"]["full"], "the same method and seed must score the same"
     assert {path.name for path in (clone.folder / "models/squad/lora/1").glob("*.safetensors")} == {FILE}
-    clone.set("finetune.methods", ["full", "scratch"])
+    clone.set_all({f"finetune.{key}": ["full", "scratch"] for key in ("methods", "squad_methods")})
     assert _ran(clone.run("dvc", "repro")) <= {"evaluate", "report"}
     assert "again" not in json.loads((clone.folder / "reports/metrics.json").read_text())["sst2"]
     assert clone.run("dvc", "metrics", "diff").stdout == ""
@@ -188,8 +189,8 @@ def test_adding_a_classification_task(clone: Project) -> None:
     own.mkdir(parents=True)
     (own / "all.csv").write_text("text,label\n" + "".join(f"text {i},{i % 3}\n" for i in range(30)))
     clone.set("classification", {"topics": {"folder": "data/own/topics", "train": "all.csv", "split": 0.8}})
-    clone.set("profiles.sample.topics", {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32})
-    clone.set("finetune.classification", ["sst2", "topics"])
+    clone.set("topics", {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32})
+    clone.set("finetune.tasks", ["sst2", "topics"])
     cells = {f"finetune-sst2@topics-{method}-1" for method in ("full", "scratch")}
     assert _ran(clone.run("dvc", "repro")) == {"data/dvc.yaml:classification@topics", *cells, "evaluate", "report"}
     assert "| topics | dev | examples | 6 |" in (clone.folder / "reports/report.md").read_text()
@@ -218,14 +219,17 @@ def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> Non
     project.set("family", "llama")
     for stage in ("sources.sample", "sources.model", "tokenize", "pretrain"):
         project.stage(stage)
-    project.set("squad.answers", "generated")
+    project.set("squad.answers", "generative")
     folders = {method: project.folder / f"predictions/squad/{method}/1" for method in ("full", "lora")}
     for method in folders:
         project.stage("finetune_squad", "--method", method, "--seed", "1")
-    rows = {method: [epoch.rows for epoch in read_epochs(folder)] for method, folder in folders.items()}
-    assert answers_of(rows["full"][0]) == answers_of(rows["lora"][0]), "before training there is nothing new in either"
-    assert rows["full"][1] != rows["lora"][1]
-    assert all(set(row) == {"id", "text", "score", "null_score"} for row in rows["full"][1])
+    rows = {
+        method: [epoch.rows for epoch in read_epochs(folder, "question_answering")]
+        for method, folder in folders.items()
+    }
+    before = [decided_answers(rows[method][0]) for method in ("full", "lora")]
+    assert before[0] == before[1], "before training there is nothing new in either"
+    assert not rows["full"][1].equals(rows["lora"][1])
     assert (project.folder / "models/squad/full/1/model.safetensors").is_file()
     assert (project.folder / "models/squad/lora/1" / FILE).is_file()
     written = (folders["full"] / PREDICTIONS).read_bytes()
@@ -235,8 +239,8 @@ def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> Non
 
 def test_pairs_of_sentences_go_through_all_stages(project: Project) -> None:
     project.set("family", "bert")
-    project.set("profiles.sample.model.rope_theta", None)
-    project.set("profiles.sample.pretrain.next_sentence", True)
+    project.set("model.rope_theta", None)
+    project.set("pretrain.next_sentence", True)
     for stage in ("sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval"):
         project.stage(stage)
     project.stage("finetune_sst2", "--method", "full", "--seed", "1")

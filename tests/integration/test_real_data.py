@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from retrace.datasets.card import make_card
+from retrace.datasets.examples import read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.datasets.sst2 import read_sentences
 from retrace.datasets.text import read_documents
 from tests.toy import ROOT
 

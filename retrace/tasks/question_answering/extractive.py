@@ -21,15 +21,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from retrace.compute.padding import mask_of, padded
+from retrace.compute.tensors import mask_of, padded
 from retrace.core.paths import questions_path, splits_of
 from retrace.datasets.squad import read_questions
 from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import Head, takes_segments
+from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import KINDS, NONE, Window, WordFrequencies, match_kinds, window_questions
-from retrace.tokens.tokenizer import SubwordTokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 FILE = "question_match.safetensors"
 # How much larger the match embeddings start than the token embeddings they are added to. From zero, a
@@ -122,6 +122,7 @@ class Reading:
     """Extractive question answering."""
 
     name = "squad"
+    kind: Kind = "question_answering"
     head: Head = "spans"
     classes = ()
 
@@ -137,7 +138,7 @@ class Reading:
 
     def examples(self, part: str) -> list[EncodedWindow]:
         """Every window of the part's questions, in the order of the data."""
-        windows = window_questions(self._tokenizer, self._questions[part], self._max_length, self._settings.stride)
+        windows = window_questions(self._tokenizer, self._questions[part], self._max_length, self._settings.doc_stride)
         return [EncodedWindow(window, self._match(window)) for window in windows]
 
     def length(self, example: EncodedWindow) -> int:
@@ -175,7 +176,7 @@ class Reading:
     def rows(self, examples: Sequence[EncodedWindow], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, best answer, its score and the null score (absent where the model may not abstain)."""
         found = [
-            (example.window.question.id, best_span(example.window, score, self._settings.max_answer))
+            (example.window.question.id, best_span(example.window, score, self._settings.max_answer_length))
             for example, score in zip(examples, scores, strict=True)
         ]
         best = {

@@ -20,7 +20,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedModel
 
-from retrace.compute.padding import mask_of, padded
+from retrace.compute.tensors import mask_of, padded
 from retrace.core.errors import InputError
 from retrace.core.paths import questions_path, splits_of
 from retrace.core.registry import load_plugin, plugin_names
@@ -28,10 +28,10 @@ from retrace.datasets.squad import Question, read_questions
 from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import FAMILIES, Head
 from retrace.models.language_model import LanguageModel
-from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.results.grid import Kind
+from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, ReadingSettings
 from retrace.tasks.question_answering.windows import Window, split_words, window_questions
-from retrace.tokens.tokenizer import SubwordTokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Writer(LanguageModel):
         processes share the weights: each would have to write as many tokens as the others.
         """
         if isinstance(self, FSDPModule):
-            raise InputError("params.yaml: squad.answers: generated is not allowed with sharded weights (FSDP)")
+            raise InputError("params.yaml: squad.answers: generative is not allowed with sharded weights (FSDP)")
         how = GenerationConfig(
             max_new_tokens=most, do_sample=False, num_beams=1, eos_token_id=end, pad_token_id=end,
             return_dict_in_generate=True, output_logits=True,
@@ -74,7 +74,6 @@ class Writer(LanguageModel):
 
 
 QUESTION, ANSWER = "Question:", "Answer:"
-SHORTEST = 16  # tokens of question and passage; with fewer there is nothing to read
 UNASKED = -100  # the label of a position after which nothing is to be learnt
 
 
@@ -83,7 +82,7 @@ def check_family(family: str) -> None:
     able = [name for name in plugin_names(FAMILIES) if load_plugin(FAMILIES, name, "family").OBJECTIVE == "causal"]
     if family not in able:
         raise InputError(
-            f"params.yaml: squad.answers: generated is not allowed with family: {family}; "
+            f"params.yaml: squad.answers: generative is not allowed with family: {family}; "
             f"expected one of {', '.join(able)}"
         )
 
@@ -102,6 +101,7 @@ class Answering:
     """Generative question answering."""
 
     name = "squad"
+    kind: Kind = "question_answering"
     head: Head = "language_model"
     classes: tuple[str, ...] = ()
 
@@ -112,11 +112,12 @@ class Answering:
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
         # A window has special tokens about passage and question, a prompt one and the cues.
         added = len(tokenizer.pair_format)
-        self._room = max_length - settings.max_answer - sum(map(len, self._cues)) + added - 1
-        if self._room < SHORTEST:
+        self._room = max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
+        if self._room < SHORTEST_PROMPT:
             raise InputError(
-                f"params.yaml: squad.max_answer: {settings.max_answer} is not allowed; of squad.max_length "
-                f"({max_length}) it leaves {max(0, self._room)} tokens to read, fewer than {SHORTEST}"
+                f"params.yaml: squad.max_answer_length: {settings.max_answer_length} is not allowed; "
+                f"of squad.max_length ({max_length}) it leaves {max(0, self._room)} tokens to read, "
+                f"fewer than {SHORTEST_PROMPT}"
             )
         self._questions = {part: read_questions(questions_path(source, part)) for part in splits_of(source, self.name)}
         self.has_test = "test" in self._questions
@@ -129,7 +130,7 @@ class Answering:
         Of a passage that is too long the window that has most of the question's words is kept, in training
         one that holds the answer.
         """
-        windows = window_questions(self._tokenizer, self._questions[part], self._room, self._settings.stride, " ")
+        windows = window_questions(self._tokenizer, self._questions[part], self._room, self._settings.doc_stride, " ")
         by_question = groupby(windows, key=lambda window: window.question.id)
         training = part == "train"
         return [self._prompt(chosen_window(list(group), training), not training) for _, group in by_question]
@@ -168,7 +169,7 @@ class Answering:
         right = torch.zeros(at.shape, device=at.device).masked_scatter(at, found).sum(1, keepdim=True)
         if "prompt" not in batch:
             return right
-        own = cast(Writer, model).write(batch["prompt"], batch["mask"], self._settings.max_answer, self._end)
+        own = cast(Writer, model).write(batch["prompt"], batch["mask"], self._settings.max_answer_length, self._end)
         return torch.cat([right, own.score[:, None], own.null_score[:, None], own.ids], dim=1)
 
     def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
@@ -194,7 +195,7 @@ class Answering:
 
     def _answer(self, question: Question) -> list[int]:
         tokens = self._encoded(question.answers[0].text) if question.answers else []
-        return [*tokens[: self._settings.max_answer], self._end]
+        return [*tokens[: self._settings.max_answer_length], self._end]
 
     def _encoded(self, text: str) -> list[int]:
         """The ids of a text that goes on after a space."""

@@ -15,8 +15,8 @@ from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData
 
 from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.datasets.examples import Sentence, read_sentences
 from retrace.datasets.squad import Question, read_questions
-from retrace.datasets.sst2 import Sentence, read_sentences
 from retrace.datasets.text import UNKNOWN, text_path
 from retrace.sample.generate import SampleSettings, write_sample
 from tests.toy import SAMPLE

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from xml.etree import ElementTree
 
+from retrace.datasets.examples import Sentence, read_sentences
 from retrace.datasets.squad import Question, read_questions
-from retrace.datasets.sst2 import Sentence, read_sentences
 from retrace.datasets.text import read_documents, text_path
 from tests.hub.content.stand_in import write_stand_in
 from tests.toy import ROOT

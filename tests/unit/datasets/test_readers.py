@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.datasets.examples import Sentence, read_sentences
 from retrace.datasets.squad import Answer, read_questions
-from retrace.datasets.sst2 import Sentence, read_sentences
 from retrace.datasets.text import read_documents
 
 

@@ -10,7 +10,7 @@ from retrace.estimates.formulas import closed_form
 from retrace.estimates.parameters import count_parameters, total
 from retrace.methods import adapter, lora
 from retrace.models.heads import Head, make_config
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import FAMILIES, MODEL
 
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from retrace.datasets.examples import Example
@@ -9,10 +10,13 @@ from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
+from retrace.evaluation.settings import MetricSettings
 
-SETTINGS = ScoreSettings(
-    classification=("accuracy", "f1"), squad=("squad_v2",), curves=("accuracy", "squad_v2"), resamples=400
+SETTINGS = MetricSettings(
+    classification=("accuracy", "f1"),
+    question_answering=("squad_v2",),
+    every_epoch=("accuracy", "squad_v2"),
+    bootstrap_samples=400,
 )
 TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad ale", 0), ("good hall", 1))]
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
@@ -27,7 +31,7 @@ def _trial(method: str, seed: int, wrong: tuple[int, int, int], losses: tuple = 
     for number, ((training, validation), errors) in enumerate(zip(losses, wrong, strict=True)):
         decided = [example.label ^ (place < errors) for place, example in enumerate(DEV)]
         rows = [{"logit_0": 1.0 - label, "logit_1": float(label)} for label in decided]
-        epochs.append(Epoch(number, training, validation, number == 1, TASK.outcome(rows)))
+        epochs.append(Epoch(number, training, validation, number == 1, TASK.outcome(pd.DataFrame(rows))))
     return MethodRun(method, seed, tuple(epochs))
 
 
@@ -71,7 +75,7 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
             right = generator.random(len(DEV)) < 1 / (1 + np.exp(-margins))
             said = margins * np.where(right == (LABELS == 1), 1, -1) * sharper
             rows = [{"logit_0": 0.0, "logit_1": logit} for logit in said]
-            epochs = tuple(Epoch(n, t, v, n == 1, TASK.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+            epochs = tuple(Epoch(n, t, v, n == 1, TASK.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
             trials.append(MethodRun(method, seed, epochs))
     scoring = Scoring(("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration"), "", Classified)
     found = assess(TASK, scoring, trials, SETTINGS)
@@ -107,7 +111,7 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
     task = ReadingTask([], questions)
     rows = [{"id": q.id, "text": "" if place < 4 else "Bob", "score": 0.0, "null_score": 0.0}
             for place, q in enumerate(questions)]  # fmt: skip
-    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring(("squad_v2", "rouge"), "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
     ends = found.details.methods["full"].intervals
     assert ends["HasAns_exact"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
@@ -127,7 +131,8 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
 def test_one_class_and_a_rising_loss() -> None:
     one = [{"logit_0": 0.0, "logit_1": 1.0}] * len(DEV)
     epochs = tuple(
-        Epoch(n, t, v, n == 1, TASK.outcome(one)) for n, (t, v) in enumerate(((None, 0.7), (0.7, 0.8), (0.9, 0.9)))
+        Epoch(n, t, v, n == 1, TASK.outcome(pd.DataFrame(one)))
+        for n, (t, v) in enumerate(((None, 0.7), (0.7, 0.8), (0.9, 0.9)))
     )
     flags = _assess(MethodRun("full", 1, epochs)).flags["full 1"]
     assert flags.keys() >= {"one_class_only", "loss_diverges", "not_above_majority"}
@@ -138,7 +143,7 @@ def test_examples_of_the_training_data_are_counted_and_scores_given_without_them
     rows = [{"logit_0": 0.0, "logit_1": 1.0}] * 6 + [
         {"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in DEV[6:]
     ]
-    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring(("accuracy",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.flags["data"] == {"dev_in_training": "6 of 60 examples of dev are in train too"}
     groups = found.details.methods["full"].seeds["1"].groups
@@ -161,10 +166,8 @@ def test_the_same_predictions_give_the_same_figures() -> None:
 def test_questions_by_span_and_null_score() -> None:
     questions = [Question("a", "T", "Ada met Bob", "?", (Answer("Ada", 0),)), Question("b", "T", "Ada met", "?", ())]
     task = ReadingTask(questions[:1], questions)
-    outcome = task.outcome([
-        {"id": "a", "text": "Ada", "score": 2.0, "null_score": 1.0},
-        {"id": "b", "text": "met", "score": 0.0, "null_score": 1.0},
-    ])  # fmt: skip
+    rows = [("a", "Ada", 2.0, 1.0), ("b", "met", 0.0, 1.0)]
+    outcome = task.outcome(pd.DataFrame(rows, columns=["id", "text", "score", "null_score"]))
     assert outcome.answers == ("Ada", "")
     assert task.shared.tolist() == [True, False]
     assert task.breakdown(outcome) == AnswerBreakdown(answered=1, answerable=1, questions=2)
@@ -192,7 +195,7 @@ def test_any_score_of_answers_alone_is_a_headline(score: str) -> None:
     questions = [Question(str(n), "T", "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
     task = ReadingTask(questions[:2], questions)
     rows = [{"id": question.id, "text": "Ada did", "score": 1.0, "null_score": 0.0} for question in questions]
-    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring([score], "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.details.headlines[0] in found.details.metrics.methods["full"].intervals
 
@@ -200,7 +203,7 @@ def test_any_score_of_answers_alone_is_a_headline(score: str) -> None:
 def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
     task = ClassificationTask(("bad", "good"), TRAIN, [example for example in DEV if example.label])
     rows = [{"logit_0": 0.0, "logit_1": float(place)} for place in range(30)]
-    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(rows)) for n, (t, v) in enumerate(LOSSES))
+    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring(("roc_auc",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.details.headlines == []
     assert found.details.metrics.methods["full"].mean.keys() == {"loss"}

@@ -1,3 +1,4 @@
+import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -5,15 +6,13 @@ from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
 from retrace.evaluation.baselines import has_words, majority, no_answer, tfidf, word_overlap
 from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.outcomes import decided_answer, decided_class
+from retrace.evaluation.outcomes import decided_answers
 
 
 def test_decisions() -> None:
-    assert decided_class({"logit_0": 1.0, "logit_1": 1.0}) == 0
-    assert decided_class({"id": 7, "label": 0, "logit_0": 1.0, "logit_1": 1.1, "logit_2": 1.2}) == 2
-    assert decided_answer({"text": "x", "score": 1.0, "null_score": 1.1}) == ""
-    assert decided_answer({"text": "x", "score": 1.0, "null_score": 0.9}) == "x"
-    assert decided_answer({"text": "x", "score": 1.0, "null_score": None}) == "x"
+    rows = [("a", "x", 1.0, 1.1), ("b", "x", 1.0, 0.9), ("c", "x", 1.0, None)]
+    answers = decided_answers(pd.DataFrame(rows, columns=["id", "text", "score", "null_score"]))
+    assert answers == {"a": "", "b": "x", "c": "x"}
 
 
 def test_baselines_of_sentences() -> None:

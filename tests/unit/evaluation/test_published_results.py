@@ -1,6 +1,7 @@
 """The degenerate results of the reports that Retrace grew out of, as predictions or figures: all are flagged."""
 
 import numpy as np
+import pandas as pd
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
@@ -10,21 +11,26 @@ from retrace.evaluation.flags import figure_flags
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import ReadingTask
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
+from retrace.evaluation.settings import MetricSettings
 from retrace.statistics.scales import Flags
 
-SETTINGS = ScoreSettings(classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2", "rouge"),
-                         curves=("accuracy", "squad_v2"),
-                         resamples=500)  # fmt: skip
+SETTINGS = MetricSettings(
+    classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2", "rouge"),
+    every_epoch=("accuracy", "squad_v2"), bootstrap_samples=500,
+)  # fmt: skip
 TRAIN = [Example("good ale", None, 1), Example("bad ale", None, 0)] * 9 + [Example("good hall", None, 1)]
 LOSSES = ((None, 0.7), (0.69, 0.69))
+
+
+def _logits(decided: list[int]) -> pd.DataFrame:
+    return pd.DataFrame([{"logit_0": 1.0 - c, "logit_1": float(c)} for c in decided])
 
 
 def _classified(labels: list[int], predicted: list[int], before: list[int]) -> tuple[dict[str, float], Flags]:
     dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
     task = ClassificationTask(("negative", "positive"), TRAIN, dev)
     epochs = tuple(
-        Epoch(n, *losses, n == 1, task.outcome([{"logit_0": 1.0 - p, "logit_1": float(p)} for p in decided]))
+        Epoch(n, *losses, n == 1, task.outcome(_logits(decided)))
         for n, (losses, decided) in enumerate(zip(LOSSES, (before, predicted), strict=True))
     )
     found = assess(task, Scoring(SETTINGS.classification, "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
@@ -36,10 +42,10 @@ def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, floa
     rows = [{"id": q.id, "text": a, "score": 0.0, "null_score": 0.0} for q, a in zip(questions, answers, strict=True)]
     empty = [{**row, "text": "nothing of the kind"} for row in rows]
     epochs = tuple(
-        Epoch(n, *losses, n == 1, task.outcome(r))
+        Epoch(n, *losses, n == 1, task.outcome(pd.DataFrame(r)))
         for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
     )
-    found = assess(task, Scoring(SETTINGS.squad, "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(SETTINGS.question_answering, "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
     return found.details.metrics.methods["full"].mean, found.flags["full 1"]
 
 
@@ -96,7 +102,7 @@ def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_o
     for method, shares in (("full", (0.5, 0.83)), ("scratch", (0.62, 0.64))):
         rows = [[{"logit_0": float(((n + 75 * e) % 200 < 200 * share) == (y == 0)), "logit_1": 0.5}
                  for n, y in enumerate(labels)] for e, share in enumerate(shares)]  # fmt: skip
-        epochs = tuple(Epoch(n, *LOSSES[n], n == 1, task.outcome(r)) for n, r in enumerate(rows))
+        epochs = tuple(Epoch(n, *LOSSES[n], n == 1, task.outcome(pd.DataFrame(r))) for n, r in enumerate(rows))
         trials.append(MethodRun(method, 1, epochs))
     found = assess(task, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
     assert "full" not in found.flags
@@ -109,7 +115,7 @@ def test_plm_peft_scores_texts_that_were_trained_on() -> None:
     test = [Example(f"cites {number + 48}", None, number % 2) for number in range(139)]  # ACL-ARC shares 52 of its 139
     task = ClassificationTask(("background", "uses"), train, test)
     rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
-    epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(rows)) for n, losses in enumerate(LOSSES))
+    epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(pd.DataFrame(rows))) for n, losses in enumerate(LOSSES))
     found = assess(task, Scoring(("accuracy",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.flags["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
     without = found.details.methods["full"].seeds["1"].groups["not in the training data"]

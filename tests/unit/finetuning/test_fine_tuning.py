@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -8,15 +7,14 @@ import pytest
 import torch
 
 from retrace.core.errors import InputError
-from retrace.evaluation.outcomes import kept_epoch
 from retrace.finetuning import finetune as fine_tuning
-from retrace.finetuning.finetune import TaskObjective, answer, fine_tune, write_predictions
+from retrace.finetuning.finetune import TaskObjective, fine_tune, predict, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
-from retrace.results.predictions import read_epochs
+from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -37,8 +35,8 @@ def _model() -> torch.nn.Module:
 
 def test_answers_are_in_order_whatever_the_batches(task: Classification) -> None:
     model, examples = _model().eval(), task.examples("dev")
-    small, loss = answer(task, model, examples, 3, tiny_device())
-    large, same = answer(task, model, examples, 64, tiny_device())
+    small, loss = predict(task, model, examples, 3, tiny_device())
+    large, same = predict(task, model, examples, 64, tiny_device())
     np.testing.assert_allclose(np.stack(small), np.stack(large), atol=1e-5)
     assert loss == pytest.approx(same)
     assert loss == pytest.approx(np.log(2), rel=0.2)
@@ -46,17 +44,17 @@ def test_answers_are_in_order_whatever_the_batches(task: Classification) -> None
 
 def test_every_epoch_is_written_and_the_best_weights_kept(task: Classification, tmp_path: Path) -> None:
     model = _model()
-    write_predictions(tmp_path / "predictions", fine_tune(task, model, SETTINGS, 1, tiny_device(), "t"))
-    epochs = read_epochs(tmp_path / "predictions")
+    write_tuned(tmp_path / "predictions", fine_tune(task, model, SETTINGS, 1, tiny_device(), "t"))
+    epochs = read_epochs(tmp_path / "predictions", "classification")
     assert [epoch.number for epoch in epochs] == [0, 1, 2, 3]
     assert epochs[0].training_loss is None
     assert all(len(epoch.rows) == 20 for epoch in epochs)
     best = kept_epoch(epochs)
     assert best.validation_loss < epochs[0].validation_loss
     model.eval()
-    scores, loss = answer(task, model, task.examples("dev"), 16, tiny_device())
+    scores, loss = predict(task, model, task.examples("dev"), 16, tiny_device())
     assert loss == pytest.approx(best.validation_loss, rel=1e-5)
-    np.testing.assert_allclose([row["logit_1"] for row in best.rows], np.stack(scores)[:, 1], atol=1e-5)
+    np.testing.assert_allclose(best.rows["logit_1"], np.stack(scores)[:, 1], atol=1e-5)
     assert json.loads((tmp_path / "predictions" / "losses.json").read_text())[0]["epoch"] == 0
 
 
@@ -68,8 +66,8 @@ def test_which_epoch_is_kept(
     task: Classification, monkeypatch: pytest.MonkeyPatch, keep: Literal["best", "last"], losses: list[float], kept: int
 ) -> None:
     found, scores = iter(losses), [np.zeros(2)] * 20
-    monkeypatch.setattr(fine_tuning, "answer", lambda *_: (scores, next(found)))
-    tuned = fine_tune(task, _model(), replace(SETTINGS, keep=keep), 1, tiny_device(), "t")
+    monkeypatch.setattr(fine_tuning, "predict", lambda *_: (scores, next(found)))
+    tuned = fine_tune(task, _model(), SETTINGS.model_copy(update={"checkpoint": keep}), 1, tiny_device(), "t")
     assert [loss["epoch"] for loss in tuned.losses if loss["kept"]] == [kept]
 
 
@@ -80,8 +78,8 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
     """The last update of all may make the weights infinite; no loss and no gradient is computed after it."""
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", every)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    optimiser = OptimiserSettings(kind="adamw", warmup=0.0)
-    last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimiser=optimiser)
+    optimiser = OptimizerSettings(kind="adamw", warmup_ratio=0.0)
+    last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimizer=optimiser)
     checkpointer = Checkpointer("t", "", tiny_device())
     with pytest.raises(
         InputError, match=r"^sst2 full 1: the validation loss is nan at epoch 1; a lower lr than 1e\+37"
@@ -91,7 +89,7 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
 
 
 def test_a_subset_depends_on_the_seed(task: Classification) -> None:
-    settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=4, max_length=32, examples=8)
+    settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=4, max_length=32, max_train_examples=8)
     batches = [TaskObjective(task, settings, seed, torch.device("cpu")) for seed in (1, 1, 2)]
     assert [objective.steps for objective in batches] == [2, 2, 2]
     tokens = [[o.tokens(b) for b in o.batches(1, slice(None))] for o in batches]

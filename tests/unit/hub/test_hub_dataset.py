@@ -70,7 +70,6 @@ def test_a_split_that_is_not_there() -> None:
 
 def test_datasets_is_not_imported_for_whole_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)  # importing it fails
-    monkeypatch.delitem(sys.modules, "retrace.hub.loading", raising=False)
     assert _words("train") == "abcde"
     with pytest.raises(ImportError):
         open_split(SOURCE, "train[:60%]", "hub.text")

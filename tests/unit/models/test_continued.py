@@ -12,8 +12,7 @@ from retrace.core.errors import InputError
 from retrace.core.weights import weight_names
 from retrace.models.heads import read_model
 from retrace.models.language_model import LanguageModel, PairModel, continue_model
-from retrace.tokens.tokenizer import load_tokenizer
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, ROBERTA, published_models
 
 

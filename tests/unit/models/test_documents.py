@@ -5,7 +5,7 @@ import torch
 
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model, read_language_model
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import FAMILIES, MODEL, tiny_tokenizer
 
 VOCABULARY = Vocabulary.of(tiny_tokenizer())

@@ -5,11 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from retrace.objectives.causal import sliding_batches
-from retrace.objectives.language_modelling import mean_loss
+from retrace.objectives.language_modelling import mean_loss, sliding_batches
 from retrace.objectives.masked import masked_batches
 from retrace.perplexity.losses import document_losses
-from retrace.tokens.vocabulary import Vocabulary
+from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import tiny_device
 
 VOCABULARY = Vocabulary(9, 0, 1, 2, 3, 4)

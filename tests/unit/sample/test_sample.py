@@ -10,9 +10,8 @@ import pytest
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import build, read_params
 from retrace.datasets.card import make_card
-from retrace.datasets.examples import read_examples
+from retrace.datasets.examples import read_examples, read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.datasets.sst2 import read_sentences
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.evaluation.baselines import no_answer, word_overlap
 from retrace.evaluation.classification import ClassificationTask

@@ -10,19 +10,18 @@ from retrace.core.files import write_json
 from retrace.core.paths import has_test, questions_path, sentences_path
 from retrace.core.settings import read_params
 from retrace.datasets.examples import Example, read_examples, write_task
-from retrace.finetuning.finetune import fine_tune, write_predictions
+from retrace.finetuning.finetune import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.report.assemble import samples_section, score_sections
 from retrace.report.blocks import Table
-from retrace.report.settings import ReportSettings
 from retrace.results.predictions import read_drawn, read_epochs, read_tested
 from retrace.tasks.classification import Classification
 from stages import evaluate
 from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
-SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, examples=16)
+SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, max_train_examples=16)
 WORDS = (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))
 TRAIN, DEV = (
     [Example(f"the {noun} was {word}", None, label) for noun in nouns for word, label in WORDS]
@@ -59,7 +58,7 @@ def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tune and evaluate; returns metrics.json and scores.json."""
     task = Classification("moods", source, TOKENIZER, 32)
     model = make_model("classifier", tiny_config("modernbert", TOKENIZER), 0, "eager")
-    write_predictions(Path("predictions/moods/full/1"), fine_tune(task, model, SETTINGS, 1, tiny_device(), "t"))
+    write_tuned(Path("predictions/moods/full/1"), fine_tune(task, model, SETTINGS, 1, tiny_device(), "t"))
     evaluate.main()
     return json.loads(evaluate.METRICS.read_text()), json.loads(evaluate.DETAILS.read_text())
 
@@ -67,32 +66,38 @@ def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> None:
     metrics, details = run(source)
     folder = Path("predictions/moods/full/1")
-    before, after = read_tested(folder)
+    before, after = read_tested(folder, "classification")
     kept = metrics["moods"]["full"]["1"]["epoch"]
     assert (before.number, before.kept, after.number, after.kept) == (0, False, kept, True)
-    right = [row["label"] == (row["logit_1"] > row["logit_0"]) for row in after.rows]
+    right = after.rows["label"] == (after.rows["logit_1"] > after.rows["logit_0"])
     assert metrics["moods-test"]["full"]["1"]["accuracy"] == sum(right) / len(TEST)
     assert metrics["moods-test"]["full"]["1"]["loss"] == pytest.approx(after.validation_loss, rel=1e-5)
     assert not Path("reports/curves/tasks/moods-test.csv").exists()
     assert "loss_diverges" not in json.dumps(metrics["health"].get("moods-test", {}))
-    epochs = [(epoch.number, epoch.validation_loss, epoch.kept, epoch.rows) for epoch in read_epochs(folder)]
+    epochs = [
+        (epoch.number, epoch.validation_loss, epoch.kept, epoch.rows.to_dict())
+        for epoch in read_epochs(folder, "classification")
+    ]
 
     swapped = [Example(example.text, None, 1 - example.label) for example in TEST]
     write_moods({"train": TRAIN, "dev": DEV, "test": swapped})
     again, _ = run(source)
-    assert epochs == [(epoch.number, epoch.validation_loss, epoch.kept, epoch.rows) for epoch in read_epochs(folder)]
-    for old, new in zip((before, after), read_tested(folder), strict=True):
-        assert [row | {"label": 1 - row["label"]} for row in old.rows] == new.rows
+    assert epochs == [
+        (epoch.number, epoch.validation_loss, epoch.kept, epoch.rows.to_dict())
+        for epoch in read_epochs(folder, "classification")
+    ]
+    for old, new in zip((before, after), read_tested(folder, "classification"), strict=True):
+        assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
     assert again["moods-test"]["full"]["1"]["accuracy"] == 1 - metrics["moods-test"]["full"]["1"]["accuracy"]
     sections = score_sections(metrics, details)
     assert [section.title for section in sections] == ["moods", "moods, test set"]
     assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
     assert "It chose nothing" in str(sections[1].blocks[0])
-    _, said, table = samples_section(read_params(), source, ReportSettings(samples=2)).blocks
+    _, said, table = samples_section(read_params(), source, 2).blocks
     assert said == "moods, test set:"
     assert isinstance(table, Table)
-    assert [row[0] for row in table.rows] == [TEST[0].text, TEST[4].text]
+    assert [row[0] for row in table.rows] == [TEST[0].text, TEST[1].text]
 
 
 def test_baselines_are_fitted_to_the_rows_that_the_models_got(source: Path) -> None:

@@ -3,18 +3,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build
-from retrace.evaluation.outcomes import answers_of
-from retrace.finetuning.finetune import TaskObjective, answer, fine_tune
+from retrace.evaluation.outcomes import decided_answers
+from retrace.finetuning.finetune import TaskObjective, fine_tune, predict
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.tasks.question_answering.generative import UNASKED, Answering, check_family
 from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -46,7 +47,7 @@ def _source(folder: Path, asked: dict[str, str], context: str = GUILD) -> Path:
 def _task(
     folder: Path, asked: dict[str, str], max_length: int = 64, context: str = GUILD, **settings: Any
 ) -> Answering:
-    reading = ReadingSettings(answers="generated", **{"max_answer": 8, **settings})
+    reading = ReadingSettings(answers="generative", **{"max_answer_length": 8, **settings})
     return Answering(_source(folder, asked, context), TOKENIZER, max_length, reading)
 
 
@@ -149,32 +150,32 @@ def test_no_answer_is_given_where_ending_at_once_is_likelier(
     tmp_path: Path, text: str, score: float, null_score: float, decided: str
 ) -> None:
     task = _task(tmp_path, {"who?": ""})
-    assert answers_of([_row(task, text, score, null_score)]) == {"who?": decided}
+    assert decided_answers(pd.DataFrame([_row(task, text, score, null_score)])) == {"who?": decided}
 
 
 def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Path) -> None:
     task = _task(tmp_path, {"who?": "Ada Lund"})
     assert _row(task, "1601")["null_score"] is None
-    assert answers_of([_row(task, "1601", -9.0, -1.0), _row(task, "")]) == {"who?": ""}
+    assert decided_answers(pd.DataFrame([_row(task, "1601", -9.0, -1.0), _row(task, "")])) == {"who?": ""}
 
 
 def test_answers_do_not_depend_on_the_batch(tmp_path: Path) -> None:
     task = _task(tmp_path, BY_HEART)
     model, examples = _model(task).eval(), task.examples("dev")
-    (one, loss), (all_, same) = (answer(task, model, examples, size, tiny_device()) for size in (1, 16))
+    (one, loss), (all_, same) = (predict(task, model, examples, size, tiny_device()) for size in (1, 16))
     np.testing.assert_allclose(np.stack(one), np.stack(all_), atol=1e-3)
     assert loss == pytest.approx(same)
     assert loss == pytest.approx(np.log(120), rel=0.1), "nats a token, of 120 that are about equally likely"
 
 
 def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
-    optimiser = OptimiserSettings(kind="adamw")
-    settings = FineTuneSettings(lr=0.01, epochs=80, batch_size=5, max_length=64, optimiser=optimiser)
+    optimiser = OptimizerSettings(kind="adamw")
+    settings = FineTuneSettings(lr=0.01, epochs=80, batch_size=5, max_length=64, optimizer=optimiser)
     task = _task(tmp_path, BY_HEART)
     tuned = fine_tune(task, _model(task), settings, 1, tiny_device(), "t")
     assert tuned.losses[-1]["training_loss"] < 0.1 < tuned.losses[1]["training_loss"]
     last = [row for row in tuned.rows if row["epoch"] == 80]
-    assert answers_of(last) == BY_HEART
+    assert decided_answers(pd.DataFrame(last)) == BY_HEART
     assert all(row["score"] > np.log(0.5) for row in last)
     assert [row["id"] for row in last if row["null_score"] > np.log(0.5)] == ["was it full?"]
 
@@ -201,7 +202,7 @@ def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None
     with pytest.raises(
         InputError, match=r"squad\.max_answer: 50 is not allowed; of squad\.max_length \(64\) it leaves"
     ):
-        _task(tmp_path, BY_HEART, max_answer=50)
+        _task(tmp_path, BY_HEART, max_answer_length=50)
 
 
 def test_question_match_is_for_spans() -> None:

@@ -115,7 +115,7 @@ def _pieces(words: str) -> list[str]:
 
 def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(saved(LLAMA))
-    reading = ReadingSettings(answers="generated", max_answer=12)
+    reading = ReadingSettings(answers="generative", max_answer_length=12)
     task = Answering(_squad(tmp_path), tokenizer, 120, reading)
     (example,) = task.examples("train")
     prompt = tokenizer.decode(example.ids.tolist(), skip_special_tokens=False)
@@ -123,12 +123,12 @@ def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> No
     assert tokenizer.decode(example.answer, skip_special_tokens=False) == " Ada Lund<|end_of_text|>"
     labels = task.collate([example])["labels"][0]
     assert labels[labels != UNASKED].tolist() == example.answer
-    assert len(example.ids) + reading.max_answer <= 120
+    assert len(example.ids) + reading.max_answer_length <= 120
 
 
 def test_generated_tokens_are_spelt_as_in_the_passage(saved: Saved, tmp_path: Path) -> None:
     tokenizer: SubwordTokenizer = load_tokenizer(saved(LLAMA))
-    task = Answering(_squad(tmp_path), tokenizer, 120, ReadingSettings(answers="generated", max_answer=12))
+    task = Answering(_squad(tmp_path), tokenizer, 120, ReadingSettings(answers="generative", max_answer_length=12))
     (example,) = task.examples("dev")
     score = np.array([0.0, 0.0, 0.0, *example.answer])
     assert [row["text"] for row in task.rows([example], [score])] == ["Ada Lund"]

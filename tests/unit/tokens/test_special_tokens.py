@@ -88,7 +88,7 @@ def test_files_that_are_no_json(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"tokenizer_config.json: not json: "):
         load_tokenizer(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text("[]")
-    with pytest.raises(InputError, match=r"tokenizer_config.json: expected names and values, found list"):
+    with pytest.raises(InputError, match=r"tokenizer_config.json: expected a json object, found list"):
         load_tokenizer(tmp_path)
 
 

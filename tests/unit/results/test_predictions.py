@@ -1,0 +1,45 @@
+"""Predictions on disk: what is written is what is read, and a wrong column is named on both sides."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.results.grid import Kind
+from retrace.results.predictions import read_predictions, write_predictions
+
+CLASSES = {"epoch": 0, "id": 0, "label": 1, "logit_0": 0.5, "logit_1": -0.5, "logit_2": 0.0}
+ANSWER = {"epoch": 1, "id": "a", "text": "", "score": 1.0, "null_score": None}
+
+
+@pytest.mark.parametrize(("kind", "row"), [("classification", CLASSES), ("question_answering", ANSWER)])
+def test_what_is_written_is_read(tmp_path: Path, kind: Kind, row: dict[str, Any]) -> None:
+    write_predictions(tmp_path / "p.parquet", kind, [row, row])
+    found = read_predictions(tmp_path / "p.parquet", kind)
+    assert list(found) == list(row)
+    assert found.astype(object).where(found.notna(), None).to_dict("records") == [row, row]
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "problem"),
+    [
+        ("classification", {**CLASSES, "logit_1": "x"}, "column logit_1: expected double, found string"),
+        ("classification", {**CLASSES, "logit_4": 1.0}, "column logit_3: expected double, found none"),
+        ("classification", {"epoch": 0, "id": 0, "logit_0": 1.0, "logit_1": 1.0}, "column label: expected int64"),
+        ("question_answering", {**ANSWER, "id": 3}, "column id: expected string, found int64"),
+        ("question_answering", {**ANSWER, "answer": ""}, "column answer: not expected; question_answering has epoch"),
+    ],
+)
+def test_a_wrong_column_is_named_by_writer_and_reader(
+    tmp_path: Path, kind: Kind, row: dict[str, Any], problem: str
+) -> None:
+    path = tmp_path / "p.parquet"
+    with pytest.raises(InputError, match=rf"p.parquet: {problem}"):
+        write_predictions(path, kind, [row])
+    assert not path.exists()
+    pq.write_table(pa.Table.from_pylist([row]), path)
+    with pytest.raises(InputError, match=rf"p.parquet: {problem}"):
+        read_predictions(path, kind)
