@@ -21,6 +21,7 @@ from retrace.core.files import read_json
 UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
 DATA = Path("data")
 TASKS = DATA / "classification"
+OWN = DATA / "own"  # the user's files
 ON_TEST = "-test"  # ends the name of a task's figures on its test set
 
 
