@@ -25,7 +25,7 @@ from retrace.datasets.squad import Answer, Question  # noqa: E402
 from retrace.evaluation.assessment import assess  # noqa: E402
 from retrace.evaluation.classification import ClassificationTask  # noqa: E402
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun  # noqa: E402  # noqa: E402
-from retrace.evaluation.question_answering import ReadingTask  # noqa: E402
+from retrace.evaluation.question_answering import QuestionAnsweringTask  # noqa: E402
 from retrace.evaluation.scoring import Scoring  # noqa: E402
 from retrace.evaluation.settings import ScoreSettings  # noqa: E402
 from retrace.statistics.comparisons import Candidate, compare  # noqa: E402
@@ -188,7 +188,7 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
         first = passage.split()[int(generator.integers(30))].rstrip(".")
         answers = () if generator.random() < 1 / 3 else (Answer(first, passage.index(first)),)
         questions.append(Question(str(number), "T", passage, f"which one is it {number}", answers))
-    task = ReadingTask([], questions)
+    task = QuestionAnsweringTask([], questions)
 
     def outcome(accuracy: float) -> Answered:
         is_right = generator.random(size) < accuracy

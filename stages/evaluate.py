@@ -25,7 +25,7 @@ from retrace.datasets.squad import read_questions
 from retrace.evaluation.assessment import Assessment, ScoredTask, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
-from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import ScoreSettings
@@ -74,14 +74,16 @@ def unlisted(matrix: Matrix) -> list[Path]:
     return [cell for cell in found if cell.relative_to(PREDICTIONS).as_posix() not in matrix.cells]
 
 
-def read_task(source: Path, name: str, matrix: Matrix, test: bool = False) -> ClassificationTask | ReadingTask:
+def read_task(
+    source: Path, name: str, matrix: Matrix, test: bool = False
+) -> ClassificationTask | QuestionAnsweringTask:
     """The examples of a task, for training and for validation or, where wanted, for the test.
 
     Of its training examples the baselines get those that the models of the first seed were given.
     """
     parts = (*PARTS, "test") if test else PARTS
     if name == SQUAD:
-        return ReadingTask(*(read_questions(questions_path(source, part)) for part in parts))
+        return QuestionAnsweringTask(*(read_questions(questions_path(source, part)) for part in parts))
     drawn = read_drawn(PREDICTIONS / name / matrix.methods[0] / str(matrix.seeds[0]))
     examples = [read_examples(source, name, part) for part in parts]
     return ClassificationTask(read_classes(source, name), *examples, drawn=drawn)

@@ -22,7 +22,7 @@ from retrace.evaluation.probabilities import class_name, classes_with_columns, p
 from retrace.evaluation.scoring import Scoring
 from retrace.sources.formats import Rows, labels_of, read_rows
 from retrace.statistics.comparisons import Flags
-from retrace.statistics.intervals import draw
+from retrace.statistics.intervals import resample
 
 CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 RESAMPLES = 10_000
@@ -149,7 +149,7 @@ def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> Non
     found: dict[str, Any] = figures | scoring.notes(outcome)
     if intervals:
         size = len(outcome.answers if isinstance(outcome, Answered) else outcome.labels)
-        drawn = draw({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
+        drawn = resample({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
         found["intervals"] = scoring.intervals(figures, scoring.shares(outcome), drawn, outcome.fewest)
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | figure_flags(figures, scoring.scales)).items():

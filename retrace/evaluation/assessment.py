@@ -22,8 +22,8 @@ from retrace.evaluation.records import (
 )
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import ScoreSettings
-from retrace.statistics.comparisons import Candidate, Comparison, compare, difference, not_above
-from retrace.statistics.intervals import Figures, Resampled, draw, with_seeds
+from retrace.statistics.comparisons import Candidate, Comparison, compare, difference, flag_unless_better
+from retrace.statistics.intervals import Figures, Resampled, resample, with_seeds
 from retrace.statistics.scales import Flags
 
 SCRATCH = "scratch"  # the method without pretraining, the baseline of the others
@@ -96,7 +96,7 @@ class _Assessor:
             name: scoring.resampled(outcome, set(self._headlines) if name in untrained else ())
             for name, outcome in outcomes.items()
         }
-        self._drawn = draw(self._resampled, len(task.shared), settings.resamples, settings.seed)
+        self._drawn = resample(self._resampled, len(task.shared), settings.resamples, settings.seed)
         self._shares = {name: scoring.shares(outcome) for name, outcome in outcomes.items()}
         self._fewest = runs[0].kept.outcome.fewest
         self._by_method = {method: self._mean_intervals(of) for method, of in self._methods.items()}
@@ -224,7 +224,7 @@ class _Assessor:
         if way == "neither" or any(figure not in side.drawn[0] for side in (model, other)):
             return {}
         found = difference(figure, model, other, are_alike=True)
-        return not_above(
+        return flag_unless_better(
             figure, shown, _mean(model, figure), _mean(other, figure), found.interval, way,
             note if found.is_of_models else "",
         )  # fmt: skip

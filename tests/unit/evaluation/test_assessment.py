@@ -7,7 +7,7 @@ from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.assessment import Assessment, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
-from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import ScoreSettings
@@ -105,7 +105,7 @@ def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
 
 def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> None:
     questions = [Question(str(n), "T", "Ada met Bob", "?", (Answer("Ada", 0),) if n < 30 else ()) for n in range(40)]
-    task = ReadingTask([], questions)
+    task = QuestionAnsweringTask([], questions)
     rows = [{"id": q.id, "text": "" if place < 4 else "Bob", "score": 0.0, "null_score": 0.0}
             for place, q in enumerate(questions)]  # fmt: skip
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
@@ -162,7 +162,7 @@ def test_the_same_predictions_give_the_same_figures() -> None:
 
 def test_questions_by_span_and_null_score() -> None:
     questions = [Question("a", "T", "Ada met Bob", "?", (Answer("Ada", 0),)), Question("b", "T", "Ada met", "?", ())]
-    task = ReadingTask(questions[:1], questions)
+    task = QuestionAnsweringTask(questions[:1], questions)
     rows = [("a", "Ada", 2.0, 1.0), ("b", "met", 0.0, 1.0)]
     outcome = task.outcome(pd.DataFrame(rows, columns=["id", "text", "score", "null_score"]))
     assert outcome.answers == ("Ada", "")
@@ -190,7 +190,7 @@ def test_any_score_alone_is_a_headline(score: str, headline: str) -> None:
 @pytest.mark.parametrize("score", ["squad_v2", "bleu", "rouge", "meteor"])
 def test_any_score_of_answers_alone_is_a_headline(score: str) -> None:
     questions = [Question(str(n), "T", "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
-    task = ReadingTask(questions[:2], questions)
+    task = QuestionAnsweringTask(questions[:2], questions)
     rows = [{"id": question.id, "text": "Ada did", "score": 1.0, "null_score": 0.0} for question in questions]
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring([score], "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
@@ -213,4 +213,4 @@ def test_what_gives_a_row_away_is_said_as_it_is() -> None:
     assert found.given_how.startswith("have a first text")
     asked = Question("2", "", "the old ale house", "who drank it ?", ())
     known = Question("1", "", "the old ale house", "who built it ?", ())
-    assert ReadingTask([known], [asked]).given_how == "are on a passage of train"
+    assert QuestionAnsweringTask([known], [asked]).given_how == "are on a passage of train"

@@ -9,7 +9,7 @@ from retrace.evaluation.assessment import assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import figure_flags
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
-from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import ScoreSettings
 from retrace.statistics.scales import Flags
@@ -37,7 +37,7 @@ def _classified(labels: list[int], predicted: list[int], before: list[int]) -> t
 
 
 def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, float], Flags]:
-    task = ReadingTask([], questions)
+    task = QuestionAnsweringTask([], questions)
     rows = [{"id": q.id, "text": a, "score": 0.0, "null_score": 0.0} for q, a in zip(questions, answers, strict=True)]
     empty = [{**row, "text": "nothing of the kind"} for row in rows]
     epochs = tuple(
