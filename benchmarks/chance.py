@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -172,7 +173,7 @@ def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Sc
         wrong = (labels + generator.integers(1, classes, size)) % classes
         given = np.where(generator.random(size) < accuracy, labels, wrong)
         logits = np.eye(classes)[given] * generator.uniform(1, 4, (size, 1))
-        return task.outcome([{f"logit_{c}": row[c] for c in range(classes)} for row in logits])
+        return task.outcome(pd.DataFrame(logits, columns=[f"logit_{c}" for c in range(classes)]))
 
     scoring = Scoring(SETTINGS.classification, "scores.classification", Classified)
     return task, scoring, _trials(generator, outcome, chance, is_sound)
@@ -198,7 +199,7 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
             text = question.answers[0].text if right and question.answers else wrong
             refuses = right and not question.answers
             rows.append({"id": question.id, "text": text, "score": 0.0, "null_score": 1.0 if refuses else -1.0})
-        return task.outcome(rows)
+        return task.outcome(pd.DataFrame(rows))
 
     return task, Scoring(SETTINGS.squad, "scores.squad", Answered), _trials(generator, outcome, 0.02, is_sound)
 

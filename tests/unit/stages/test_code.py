@@ -22,7 +22,7 @@ def _listings(folder: Path) -> dict[str, str]:
 
 def test_editing_a_metric_changes_what_scores_and_nothing_that_trains(copy: Path) -> None:
     before = _listings(copy)
-    path = copy / "retrace/evaluation/flags.py"
+    path = copy / "retrace/evaluation/confusion.py"
     path.write_text(path.read_text() + "# edited\n")
     after = _listings(copy)
     assert before.keys() == after.keys()
