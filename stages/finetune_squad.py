@@ -17,12 +17,12 @@ from retrace.finetuning.run import read_cell, run_cell
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Task
 from retrace.models.heads import read_config
-from retrace.tasks.question_answering.extractive import Reading
-from retrace.tasks.question_answering.generative import Answering, check_family
+from retrace.tasks.question_answering.extractive import ExtractiveTask
+from retrace.tasks.question_answering.generative import GenerativeTask, check_family
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tokens.tokenizer import load_tokenizer
 
-TASKS = {"spans": Reading, "generated": Answering}
+TASKS = {"spans": ExtractiveTask, "generated": GenerativeTask}
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
     def read_task() -> Task[Any]:
         if reading.answers == "generated":
             check_family(read_config(method.base).model_type)
-        return TASKS[reading.answers](source, load_tokenizer(method.base), settings.max_length, reading)
+        return TASKS[reading.answers](cell.task, source, load_tokenizer(method.base), settings.max_length, reading)
 
     read = values_of(params, ["data", "precision", key, "squad", f"methods.{cell.method}"])
     run_cell(cell, method, read_task, settings, precision, [source], read)

@@ -34,9 +34,9 @@ def sentences_path(folder: Path, part: str) -> Path:
     return folder / "sst2" / f"{part}.tsv"
 
 
-def questions_path(folder: Path, part: str) -> Path:
-    """Questions of `train`, `dev` or `test`."""
-    return folder / "squad" / f"{part}.json"
+def questions_path(folder: Path, part: str, task: str = "squad") -> Path:
+    """Questions of `train`, `dev` or `test`: of SQuAD in the source's folder, of another set beside the sources."""
+    return (folder / task if task == "squad" else folder.parent / "question_answering" / task) / f"{part}.json"
 
 
 def task_folder(task: str, data: Path = DATA) -> Path:
