@@ -28,7 +28,7 @@ from retrace.evaluation.classification import ClassificationTask  # noqa: E402
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun  # noqa: E402  # noqa: E402
 from retrace.evaluation.question_answering import QuestionAnsweringTask  # noqa: E402
 from retrace.evaluation.scoring import Scoring  # noqa: E402
-from retrace.evaluation.settings import ScoreSettings  # noqa: E402
+from retrace.evaluation.settings import MetricSettings  # noqa: E402
 from retrace.statistics.comparisons import Candidate, compare  # noqa: E402
 from retrace.statistics.intervals import (  # noqa: E402
     Share,
@@ -42,9 +42,10 @@ EXAMPLES, MANY = 872, 100_000
 ALIKE = 0.7  # of examples that all models are right about or none, so that answers are paired
 WHOLE = (0.0, 1.0)
 SIZES = (300, 600, 872)  # of tasks whose flags are counted
-SETTINGS = ScoreSettings(
-    classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2",), curves=("accuracy", "squad_v2"),
-    resamples=200,
+SETTINGS = MetricSettings(
+    classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2",),
+    every_epoch=("accuracy", "squad_v2"),
+    bootstrap_samples=200,
 )  # fmt: skip
 
 
@@ -201,7 +202,11 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
             rows.append({"id": question.id, "text": text, "score": 0.0, "null_score": 1.0 if refuses else -1.0})
         return task.outcome(pd.DataFrame(rows))
 
-    return task, Scoring(SETTINGS.squad, "scores.squad", Answered), _trials(generator, outcome, 0.02, is_sound)
+    return (
+        task,
+        Scoring(SETTINGS.question_answering, "metrics.question_answering", Answered),
+        _trials(generator, outcome, 0.02, is_sound),
+    )
 
 
 def _texts(generator: np.random.Generator, classes: int, count: int) -> list[Example]:

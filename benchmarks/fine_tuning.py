@@ -10,7 +10,6 @@ compared, since a model learns nothing there in so short a time.
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
@@ -142,19 +141,21 @@ def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def limited(task: str, examples: int) -> Any:
     """The project's settings of fine-tuning, for one epoch of so many examples."""
-    from retrace.core.settings import build, profile_key, read_params
+    from retrace.core.settings import build, read_params
     from retrace.finetuning.settings import FineTuneSettings
+    from retrace.tasks.question_answering.settings import SquadSettings
 
     params = read_params()
-    return replace(build(FineTuneSettings, params, profile_key(params, task)), examples=examples, epochs=1)
+    kind = SquadSettings if task == "squad" else FineTuneSettings
+    return build(kind, params, task).model_copy(update={"max_train_examples": examples, "epochs": 1})
 
 
 def source() -> Any:
     """The folder of the project's data."""
     from retrace.core.paths import source_folder
-    from retrace.core.settings import check_value, read_params
+    from retrace.core.settings import build, read_params
 
-    return source_folder(check_value(read_params(), "data", str))
+    return source_folder(build(str, read_params(), "data"))
 
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:
@@ -163,7 +164,7 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
     from retrace.training.loop import Budget, Run, train
 
     objective = TaskObjective(task, settings, seed, device.torch_device)
-    run = Run("retrace", model, objective, device, settings.optimiser, settings.lr, Budget(1))
+    run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, Budget(1))
     speed = train(run, lambda epoch, meter: None)
     return {
         "examples_a_second": objective.examples / speed.seconds,

@@ -33,12 +33,12 @@ from retrace.models.heads import Head, make_model  # noqa: E402
 from retrace.models.language_model import LanguageModel  # noqa: E402
 from retrace.objectives.language_modelling import LabelledBatch, token_loss  # noqa: E402
 from retrace.training.loop import Budget, Run, Speed, train  # noqa: E402
-from retrace.training.settings import OptimiserSettings  # noqa: E402
+from retrace.training.settings import OptimizerSettings  # noqa: E402
 
 UPDATES = 3  # that are timed, after one that is not
 MASKED = 0.15  # share of a block
 SST2, AG_NEWS = 67_349, 120_000  # training examples as published
-OPTIMISER = OptimiserSettings(kind="adamw")
+OPTIMISER = OptimizerSettings(kind="adamw")
 
 
 @dataclass(frozen=True)

@@ -38,13 +38,13 @@ from retrace.models.heads import make_config, make_model  # noqa: E402
 from retrace.models.settings import ModelSettings  # noqa: E402
 from retrace.tokens.tokenizer import Vocabulary  # noqa: E402
 from retrace.training.loop import Budget, Run, train  # noqa: E402
-from retrace.training.settings import OptimiserSettings  # noqa: E402
+from retrace.training.settings import OptimizerSettings  # noqa: E402
 
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
-MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_length=256, dropout=0.1)
+MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_positions=256, dropout=0.1)
 VOCABULARY = Vocabulary(30522, *range(5))
 LOAD = Load(batch=16, length=192, asked=0, bf16=False, attention="eager")
-OPTIMISER = OptimiserSettings(kind="adamw")
+OPTIMISER = OptimizerSettings(kind="adamw")
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, of malloc.h
 
 
@@ -129,7 +129,7 @@ def held(family: str, method: str, returned: bool) -> float:
         libc = ctypes.CDLL(None)
         libc.mallopt(MMAP_THRESHOLD, 2**16)
         libc.mallopt(TRIM_THRESHOLD, 2**16)
-    tiny = ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=64, max_length=64)
+    tiny = ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=64, max_positions=64)
     tune(family, method, tiny, replace(LOAD, batch=1, length=16), device)
     before = _status("VmRSS")
     tune(family, method, MODEL, LOAD, device)

@@ -1,21 +1,18 @@
 """What the benchmarks of Retrace's own side share: a project's pretraining, ready to run, and two processes."""
 
-from dataclasses import replace
-
 import numpy as np
-from tokenizers import Tokenizer
 
 from retrace.compute.device import Device, open_device
-from retrace.core.settings import read_params
 from retrace.tokens.blocks import open_stream
-from retrace.tokens.tokenizer import load_tokenizer
+from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
+from retrace.training.pretraining import PretrainParams
 from stages import pretrain
 
 TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
 
 
-def open_pretraining(seed: int) -> tuple[pretrain.Settings, Tokenizer, np.ndarray, Device]:
+def open_pretraining(seed: int) -> tuple[PretrainParams, SubwordTokenizer, np.ndarray, Device]:
     """What `pretrain.start` takes: settings, tokenizer, training tokens and device of the current folder's project."""
-    settings = replace(pretrain.read_settings(read_params()), seed=seed)
+    settings = PretrainParams.read().model_copy(update={"seed": seed})
     stream = open_stream(pretrain.TOKENS / "train.npy")
     return settings, load_tokenizer(pretrain.TOKENIZER), stream, open_device(seed, settings.precision)

@@ -34,9 +34,9 @@ def main() -> None:
     settings, tokenizer, stream, device = open_pretraining(seed=1)
     recipe = settings.pretrain
     before = peak_memory()
-    model, objective = pretrain.start(settings, tokenizer, stream, device)
+    model, objective = pretrain.start(settings, None, tokenizer, stream, device)
     budget = Budget(1, updates=UPDATES)
-    run = Run("run", model, objective, device, recipe.optimiser, settings.lr, budget)
+    run = Run("run", model, objective, device, recipe.optimizer, settings.lr, budget)
     speed = train(run, lambda epoch, meter: None)
     held = peak_memory() - before
     needs = pretraining_needs(model.body.config, recipe, recipe.batch_size, device.bf16, device.attention)

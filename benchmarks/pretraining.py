@@ -11,7 +11,6 @@ Afterwards both answer for the same masked tokens of the validation text, once l
 import argparse
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
@@ -48,9 +47,9 @@ def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     from stages import pretrain
 
     settings, tokenizer, stream, device = open_pretraining(arguments.seed)
-    model, objective = pretrain.start(settings, tokenizer, stream, device)
+    model, objective = pretrain.start(settings, None, tokenizer, stream, device)
     budget = Budget(10**6, seconds=arguments.seconds)
-    run = Run("retrace", model, objective, device, settings.pretrain.optimiser, settings.lr, budget)
+    run = Run("retrace", model, objective, device, settings.pretrain.optimizer, settings.lr, budget)
     speed = train(run, lambda epoch, meter: None)
     return {
         "tokens_a_second": speed.tokens / speed.seconds,
@@ -63,15 +62,15 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
     """BERT of the same size on padded lines."""
     from transformers import BertForMaskedLM, DataCollatorForLanguageModeling
 
-    from retrace.core.settings import read_params
     from retrace.models.heads import make_config
     from retrace.tokens.special_tokens import OWN
     from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
+    from retrace.training.pretraining import PretrainParams
     from stages import pretrain
 
-    settings, tokenizer = pretrain.read_settings(read_params()), fast_tokenizer(pretrain.TOKENIZER)
+    settings, tokenizer = PretrainParams.read(), fast_tokenizer(pretrain.TOKENIZER)
     examples = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in encoded_lines("train", LONGEST)]
-    size = replace(settings.model, rope_theta=None, init_std=0.02, dropout=0.1)  # as BERT has it
+    size = settings.model.model_copy(update={"rope_theta": None, "init_std": 0.02, "dropout": 0.1})  # as BERT has it
     vocabulary = Vocabulary.of(SubwordTokenizer(tokenizer.backend_tokenizer, OWN))
     model = BertForMaskedLM(make_config("bert", size, vocabulary))
     collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
@@ -84,11 +83,11 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
 def encoded_lines(part: str, longest: int) -> list[list[int]]:
     """The text's lines as token ids with [CLS] and [SEP]."""
     from retrace.core.paths import running_text, source_folder
-    from retrace.core.settings import check_value, read_params
+    from retrace.core.settings import build, read_params
     from retrace.datasets.text import read_documents, text_path
     from stages import pretrain
 
-    source = source_folder(check_value(read_params(), "data", str))
+    source = source_folder(build(str, read_params(), "data"))
     documents = read_documents(text_path(running_text(source), part))
     lines = [line for document in documents for line in document.splitlines()]
     return fast_tokenizer(pretrain.TOKENIZER)(lines, truncation=True, max_length=longest).input_ids

@@ -29,8 +29,8 @@ def main() -> None:
     parser.add_argument("--project", type=Path, default=ROOT)
     os.chdir(parser.parse_args().project)
     settings, tokenizer, stream, device = open_pretraining(seed=1)
-    model, objective = pretrain.start(settings, tokenizer, stream, device)
-    optimizers = make_optimizers(model, settings.pretrain.optimiser, settings.lr)
+    model, objective = pretrain.start(settings, None, tokenizer, stream, device)
+    optimizers = make_optimizers(model, settings.pretrain.optimizer, settings.lr)
     objective.loss(model, next(iter(objective.batches(1, device.rank_slice))))[0].backward()
     for optimizer in optimizers:
         optimizer.step()

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from retrace.core.paths import running_text, source_folder  # noqa: E402
-from retrace.core.settings import check_value, read_params  # noqa: E402
+from retrace.core.settings import build, read_params  # noqa: E402
 from retrace.datasets.text import read_documents, text_path  # noqa: E402
 from retrace.tokens.blocks import write_stream  # noqa: E402
 from retrace.tokens.tokenizer import load_tokenizer  # noqa: E402
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--project", type=Path, default=ROOT, help="a clone in which `dvc repro` has run")
     os.chdir(parser.parse_args().project)
     tokenizer = load_tokenizer(Path("models/tokenizer"))
-    path = text_path(running_text(source_folder(check_value(read_params(), "data", str))), "train")
+    path = text_path(running_text(source_folder(build(str, read_params(), "data"))), "train")
     documents = list(read_documents(path))
     seconds: dict[str, list[float]] = {"stream": [], "bare": []}
     with tempfile.TemporaryDirectory() as folder:

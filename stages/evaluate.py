@@ -18,8 +18,6 @@ from retrace.core.errors import exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import TASKS, has_test, on_test, questions_path, source_folder
-from retrace.core.pipeline import check_questions
-from retrace.core.settings import build, check_value, read_params, values_of
 from retrace.datasets.examples import read_classes, read_examples
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.assessment import Assessment, ScoredTask, assess
@@ -28,8 +26,8 @@ from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
-from retrace.results.grid import SQUAD, Kind, Matrix
+from retrace.evaluation.settings import EvaluateParams, MetricSettings
+from retrace.results.grid import SQUAD, Grid, Kind
 from retrace.results.predictions import Epoch as Answers
 from retrace.results.predictions import read_drawn, read_epochs, read_tested
 
@@ -38,24 +36,21 @@ PARTS = ("train", "dev")
 
 
 def main() -> None:
-    params = read_params()
-    settings = build(ScoreSettings, params, "scores")
-    source = source_folder(check_value(params, "data", str))
-    matrix = build(Matrix, params, "finetune")
-    check_questions(matrix.squad)
-    classes = scorings(settings, settings.classification, "scores.classification", Classified)
-    answers = scorings(settings, settings.squad, "scores.squad", Answered)
-    with guarded("evaluate", [source, TASKS, PREDICTIONS], values_of(params, ["data", "scores", "finetune"])):
+    params = EvaluateParams.read()
+    settings, grid, source = params.metrics, params.finetune, source_folder(params.data)
+    classes = scorings(settings, settings.classification, "metrics.classification", Classified)
+    answers = scorings(settings, settings.question_answering, "metrics.question_answering", Answered)
+    with guarded("evaluate", [source, TASKS, PREDICTIONS], params.settings):
         assessed = {}
-        for name in matrix.tasks:
+        for name in grid.all_tasks:
             chosen = answers if name == SQUAD else classes
-            task = read_task(source, name, matrix)
-            trials = read_trials(name, matrix, task)
+            task = read_task(source, name, grid)
+            trials = read_trials(name, grid, task)
             write_curves(name, trials, chosen[1])
             assessed[name] = score(name, task, trials, chosen[0], settings)
             if has_test(source, name):
-                task = read_task(source, name, matrix, test=True)
-                trials = read_trials(name, matrix, task, read_tested)
+                task = read_task(source, name, grid, test=True)
+                trials = read_trials(name, grid, task, read_tested)
                 assessed[on_test(name)] = score(on_test(name), task, trials, chosen[0], settings)
         details = Details(tasks={name: assessment.details for name, assessment in assessed.items()})
         metrics = Metrics(
@@ -64,19 +59,17 @@ def main() -> None:
         )
         write_json(METRICS, rounded(metrics.to_json()))
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
-        for cell in unlisted(matrix):
+        for cell in unlisted(grid):
             print(f"{cell}: not scored, as finetune in params.yaml does not list it; no fresh clone has this folder")
 
 
-def unlisted(matrix: Matrix) -> list[Path]:
+def unlisted(grid: Grid) -> list[Path]:
     """Predictions of tasks, methods and seeds that params.yaml does not list: DVC leaves them lying."""
     found = sorted(cell for cell in PREDICTIONS.glob("*/*/*") if cell.is_dir())
-    return [cell for cell in found if cell.relative_to(PREDICTIONS).as_posix() not in matrix.cells]
+    return [cell for cell in found if cell.relative_to(PREDICTIONS).as_posix() not in grid.cells]
 
 
-def read_task(
-    source: Path, name: str, matrix: Matrix, test: bool = False
-) -> ClassificationTask | QuestionAnsweringTask:
+def read_task(source: Path, name: str, grid: Grid, test: bool = False) -> ClassificationTask | QuestionAnsweringTask:
     """The examples of a task, for training and for validation or, where wanted, for the test.
 
     Of its training examples the baselines get those that the models of the first seed were given.
@@ -84,28 +77,28 @@ def read_task(
     parts = (*PARTS, "test") if test else PARTS
     if name == SQUAD:
         return QuestionAnsweringTask(*(read_questions(questions_path(source, part)) for part in parts))
-    drawn = read_drawn(PREDICTIONS / name / matrix.methods[0] / str(matrix.seeds[0]))
+    drawn = read_drawn(PREDICTIONS / name / grid.methods[0] / str(grid.seeds[0]))
     examples = [read_examples(source, name, part) for part in parts]
     return ClassificationTask(read_classes(source, name), *examples, drawn=drawn)
 
 
 def read_trials(
-    name: str, matrix: Matrix, task: ScoredTask,
+    name: str, grid: Grid, task: ScoredTask,
     read: Callable[[Path, Kind], Sequence[Answers]] = read_epochs,
 ) -> list[MethodRun[Any]]:  # fmt: skip
     """The predictions of every method with every seed; `read` reads a run's folder."""
     return [
         MethodRun(method, seed, tuple(
             Epoch(epoch.number, epoch.training_loss, epoch.validation_loss, epoch.kept, task.outcome(epoch.rows))
-            for epoch in read(PREDICTIONS / name / method / str(seed), matrix.kind_of(name))
+            for epoch in read(PREDICTIONS / name / method / str(seed), grid.kind_of(name))
         ))
-        for method in matrix.methods_of(name) for seed in matrix.seeds
+        for method in grid.methods_of(name) for seed in grid.seeds
     ]  # fmt: skip
 
 
-def scorings(settings: ScoreSettings, names: Sequence[str], key: str, kind: Any) -> tuple[Scoring, Scoring]:
+def scorings(settings: MetricSettings, names: Sequence[str], key: str, kind: Any) -> tuple[Scoring, Scoring]:
     """All scores of a kind of task, and those of its learning curves."""
-    return Scoring(names, key, kind), Scoring([name for name in names if name in settings.curves], key, kind)
+    return Scoring(names, key, kind), Scoring([name for name in names if name in settings.every_epoch], key, kind)
 
 
 def write_curves(name: str, trials: Sequence[MethodRun[Any]], scoring: Scoring) -> None:
@@ -115,7 +108,7 @@ def write_curves(name: str, trials: Sequence[MethodRun[Any]], scoring: Scoring) 
 
 
 def score(
-    name: str, task: Any, trials: Sequence[MethodRun[Any]], scoring: Scoring, settings: ScoreSettings
+    name: str, task: Any, trials: Sequence[MethodRun[Any]], scoring: Scoring, settings: MetricSettings
 ) -> Assessment:
     """Score a task and say how each method did."""
     assessment = assess(task, scoring, trials, settings)

@@ -17,7 +17,6 @@ from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import rounded, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import running_text, source_folder
-from retrace.core.settings import Precision, build, check_value, profile_key, read_params, values_of
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
@@ -28,12 +27,11 @@ from retrace.perplexity.measures import (
     PERPLEXITY,
     PerplexityFigures,
     PerplexityReport,
-    PerplexitySettings,
     Sizes,
     unigram_losses,
     with_intervals,
 )
-from retrace.statistics.settings import read_resampling
+from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
 
@@ -42,14 +40,10 @@ PARTS = ("valid", "test")
 
 
 def main() -> None:
-    params = read_params()
-    keys = [profile_key(params, name) for name in ("perplexity", "pretrain.block")]
-    settings, resampling = build(PerplexitySettings, params, keys[0]), read_resampling(params)
-    block = check_value(params, keys[1], int)
-    source = source_folder(check_value(params, "data", str))
-    device = open_device(settings.seed, check_value(params, "precision", Precision))
-    keys += ["data", "precision", "scores.resamples", "scores.seed"]
-    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], values_of(params, keys)):
+    params = PerplexityParams.read()
+    settings, block, source = params.perplexity, params.block_size, source_folder(params.data)
+    device = open_device(settings.seed, params.precision)
+    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], params.settings):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
         model = to_device(read_language_model(MODEL, settings.seed, device.attention), device).eval()
@@ -64,10 +58,12 @@ def main() -> None:
             else:
                 batches = masked_batches(stream, block, settings.mask_rate, vocabulary)
                 measured = {"masked": (document_losses(model, batches, lengths, device), sizes)}
-                passages = sample_passages(read_documents(text), tokenizer, settings.passages, block, settings.seed)
+                passages = sample_passages(
+                    read_documents(text), tokenizer, settings.pseudo_passages, block, settings.seed
+                )
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
             unigram = unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
-            splits[part] = with_intervals(measured, (unigram, sizes), resampling.resamples, resampling.seed)
+            splits[part] = with_intervals(measured, (unigram, sizes), params.bootstrap_samples, params.bootstrap_seed)
             print(f"{part}: " + "  ".join(summary(*measure) for measure in splits[part].measures.items()))
         if device.is_main:
             write_json(PERPLEXITY, rounded(PerplexityReport(splits=splits).to_json()))

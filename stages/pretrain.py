@@ -10,10 +10,9 @@ is written down.
 
 import math
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -26,7 +25,6 @@ from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import atomic_folder, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint
-from retrace.core.settings import Precision, build, check_value, profile_key, read_params, values_of
 from retrace.models.heads import longest_input, make_config, objective_of, read_config
 from retrace.models.language_model import (
     LanguageModel,
@@ -35,7 +33,6 @@ from retrace.models.language_model import (
     make_language_model,
     make_pair_model,
 )
-from retrace.models.settings import ModelSettings
 from retrace.objectives.language_modelling import BlockModelling, Label, mean_loss, next_tokens, sliding_batches
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
@@ -50,7 +47,7 @@ from retrace.tokens.tokenizer import (
 )
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
-from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
+from retrace.training.pretraining import PretrainParams, PretrainSettings
 from retrace.training.progress import Meter
 from retrace.training.throughput import write_run_record
 
@@ -60,32 +57,19 @@ LARGEST = math.log(sys.float_info.max)  # of a loss, in nats, whose perplexity c
 EVALUATION_RATE = 0.15  # share of tokens masked in evaluation, whatever it is in training
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What params.yaml says about pretraining."""
-
-    lr: float
-    seed: int
-    family: str
-    precision: Precision
-    model: ModelSettings | None  # its sizes; none of a model to start from, which has its own
-    pretrain: PretrainSettings
-    given: Path | None  # the folder of the model to start from
-
-
 def main() -> None:
-    params = read_params()
-    device = open_device(check_value(params, "seed", int), check_value(params, "precision", Precision))
-    keys = ["lr", "seed", "family", "precision", *(profile_key(params, name) for name in ("model", "pretrain"))]
-    with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS, CHECKPOINT], values_of(params, keys)) as guard:
-        settings = read_settings(params)
+    params = PretrainParams.read()
+    recipe = params.pretrain
+    device = open_device(params.seed, params.precision)
+    with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS, CHECKPOINT], params.settings) as guard:
+        checkpoint = given_checkpoint()
+        check_block(recipe, checkpoint)
         tokenizer = load_tokenizer(TOKENIZER)
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
-        model, objective = start(settings, tokenizer, train_stream, device)
-        evaluate = evaluation(settings, tokenizer, valid_stream, model, device)
+        model, objective = start(params, checkpoint, tokenizer, train_stream, device)
+        evaluate = evaluation(params, tokenizer, valid_stream, model, device)
         checkpointer = Checkpointer("pretrain", guard.digest(), device)
-        recipe = settings.pretrain
-        run = Run("pretrain", model, objective, device, recipe.optimiser, settings.lr, budget(recipe), checkpointer)
+        run = Run("pretrain", model, objective, device, recipe.optimizer, params.lr, budget(recipe), checkpointer)
         speed = train(run, evaluate)
         weights = gather_weights(model)
         if device.is_main:
@@ -94,34 +78,23 @@ def main() -> None:
     checkpointer.remove()  # not before the guard has found everything as it was
 
 
-def read_settings(params: Mapping[str, Any]) -> Settings:
-    """The settings, checked one by one and against each other."""
-    model, recipe = profile_key(params, "model"), profile_key(params, "pretrain")
-    lr, given = check_value(params, "lr", float), given_checkpoint()
-    settings = Settings(
-        lr=lr,
-        seed=check_value(params, "seed", int),
-        family=check_value(params, "family", str),
-        precision=check_value(params, "precision", Precision),
-        model=None if given else build(ModelSettings, params, model),
-        pretrain=build(PretrainSettings, params, recipe),
-        given=given,
-    )
-    check_pretraining(lr, settings.pretrain, recipe, given is not None)
-    if settings.model:
-        check_block(settings.pretrain, recipe, settings.model.max_length, f"{model}.max_length")
-    elif given:
-        check_block(settings.pretrain, recipe, longest_input(read_config(given)), f"what {given} reads")
-    return settings
+def check_block(recipe: PretrainSettings, checkpoint: Path | None) -> None:
+    """Raise an InputError where a block is longer than what the checkpoint reads."""
+    longest = longest_input(read_config(checkpoint)) if checkpoint else recipe.block_size
+    if recipe.block_size > longest:
+        raise InputError(
+            f"params.yaml: pretrain.block_size: {recipe.block_size} is not allowed; "
+            f"expected at most what {checkpoint} reads ({longest})"
+        )
 
 
 def start(
-    settings: Settings, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device
+    params: PretrainParams, checkpoint: Path | None, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device
 ) -> tuple[LanguageModel | PairModel, Objective]:
     """The model with its first weights, and what it is to learn from the training text."""
-    recipe, seed = settings.pretrain, settings.seed
-    size = (recipe.block, recipe.batch_size)
-    model = first_model(settings, Vocabulary.of(tokenizer), device.attention)
+    recipe, seed = params.pretrain, params.seed
+    size = (recipe.block_size, recipe.batch_size)
+    model = first_model(params, checkpoint, Vocabulary.of(tokenizer), device.attention)
     keep_within_documents(model, tokenizer, recipe)
     model = to_device(model, device)
     if isinstance(model, PairModel):
@@ -130,13 +103,14 @@ def start(
     return model, BlockModelling(stream, *size, label, seed, device.torch_device)
 
 
-def first_model(settings: Settings, vocabulary: Vocabulary, attention: str) -> LanguageModel | PairModel:
+def first_model(
+    params: PretrainParams, checkpoint: Path | None, vocabulary: Vocabulary, attention: str
+) -> LanguageModel | PairModel:
     """The model to start from, or one with random weights."""
-    pairs, seed = settings.pretrain.next_sentence, settings.seed
-    if settings.given:
-        return continue_model(settings.given, vocabulary, pairs, seed, attention)
-    assert settings.model, "sizes are read where no model is given"
-    config = make_config(settings.family, settings.model, vocabulary)
+    pairs, seed = params.pretrain.next_sentence, params.seed
+    if checkpoint:
+        return continue_model(checkpoint, vocabulary, pairs, seed, attention)
+    config = make_config(params.family, params.model, vocabulary)
     return (make_pair_model if pairs else make_language_model)(config, seed, attention)
 
 
@@ -145,29 +119,30 @@ def keep_within_documents(
 ) -> None:
     """Say in the model's config which token begins a document, where attention is to stay within documents."""
     config = model.body.config
-    if not recipe.within_documents:
+    if not recipe.intra_document_attention:
         if hasattr(config, "document_start"):  # of a model to start from
             config.document_start = None
         return
     if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
         raise InputError(
-            "params.yaml: pretrain.within_documents: true is not allowed; some layers of the model see only near tokens"
+            "params.yaml: pretrain.intra_document_attention: true is not allowed; "
+            "some layers of the model see only near tokens"
         )
     config.document_start = Vocabulary.of(tokenizer).begin
 
 
 def budget(recipe: PretrainSettings) -> Budget:
     """How long to train."""
-    updates = math.ceil(recipe.tokens / (recipe.batch_size * recipe.block)) if recipe.tokens else None
-    return Budget(recipe.epochs, updates, recipe.seconds)
+    updates = math.ceil(recipe.max_tokens / (recipe.batch_size * recipe.block_size)) if recipe.max_tokens else None
+    return Budget(recipe.epochs, updates, recipe.max_seconds)
 
 
 def masking(recipe: PretrainSettings, tokenizer: SubwordTokenizer) -> Masking:
     """What is masked in training, and how."""
-    if not recipe.whole_words:
-        return Masking(recipe.mask_rate, recipe.masked_as)
+    if not recipe.whole_word_mask:
+        return Masking(recipe.mask_rate, recipe.mask_replacement)
     continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
-    return Masking(recipe.mask_rate, recipe.masked_as, continues, closes)
+    return Masking(recipe.mask_rate, recipe.mask_replacement, continues, closes)
 
 
 def labelling(recipe: PretrainSettings, objective: Literal["masked", "causal"], tokenizer: SubwordTokenizer) -> Label:
@@ -179,7 +154,7 @@ def labelling(recipe: PretrainSettings, objective: Literal["masked", "causal"], 
 
 
 def evaluation(
-    settings: Settings,
+    params: PretrainParams,
     tokenizer: SubwordTokenizer,
     stream: np.ndarray,
     model: LanguageModel | PairModel,
@@ -187,26 +162,26 @@ def evaluation(
 ) -> Callable[[Epoch, Meter], dict[str, float | None]]:
     """What is written down after each epoch, of the validation text: a row of the learning curve."""
     asked = model if isinstance(model, LanguageModel) else model.of_tokens
-    vocabulary, recipe = Vocabulary.of(tokenizer), settings.pretrain
-    size, fixed = (recipe.block, recipe.batch_size), Masking(EVALUATION_RATE)
+    vocabulary, recipe = Vocabulary.of(tokenizer), params.pretrain
+    size, fixed = (recipe.block_size, recipe.batch_size), Masking(EVALUATION_RATE)
     pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.torch_device) if recipe.next_sentence else None
 
     def after_epoch(epoch: Epoch, meter: Meter) -> dict[str, float | None]:
         if objective_of(model.body.config) == "causal":
-            batches = sliding_batches(stream, recipe.block, recipe.block, vocabulary)
+            batches = sliding_batches(stream, recipe.block_size, recipe.block_size, vocabulary)
         else:
-            batches = masked_batches(stream, recipe.block, EVALUATION_RATE, vocabulary)
+            batches = masked_batches(stream, recipe.block_size, EVALUATION_RATE, vocabulary)
         loss, _ = mean_loss(asked, batches, device)
         if not math.isfinite(loss):
             raise InputError(
                 f"pretrain: the validation loss is {loss} after epoch {epoch.number}; "
-                f"a lower lr than {settings.lr} may help"
+                f"a lower lr than {params.lr} may help"
             )
         row = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss}
         row["perplexity"] = math.exp(loss) if loss <= LARGEST else None
         if pairs is not None:
             row["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, slice(None)), device)
-        if recipe.seconds is not None:  # elsewhere no time stands among the results, which would differ each time
+        if recipe.max_seconds is not None:  # elsewhere no time stands among the results, which would differ each time
             row["seconds"] = round(epoch.seconds, 1)
         found = [(name, value) for name, value in list(row.items())[2:] if value is not None]
         said = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in found)

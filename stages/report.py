@@ -11,7 +11,6 @@ from retrace.core.errors import exit_cleanly
 from retrace.core.files import read_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, TASKS, checkpoint_facts, source_folder
-from retrace.core.settings import build, check_value, profile_key, read_params, section, values_of
 from retrace.core.weights import parameters_by_module
 from retrace.report.assemble import (
     PREDICTIONS,
@@ -27,7 +26,7 @@ from retrace.report.assemble import (
 )  # fmt: skip
 from retrace.report.data import data_section
 from retrace.report.perplexity import perplexity_section
-from retrace.report.settings import ReportSettings, model_section, settings_section
+from retrace.report.settings import ReportParams, model_section, settings_section
 
 MODEL = Path("models/pretrained")
 TITLE = "Retrace report"
@@ -35,34 +34,18 @@ SCORES = ("metrics", "scores", "perplexity")
 
 
 def main() -> None:
-    params = read_params()
-    settings = build(ReportSettings, params, "report")
-    source = source_folder(check_value(params, "data", str))
-    profile = profile_key(params, "").removesuffix(".")
+    read = ReportParams.read()
+    params, source = read.params, source_folder(read.data)
     inputs = [source, TASKS, CHECKPOINT, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
-    keys = [
-        "data",
-        "profile",
-        "finetune",
-        "report",
-        "lr",
-        "seed",
-        "family",
-        "model",
-        "precision",
-        "squad",
-        profile,
-        source.name,
-    ]
-    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], values_of(params, keys)):
+    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
         metrics, details, perplexity = (read_json(REPORTS / f"{name}.json") for name in SCORES)
         sections = [
             *score_sections(metrics, details),
             perplexity_section(perplexity, read_curve("pretrain")),
-            samples_section(params, source, settings),
+            samples_section(params, source),
             data_section(read_json(source / "card.json"), read_task_cards(params)),
             model_section(checkpoint_facts(), parameters_by_module(MODEL), read_runs(params)),
-            settings_section(params, section(params, profile)),
+            settings_section(params | {read.data: read.source}),
         ]
         write_report(TITLE, sections)
     print(WRITTEN)

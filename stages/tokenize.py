@@ -14,15 +14,14 @@ from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
-from retrace.core.settings import build, check_value, profile_key, read_params, values_of
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path, without_marks
 from retrace.tokens.blocks import write_stream
+from retrace.tokens.settings import TokenizeParams, TokenizerSettings
 from retrace.tokens.special_tokens import OWN
 from retrace.tokens.tokenizer import (
     SubwordTokenizer,
-    TokenizerSettings,
     copy_tokenizer,
     load_tokenizer,
     save_tokenizer,
@@ -33,13 +32,11 @@ TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
 
 def main() -> None:
-    params = read_params()
-    key = profile_key(params, "tokenizer")
-    settings = build(TokenizerSettings, params, key)
-    source = source_folder(check_value(params, "data", str))
-    with guarded("tokenize", [source, CHECKPOINT], values_of(params, ["data", key])):
+    params = TokenizeParams.read()
+    settings, source = params.tokenizer, source_folder(params.data)
+    with guarded("tokenize", [source, CHECKPOINT], params.settings):
         model = given_checkpoint()
-        tokenizer = made_tokenizer(settings, model, source, f"{key}.vocab_size")
+        tokenizer = made_tokenizer(settings, model, source, "tokenizer.vocab_size")
         with atomic_folder(TOKENIZER) as folder:
             if model:
                 copy_tokenizer(model, folder)
@@ -56,7 +53,7 @@ def main() -> None:
 
 def made_tokenizer(settings: TokenizerSettings, model: Path | None, source: Path, key: str) -> SubwordTokenizer:
     """That of the model to start from, else a given one, else one that is trained."""
-    given = model or (Path(settings.given) if settings.given else None)
+    given = model or (Path(settings.pretrained) if settings.pretrained else None)
     if given:
         return load_tokenizer(given)
     return train_tokenizer(settings, lambda: _without_marks(training_text(source, settings)), key)
@@ -74,11 +71,11 @@ def running(source: Path, part: str) -> Iterator[str]:
 
 def training_text(source: Path, settings: TokenizerSettings) -> Iterator[str]:
     """What is trained on: running text, and passages and sentences of the training parts where asked for."""
-    if "text" in settings.texts:
+    if "text" in settings.train_on:
         yield from running(source, "train")
-    if "squad" in settings.texts:
+    if "squad" in settings.train_on:
         yield from dict.fromkeys(question.context for question in read_questions(questions_path(source, "train")))
-    if "sst2" in settings.texts:
+    if "sst2" in settings.train_on:
         yield from (sentence.text for sentence in read_sentences(sentences_path(source, "train")))
 
 

@@ -15,7 +15,7 @@ from huggingface_hub import hf_hub_download
 
 from retrace.compute.device import open_device
 from retrace.core.paths import source_folder
-from retrace.core.settings import build, profile_key, read_params
+from retrace.core.settings import build, read_params
 from retrace.finetuning.finetune import predict
 from retrace.finetuning.method import PRETRAINED
 from retrace.finetuning.run import PREDICTIONS
@@ -26,7 +26,7 @@ from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask, SpanModel
 from retrace.tasks.question_answering.generative import GenerativeTask
-from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tasks.question_answering.settings import SquadSettings
 from retrace.tokens.tokenizer import load_tokenizer
 
 
@@ -46,7 +46,7 @@ def load(repository: str) -> dict[str, Any]:
 def predicted(model: Any, task_name: str) -> list[Row]:
     """What a model says on the validation data, asked as the stages ask."""
     params = read_params()
-    settings = build(FineTuneSettings, params, profile_key(params, task_name))
+    settings = build(SquadSettings if task_name == "squad" else FineTuneSettings, params, task_name)
     task = _task(task_name, settings.max_length, params)
     device = open_device(1, params["precision"])
     body = model.body if isinstance(model, SpanModel) else model
@@ -60,8 +60,8 @@ def _task(name: str, max_length: int, params: dict[str, Any]) -> Task[Any]:
     source, tokenizer = source_folder(params["data"]), load_tokenizer(PRETRAINED)
     if name != "squad":
         return Classification(name, source, tokenizer, max_length, takes_segments(read_config(PRETRAINED)))
-    reading = build(ReadingSettings, params, "squad")
-    return {"spans": ExtractiveTask, "generated": GenerativeTask}[reading.answers](
+    reading = build(SquadSettings, params, "squad")
+    return {"extractive": ExtractiveTask, "generative": GenerativeTask}[reading.answers](
         name, source, tokenizer, max_length, reading
     )
 

@@ -20,7 +20,7 @@ from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
 from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import TEXT, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -33,7 +33,7 @@ def run(case: str, device: Device) -> dict[str, Any]:
     """One epoch: training, validation and pseudo-losses, operations, and the norm of each weight in the end."""
     family, _, kind = case.partition(", ")
     model, objective = start(family, kind == "pairs", device)
-    settings = OptimiserSettings(kind="adamw" if kind == "adamw" else "muon")
+    settings = OptimizerSettings(kind="adamw" if kind == "adamw" else "muon")
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float]:
         answers = model.of_tokens if kind == "pairs" else model
@@ -67,7 +67,7 @@ def start(family: str, pairs: bool, device: Device) -> tuple[Any, Objective]:
 def held(kind: Literal["muon", "adamw"], device: Device) -> int:
     """Bytes of weights, gradients and moments that this process holds after a step."""
     model, objective = start("modernbert", False, device)
-    optimizers = make_optimizers(model, OptimiserSettings(kind), 0.002)
+    optimizers = make_optimizers(model, OptimizerSettings(kind=kind), 0.002)
     batch = next(iter(objective.batches(1, device.rank_slice)))
     objective.loss(model, batch)[0].backward()
     for optimizer in optimizers:

@@ -20,6 +20,7 @@ PARTS = {
 # Plug-ins are found by file name at run time, so no import shows them: the packages of those that each stage may load.
 LOADED = {
     "model": ["retrace.families"],
+    "checkpoints": ["retrace.families"],
     "pretrain": ["retrace.families"],
     "perplexity-eval": ["retrace.families"],
     "finetune-sst2": ["retrace.families", "retrace.methods"],
@@ -31,11 +32,14 @@ LOADED = {
 def _stages() -> list[tuple[str, str, set[str]]]:
     """Name, script and code deps of each stage of the pipeline and of the data."""
     found = []
-    for file, package in (("dvc.yaml", "stages"), ("data/dvc.yaml", "stages.sources")):
+    for file in ("dvc.yaml", "data/dvc.yaml"):
         for name, stage in YAML(typ="safe").load(ROOT / file)["stages"].items():
-            deps = stage.get("do", stage)["deps"]
-            code = {dep for dep in deps if dep.startswith(("stages/", "retrace/"))}
-            found.append((name, f"{package}.{name.replace('-', '_')}", code))
+            stage = stage.get("do", stage)
+            code = {
+                dep.replace("item.family", "family") for dep in stage["deps"] if dep.startswith(("stages/", "retrace/"))
+            }
+            script = next(word for word in stage["cmd"].split() if word.startswith("stages."))
+            found.append((name, script, code))
     return found
 
 

@@ -11,14 +11,15 @@ from retrace.core.paths import sentences_path
 from retrace.datasets.examples import write_task
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
-from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, Vocabulary, save_tokenizer, train_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, save_tokenizer, train_tokenizer
 
 TEXT = [
     "the guild of weavers was founded by Ada Lund in the year 1601 .",
     "the river of the town was the Thorndel , which nobody doubts .",
     "although the ale was stale , the songs were charming and the hall was full .",
 ] * 40
-MODEL = ModelSettings(hidden_size=32, layers=2, heads=2, intermediate_size=64, max_length=64)
+MODEL = ModelSettings(hidden_size=32, layers=2, heads=2, intermediate_size=64, max_positions=64)
 MASKED_FAMILIES = ("modernbert", "bert", "roberta")
 FAMILIES = (*MASKED_FAMILIES, "llama")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from retrace.core.settings import DATA_PARAMS, PARAMS, file_of
 from tests import warm
 
 ROOT = Path(__file__).parents[1]
@@ -21,9 +22,9 @@ SAMPLE = {
 }  # fmt: skip
 TOY: dict[str, dict[str, Any]] = {
     "tokenizer": {"vocab_size": 400},
-    "model": {"hidden_size": 32, "layers": 2, "heads": 2, "intermediate_size": 64, "max_length": 128},
-    "pretrain": {"epochs": 2, "batch_size": 8, "block": 64},
-    "perplexity": {"passages": 4, "mask_rate": 0.15, "seed": 0},
+    "model": {"hidden_size": 32, "layers": 2, "heads": 2, "intermediate_size": 64, "max_positions": 128},
+    "pretrain": {"epochs": 2, "batch_size": 8, "block_size": 64},
+    "perplexity": {"pseudo_passages": 4, "mask_rate": 0.15, "seed": 0},
     "sst2": {"epochs": 1, "batch_size": 16, "max_length": 48},
     "squad": {"epochs": 1, "batch_size": 16, "max_length": 128},
 }
@@ -60,23 +61,25 @@ class Project:
         return replace(self, variables={**(self.variables or os.environ), **variables})
 
     def params(self) -> dict[str, Any]:
-        """params.yaml."""
-        return _yaml().load(self.folder / "params.yaml")
+        """params.yaml and data/params.yaml."""
+        return {**_yaml().load(self.folder / PARAMS), **_yaml().load(self.folder / DATA_PARAMS)}
 
     def set(self, key: str, value: Any) -> None:
-        """Write one value, by dotted key, into params.yaml."""
+        """Write one value, by dotted key, into params.yaml or data/params.yaml."""
         self.set_all({key: value})
 
     def set_all(self, values: Mapping[str, Any]) -> None:
-        """Write values, by dotted key, into params.yaml."""
-        params = self.params()
-        for key, value in values.items():
-            *above, last = key.split(".")
-            place = params
-            for name in above:
-                place = place[name]
-            place[last] = value
-        _yaml().dump(params, self.folder / "params.yaml")
+        """Write values, by dotted key, into params.yaml and data/params.yaml."""
+        for file in {file_of(key) for key in values}:
+            params = _yaml().load(self.folder / file)
+            for key, value in values.items():
+                if file_of(key) == file:
+                    *above, last = key.split(".")
+                    place = params
+                    for name in above:
+                        place = place[name]
+                    place[last] = value
+            _yaml().dump(params, self.folder / file)
 
     def commit(self, message: str) -> None:
         """Commit everything."""
@@ -95,7 +98,7 @@ def copy_project(folder: Path, git: bool = False) -> Project:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     project = Project(folder)
-    toy = {f"profiles.sample.{name}.{key}": value for name, values in TOY.items() for key, value in values.items()}
+    toy = {f"{name}.{key}": value for name, values in TOY.items() for key, value in values.items()}
     project.set_all({"sample": SAMPLE, **toy})
     if git:
         project.run("git", "init", "-q", "-b", "main")

@@ -1,143 +1,138 @@
-"""`retrace check`: is every setting in params.yaml one that the stages accept?"""
+"""`retrace check`: is every setting one that the stages accept, and is every key read by a stage?"""
 
-from typing import Any, Literal
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.core.pipeline import CLASSES, QUESTIONS, check_method, check_models, check_questions
 from retrace.core.registry import plugin_names
-from retrace.core.settings import Precision, build, check_seed, check_value, profile_key, read_params, section
-from retrace.evaluation.outcomes import Answered, Classified
-from retrace.evaluation.scoring import SCORES, Scoring
-from retrace.evaluation.settings import ScoreSettings
-from retrace.finetuning.method import read_method
-from retrace.finetuning.settings import FineTuneSettings, check_length
-from retrace.hub.checkpoint import read_initial_checkpoint
-from retrace.hub.settings import HubSettings, hub_task_settings
-from retrace.models.settings import ModelSettings
-from retrace.perplexity.measures import PerplexitySettings
-from retrace.report.settings import ReportSettings
-from retrace.results.grid import SQUAD, Matrix
-from retrace.sample.generate import SampleSettings
-from retrace.sources.files import FilesSettings
-from retrace.sources.tasks import task_settings
-from retrace.tasks.question_answering.generative import SHORTEST, check_family
-from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.tasks.question_answering.windows import shortest_window
-from retrace.tokens.tokenizer import PairFormat, TokenizerSettings
-from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
+from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml
+from retrace.evaluation.settings import EvaluateParams
+from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, method_settings
+from retrace.hub.checkpoint import CheckpointParams, ModelParams, read_initial_checkpoint
+from retrace.hub.settings import HubClassificationParams, HubParams
+from retrace.perplexity.settings import PerplexityParams
+from retrace.report.settings import ReportParams
+from retrace.results.grid import SQUAD, Grid
+from retrace.sample.settings import SampleParams
+from retrace.sources.settings import ClassificationParams, FilesParams
+from retrace.tasks.question_answering.settings import FineTuneSquadParams
+from retrace.tokens.settings import TokenizeParams
+from retrace.training.pretraining import PretrainParams
 
-SECTIONS = {
-    "sample": SampleSettings, "files": FilesSettings, "hub": HubSettings, "squad": ReadingSettings,
-    "scores": ScoreSettings, "report": ReportSettings, "finetune": Matrix,
-}  # fmt: skip
-VALUES = {
-    "lr": float,
-    "seed": int,
-    "family": str,
-    "precision": Precision,
-    "methods": dict[str, dict],
-    "data": Literal["sample", "files", "hub"],
-    "profile": str,
-    "classification": dict[str, dict],
-    "model": dict[str, str | int | None],
+FAMILIES = "retrace.families"
+SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
+STAGES: Mapping[str, type[Params]] = {
+    "tokenize": TokenizeParams,
+    "pretrain": PretrainParams,
+    "perplexity-eval": PerplexityParams,
+    "finetune-sst2": FineTuneParams,
+    "finetune-squad": FineTuneSquadParams,
+    "evaluate": EvaluateParams,
+    "report": ReportParams,
+    "sample": SampleParams,
+    "files": FilesParams,
+    "hub": HubParams,
+    "model": ModelParams,
+    "classification": ClassificationParams,
+    "hub-classification": HubClassificationParams,
+    "checkpoints": CheckpointParams,
 }
-PROFILE = {
-    "tokenizer": TokenizerSettings, "model": ModelSettings, "pretrain": PretrainSettings,
-    "perplexity": PerplexitySettings, "sst2": FineTuneSettings, "squad": FineTuneSettings,
-}  # fmt: skip
-
-OWN_FORMAT = PairFormat(before=(0,), between=(0,), after=(0,))  # of tokenizers that are trained here
 
 
 def main() -> None:
-    """Build every settings class; the first that is wrong raises InputError."""
-    params = read_params()
-    _known(params, "", [*VALUES, *SECTIONS, "models", "profiles"])
-    for key, expected in VALUES.items():
-        check_value(params, key, expected)
-    check_seed(params["seed"])
-    for key, settings in SECTIONS.items():
-        build(settings, params, key)
-    of_files, of_hub = params["classification"], params["hub"]["classification"]
-    for task in of_files:
-        task_settings(params, task)
-    for task in of_hub:
-        hub_task_settings(params, task)
-        if task in of_files:
-            raise InputError(f"params.yaml: hub.classification.{task}: classification has a task of that name too")
-    tasks = [*of_files, *of_hub]
-    matrix = build(Matrix, params, "finetune")
-    _wired(params, matrix)
-    for task in matrix.classification:
-        _one_of("finetune.classification", task, ["sst2", *tasks])
-        build(FineTuneSettings, params, profile_key(params, task))
-    _one_of("family", params["family"], plugin_names("retrace.families"))
-    if build(ReadingSettings, params, "squad").answers == "generated":
-        check_family(params["family"])
-    models = params.get("models") or {}
-    for name in models:
-        _one_of(f"models.{name}.family", read_initial_checkpoint(params, name).family, plugin_names("retrace.families"))
-    for label, entry in params["methods"].items():
-        _one_of("methods", entry.get("tuning") or label, plugin_names("retrace.methods"))
-    for label in dict.fromkeys([*params["methods"], *matrix.every_method]):
-        model = read_method(params, label).settings.model
-        if model is not None:
-            _one_of(f"methods.{label}.model", model, list(models))
-    _plugins(params, "scores.curves", SCORES)
-    for task, kind in (("classification", Classified), ("squad", Answered)):
-        Scoring(params["scores"][task], f"scores.{task}", kind)
-    for profile in section(params, "profiles"):
-        sections = PROFILE | {task: FineTuneSettings for task in tasks if task in params["profiles"][profile]}
-        _known(params["profiles"][profile], f"profiles.{profile}.", list(sections))
-        for name, settings in sections.items():
-            build(settings, params, f"profiles.{profile}.{name}")
-        _lengths(params, profile)
-    model, recipe = (profile_key(params, name) for name in ("model", "pretrain"))
-    settings, is_given = build(PretrainSettings, params, recipe), read_initial_checkpoint(params).origin is not None
-    check_pretraining(params["lr"], settings, recipe, is_given)
-    if not is_given:
-        check_block(settings, recipe, build(ModelSettings, params, model).max_length, f"{model}.max_length")
-    print("params.yaml: every setting is one that the stages accept")
+    """Read what every stage reads; the first that is wrong raises InputError."""
+    check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
+    print(f"{PARAMS}, {DATA_PARAMS}: ok")
 
 
-def _wired(params: dict[str, Any], matrix: Matrix) -> None:
-    """Settings that a folder's dvc.yaml may leave out."""
-    check_questions(matrix.squad)
-    for label in matrix.methods if matrix.classification else ():
-        check_method(params, label, CLASSES)
-    for label in matrix.methods_of(SQUAD):
-        check_method(params, label, QUESTIONS)
-    check_models(list(params.get("models") or {}))
+def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """Raise InputError unless the stages accept the settings of params.yaml and data/params.yaml."""
+    settings = {**params, **data}
+    for stage, of in STAGES.items():
+        if not any("{" in key for key in of.dvc_keys()) or stage == "report":
+            of.read(settings)
+    tasks = _tasks(settings)
+    read = {_fixed(key) for of in STAGES.values() for key in of.dvc_keys()} | set(tasks)
+    _require_read(params, {key for key in read if file_of(key) == PARAMS}, PARAMS)
+    _require_read(data, {key for key in read if file_of(key) == DATA_PARAMS}, DATA_PARAMS)
+    one_of("family", settings["family"], plugin_names(FAMILIES))
+    for name in build(dict[str, dict], settings, "checkpoints"):
+        one_of(f"checkpoints.{name}.family", read_initial_checkpoint(settings, name).family, plugin_names(FAMILIES))
+    read_initial_checkpoint(settings)
+    _check_methods(settings, tasks)
+    _check_fine_tuning(settings, tasks)
 
 
-def _lengths(params: dict[str, Any], profile: str) -> None:
-    """What special tokens leave of an input; of a model's own tokenizer or a given one only the stage knows."""
-    sections = params["profiles"][profile]
-    if read_initial_checkpoint(params).origin is not None or sections["tokenizer"].get("given") is not None:
-        return
-    for task, entry in ({"sst2": {}} | params["classification"] | params["hub"]["classification"]).items():
-        if task in sections:
-            least, holds = (5, "a token of each text") if entry.get("pair") else (3, "a token of the text")
-            check_length(f"profiles.{profile}.{task}", sections[task]["max_length"], least, holds)
-    reading, longest = build(ReadingSettings, params, "squad"), sections["squad"]["max_length"]
-    if reading.answers == "spans":
-        least, holds = shortest_window(OWN_FORMAT), "a token each of question and passage"
-    else:
-        least, holds = reading.max_answer + SHORTEST, f"squad.max_answer ({reading.max_answer}) and {SHORTEST} to read"
-    check_length(f"profiles.{profile}.squad", longest, least, holds)
-
-
-def _known(values: dict[str, Any], prefix: str, allowed: list[str]) -> None:
-    for key in values:
-        if key not in allowed:
-            raise InputError(f"params.yaml: {prefix}{key}: unknown key; allowed: {', '.join(allowed)}")
-
-
-def _plugins(params: dict[str, Any], key: str, package: str) -> None:
-    for name in check_value(params, key, list[str]):
-        _one_of(key, name, plugin_names(package))
-
-
-def _one_of(key: str, name: str, allowed: list[str]) -> None:
+def one_of(key: str, name: str, allowed: Collection[str]) -> None:
+    """Raise InputError unless the name that stands under a key is allowed."""
     if name not in allowed:
-        raise InputError(f"params.yaml: {key}: {name!r} is not allowed; expected one of {', '.join(allowed)}")
+        expected = f"one of {', '.join(allowed)}" if allowed else "none, as there are none"
+        raise InputError(f"{file_of(key)}: {key}: {name!r} is not allowed; expected {expected}")
+
+
+def _tasks(settings: Mapping[str, Any]) -> dict[str, bool]:
+    """The classification tasks that there are, and whether they are on pairs of texts."""
+    tasks = {"sst2": False}
+    for section, stage in (("classification", "classification"), ("hub.classification", "hub-classification")):
+        for name, entry in build(dict[str, dict], settings, section).items():
+            STAGES[stage].read(settings, key=name)
+            if name in tasks:
+                raise InputError(f"{DATA_PARAMS}: {section}.{name}: classification has a task of that name too")
+            tasks[name] = entry.get("pair") is not None
+    return tasks
+
+
+def _fixed(key: str) -> str:
+    """A stage's key without the part that dvc.yaml fills in."""
+    return key.removeprefix(f"{DATA_PARAMS}:").partition("${")[0].rstrip(".")
+
+
+def _require_read(values: Mapping[str, Any], read: Collection[str], file: Any, above: str = "") -> None:
+    """Raise InputError for a key that no stage reads."""
+    for name, value in values.items():
+        key = f"{above}{name}"
+        if key in read:
+            continue
+        if not any(each.startswith(f"{key}.") for each in read) or not isinstance(value, Mapping):
+            allowed = dict.fromkeys(
+                each.removeprefix(above).partition(".")[0] for each in sorted(read) if each.startswith(above)
+            )
+            raise InputError(f"{file}: {key}: unknown key; allowed: {', '.join(filter(None, allowed))}")
+        _require_read(value, read, file, f"{key}.")
+
+
+def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
+    """Each entry under `methods`: its settings, and the names in it."""
+    grid = build(Grid, settings, "finetune")
+    for label in dict.fromkeys([*build(dict[str, dict], settings, "methods"), *grid.methods, *grid.squad_methods]):
+        entry = build(dict[str, Any], settings, f"methods.{label}")
+        _, found = method_settings(settings, label)
+        if found.method not in (None, label) and label in plugin_names(METHODS):
+            raise InputError(
+                f"{PARAMS}: methods.{label}.method: {found.method!r} is not allowed; {label} is a method itself"
+            )
+        if found.checkpoint is not None:
+            one_of(f"methods.{label}.checkpoint", found.checkpoint, settings["checkpoints"])
+        for task in entry.get(PER_TASK) or {}:
+            one_of(f"methods.{label}.{PER_TASK}", task, [*tasks, SQUAD])
+
+
+def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, bool]) -> None:
+    """The tasks that are listed, or have a section, and their sections."""
+    grid = build(Grid, settings, "finetune")
+    for task in grid.tasks:
+        one_of("finetune.tasks", task, tasks)
+    for task, is_on_pairs in tasks.items():
+        if task in settings or task in grid.tasks:
+            length = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task.max_length
+            if is_on_pairs and length < SHORTEST_PAIR:
+                raise InputError(
+                    f"{PARAMS}: {task}.max_length: {length} is not allowed; expected at least {SHORTEST_PAIR}, "
+                    "which hold a token of each text"
+                )
+    squad = FineTuneSquadParams.read(settings, method=grid.methods[0]).squad
+    for label in grid.squad_methods if squad.answers == "generative" else ():
+        from retrace.tasks.question_answering.generative import check_family  # here, as it takes seconds to import
+
+        checkpoint = method_settings(settings, label)[1].checkpoint
+        check_family(build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family"))

@@ -20,11 +20,12 @@ from typer.core import TyperCommand, TyperGroup
 from retrace.core.errors import InputError, exit_cleanly
 
 COMMANDS = {
-    "check": "check params.yaml without running anything",
+    "check": "check params.yaml and data/params.yaml without running anything",
     "memory": "memory of an update: estimated, published and measured",
     "needs": "disk and memory that the runs of params.yaml take",
     "parameters": "count the parameters of a model, by name",
     "plan": "memory and time of a pretraining run, before it is run",
+    "preset": "write the settings of a preset, such as real, into params.yaml",
     "publish": "send a model to the Hugging Face Hub",
     "score": "score a file of predictions",
     "stop": "ask running stages to save and stop",

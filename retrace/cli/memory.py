@@ -7,7 +7,6 @@ program and the gaps that an allocator leaves come on top. The published formula
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ from retrace.cli.terminal import above_0, one_of, print_table
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.settings import PARAMS, Precision, build, check_value, profile_key, read_params
+from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.datasets.squad import read_json_file
 from retrace.estimates.architectures import HEADS, find_model
 from retrace.estimates.memory import Load, Needs, tuning_needs
@@ -26,15 +25,17 @@ from retrace.estimates.published_memory import formula_memory
 from retrace.finetuning.method import TASK_OF, read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
+from retrace.tasks.question_answering.settings import SquadSettings
 from retrace.training.pretraining import PretrainSettings
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "classification": ("sst2", FineTuneSettings),
-    "qa": ("squad", FineTuneSettings),
+    "qa": ("squad", SquadSettings),
     "lm": ("pretrain", PretrainSettings),
 }
 RUNS = Path("reports/runs")
+MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
 
 def main(
@@ -59,8 +60,8 @@ def main(
     params = read_params() if PARAMS.is_file() else {}
     chosen = read_method(params, method, TASK_OF.get(head))
     optimiser, mask_rate = _recipe(params, head)
-    optimiser = replace(optimiser, kind=chosen.settings.optimiser or optimiser.kind)
-    device = open_device(0, check_value(params, "precision", Precision) if params else "auto")
+    optimiser = optimiser.model_copy(update={"kind": chosen.settings.optimizer or optimiser.kind})
+    device = open_device(0, build(Precision, params, "precision") if params else "auto")
     share = mask_rate if objective_of(named.config) == "masked" else 1.0
     load = Load(batch, length, batch * int(length * share), device.bf16, device.attention)
     needs = tuning_needs(HEADS[head], named.config, chosen.tune, load, optimiser)
@@ -75,13 +76,13 @@ def main(
     print_table((), [("", ""), *_estimate(needs), ("", ""), published, ("", ""), *measured])
 
 
-def _recipe(params: dict[str, Any], head: str) -> tuple[OptimiserSettings, float]:
+def _recipe(params: dict[str, Any], head: str) -> tuple[OptimizerSettings, float]:
     """The optimiser of the task, and which share of the tokens a masked language model is asked for."""
     if not params:
-        return OptimiserSettings(), PretrainSettings.mask_rate
+        return OptimizerSettings(), MASK_RATE
     name, settings = SECTIONS[head]
-    recipe = build(settings, params, profile_key(params, name))
-    return recipe.optimiser, getattr(recipe, "mask_rate", PretrainSettings.mask_rate)
+    recipe = build(settings, params, name)
+    return recipe.optimizer, getattr(recipe, "mask_rate", MASK_RATE)
 
 
 def _estimate(needs: Needs) -> list[tuple[str, str]]:

@@ -5,28 +5,19 @@ as `retrace memory` estimates it; the program and the data come on top. Disk is 
 DVC's copies, and the states of the largest run while it lasts. Data and predictions are small beside them.
 """
 
-from typing import Annotated
-
 import typer
 
-from retrace.core.settings import check_value, read_params
-
-PUBLISHED = "published"
+from retrace.core.settings import read_params
 
 
-def main(
-    published: Annotated[bool, typer.Option("--published", help="only for a study's profile published")] = False,
-) -> None:
+def main() -> None:
     """Print what is needed and what there is.
 
     Raises InputError where it is clearly too little.
     """
-    params = read_params()
-    if published and check_value(params, "profile", str) != PUBLISHED:
-        return
     from retrace.estimates.needs import require_room  # here, as it takes seconds to load
 
-    for line in require_room(params):
+    for line in require_room(read_params()):
         print(line)
 
 

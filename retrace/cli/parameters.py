@@ -19,7 +19,8 @@ from retrace.core.settings import PARAMS, read_params
 from retrace.estimates.architectures import HEADS, Published, find_model
 from retrace.estimates.formulas import ClosedForm, closed_form
 from retrace.estimates.parameters import Count, Grouping, count_parameters, rows, sums
-from retrace.finetuning.method import METHODS, TASK_OF, read_method
+from retrace.finetuning.method import TASK_OF, read_method
+from retrace.finetuning.settings import METHODS
 
 Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; params.yaml's if absent")]
 Tuned = Annotated[

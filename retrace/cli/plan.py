@@ -5,14 +5,13 @@ follows from operations, a device's peak and the share of it that is reached, wh
 `reports/runs/pretrain.json` says what was reached where a run was made.
 """
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from retrace.cli.terminal import above_0, print_table
 from retrace.core.files import size
-from retrace.core.settings import build, profile_key, read_params
+from retrace.core.settings import build, read_params
 from retrace.estimates.architectures import config_of
 from retrace.estimates.memory import pretraining_needs
 from retrace.training.pretraining import PretrainSettings
@@ -33,18 +32,17 @@ def main(
 ) -> None:
     """Print a line for each number of devices."""
     params = read_params()
-    key = profile_key(params, "pretrain")
-    recipe = build(PretrainSettings, params, key)
-    recipe = replace(recipe, batch_size=batch or recipe.batch_size)
+    recipe = build(PretrainSettings, params, "pretrain")
+    recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = config_of(params)
     blocks = {each: -(-recipe.batch_size // each) for each in devices}  # of a step, on the device that gets most
     needs = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needs[blocks[devices[0]]]
     print(
-        f"{config.model_type}, {key.split('.')[1]}: {first.parameters:,} parameters, "
+        f"{config.model_type}: {first.parameters:,} parameters, "
         f"{first.flops / 1e9:.3f} GFLOP a token; "
-        f"blocks of {recipe.block} tokens, {recipe.batch_size} a step, "
-        f"{tokens / recipe.batch_size / recipe.block:,.0f} steps"
+        f"blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, "
+        f"{tokens / recipe.batch_size / recipe.block_size:,.0f} steps"
     )
     print(f"assumed: {teraflops:g} TFLOP/s a device, of which {utilisation:.0%} are reached")
     rows = []

@@ -18,10 +18,10 @@ from retrace.cli.terminal import one_of, print_table
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.settings import check_value, read_params
+from retrace.core.settings import build, read_params
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin
 from retrace.hub.upload import require_token, stored_digest, upload
 from retrace.publishing.bundle import WEIGHTS as BASE_WEIGHTS
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
@@ -108,8 +108,8 @@ def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, 
             if value is not None:
                 raise InputError(f"--{option} needs --task")
         return None
-    chosen = method or check_value(params, "finetune.methods", list[str])[0]
-    return Cell(task, chosen, check_value(params, "finetune.seeds", list[int])[0] if seed is None else seed)
+    chosen = method or build(list[str], params, "finetune.methods")[0]
+    return Cell(task, chosen, build(list[int], params, "finetune.seeds")[0] if seed is None else seed)
 
 
 def _address(repository: str, revision: str | None, base: str | None) -> Address:

@@ -17,7 +17,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Precision, check_seed
+from retrace.core.settings import LARGEST_SEED, Precision
 
 Batch = TypeVar("Batch")
 
@@ -90,7 +90,8 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
 
     Raises InputError for a seed that not all generators take.
     """
-    check_seed(seed)
+    if not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"seed: {seed} is not allowed; expected a whole number from 0 to {LARGEST_SEED}")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
     _keep_freed_memory()
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from retrace.core.errors import InputError
-from retrace.core.settings import PARAMS, read_params, values_of
+from retrace.core.settings import file_of, read_params, values_of
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Guard:
 def guarded(name: str, inputs: Iterable[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
     """Hold the lock called `name`; raise an InputError if an input, a setting or code is another at the end.
 
-    `settings` are those sections of params.yaml that the stage depends on, by dotted key, as it read them. Inputs are
-    to be read within, not before.
+    `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it
+    read them. Inputs are to be read within, not before.
     """
     inputs = list(inputs)
     with _locked(name):
@@ -150,9 +150,9 @@ def _changed_while_starting() -> list[str]:
 
 
 def _changed_settings(settings: Mapping[str, Any]) -> list[str]:
-    """Which of the settings that were read are others in params.yaml by now."""
+    """Which of the settings that were read are others by now."""
     now = values_of(read_params(), settings) if settings else {}
-    return [f"{PARAMS}: {key}" for key, value in settings.items() if now[key] != value]
+    return [f"{file_of(key)}: {key}" for key, value in settings.items() if now[key] != value]
 
 
 def _code() -> Digests:

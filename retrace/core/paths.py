@@ -8,7 +8,7 @@ Further classification tasks lie beside the sources and go with any of them.
 
 Models to start from, weights, config and tokenizer of each, where params.yaml names them.
 
-That of pretraining lies in data/model, those of tuning methods that start from another in data/models.
+That of pretraining lies in data/model, those of tuning methods that start from another in data/checkpoints.
 
 `stages.sources.model` brings them there and writes down where they are from.
 """
@@ -66,17 +66,17 @@ def running_text(folder: Path) -> Path:
 
 
 CHECKPOINT = DATA / "model"
-NAMED = DATA / "models"
+NAMED = DATA / "checkpoints"
 FACTS = "source.json"
 
 
 def named_checkpoint(name: str) -> Path:
-    """The folder of an entry under `models` in params.yaml."""
+    """The folder of an entry under `checkpoints` in data/params.yaml."""
     return NAMED / name
 
 
 def checkpoint_facts(folder: Path = CHECKPOINT) -> dict[str, Any]:
-    """Where the model is from, as `model.from` names it, and what its card says; `from` is null where there is none."""
+    """What `model.checkpoint` names, and what its card says; `from` is null where there is none."""
     return read_json(folder / FACTS)
 
 

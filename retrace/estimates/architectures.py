@@ -10,10 +10,11 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from retrace.core.errors import InputError
 from retrace.core.registry import plugin_names
-from retrace.core.settings import build, check_value, profile_key, read_params
+from retrace.core.settings import build, read_params
 from retrace.models.heads import FAMILIES, Head, make_config, read_config
 from retrace.models.settings import ModelSettings
-from retrace.tokens.tokenizer import SPECIAL, TokenizerSettings, Vocabulary
+from retrace.tokens.settings import SPECIAL, TokenizerSettings
+from retrace.tokens.tokenizer import Vocabulary
 
 FOLDER = Path(__file__).with_suffix("")
 HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # as commands say it
@@ -60,11 +61,10 @@ def find_model(name: str | None) -> NamedModel:
 
 def config_of(params: Mapping[str, Any]) -> PreTrainedConfig:
     """The config of the model that params.yaml describes, with a vocabulary as large and numbered as it asks for."""
-    model, tokenizer = (profile_key(params, name) for name in ("model", "tokenizer"))
-    tokens = build(TokenizerSettings, params, tokenizer)
+    tokens = build(TokenizerSettings, params, "tokenizer")
     pad, unknown, begin, end, mask = (tokens.special_tokens.index(token) for token in SPECIAL["bert"])
     vocabulary = Vocabulary(tokens.vocab_size, pad, unknown, begin, end, mask)
-    return make_config(check_value(params, "family", str), build(ModelSettings, params, model), vocabulary)
+    return make_config(build(str, params, "family"), build(ModelSettings, params, "model"), vocabulary)
 
 
 def _read(folder: Path) -> PreTrainedConfig:

@@ -29,7 +29,7 @@ from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.training.optimizer import make_optimizers
 from retrace.training.pretraining import PretrainSettings
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 
 
 class LiveMemory(TorchDispatchMode):
@@ -130,13 +130,13 @@ def pretraining_needs(
     """The needs of a language model of this config under a recipe, of a device that gets so many blocks a step."""
     head = LanguageModel(empty_model("language_model", config, attention))
     share = recipe.mask_rate if head.objective == "masked" else 1.0
-    load = Load(blocks, recipe.block, blocks * int(recipe.block * share), bf16, attention)
-    return measure_needs(head.body, "language_model", load, recipe.optimiser)
+    load = Load(blocks, recipe.block_size, blocks * int(recipe.block_size * share), bf16, attention)
+    return measure_needs(head.body, "language_model", load, recipe.optimizer)
 
 
 def tuning_needs(
     head: Head, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object], load: Load,
-    optimiser: OptimiserSettings,
+    optimiser: OptimizerSettings,
 ) -> Needs:  # fmt: skip
     """The needs of a model with this head that was made ready by the `tune` of a method."""
     model = empty_model(head, config, load.attention)
@@ -145,7 +145,7 @@ def tuning_needs(
     return measure_needs(model, head, load, optimiser)
 
 
-def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: OptimiserSettings) -> Needs:
+def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: OptimizerSettings) -> Needs:
     """The needs of a model on the meta device; neither memory nor time of the run is spent.
 
     Raises InputError where the optimiser gets no weights.
@@ -161,7 +161,7 @@ def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: Opt
         live.peak = live.now
         with ProductOperations() as operations:
             _loss(model, head, load).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), optimiser.clip)
+        nn.utils.clip_grad_norm_(model.parameters(), optimiser.max_grad_norm)
         _step(optimizers)
     layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     return Needs(

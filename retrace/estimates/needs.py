@@ -13,16 +13,16 @@ from transformers import PreTrainedConfig
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.paths import CHECKPOINT, named_checkpoint
-from retrace.core.settings import build, check_value, profile_key, section
+from retrace.core.settings import build, section
 from retrace.estimates.architectures import config_of, find_model
 from retrace.estimates.memory import Load, Needs, pretraining_needs, tuning_needs
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell, adjusted
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.hub.checkpoint import read_initial_checkpoint
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
-from retrace.results.grid import SQUAD, Matrix
+from retrace.results.grid import SQUAD, Grid
+from retrace.tasks.question_answering.settings import SquadSettings
 from retrace.training.pretraining import PretrainSettings
 
 PRESETS = {
@@ -89,9 +89,9 @@ def _is_shared() -> bool:
 
 
 def _bases(params: Mapping[str, Any]) -> list[str | None]:
-    """The models that runs start from: entries of `models`, and None for the one that is pretrained here."""
-    matrix = build(Matrix, params, "finetune")
-    return list(dict.fromkeys(read_method(params, label).settings.model for label in matrix.every_method))
+    """The models that runs start from: entries of `checkpoints`, and None for the one that is pretrained here."""
+    grid = build(Grid, params, "finetune")
+    return list(dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method))
 
 
 def _config(params: Mapping[str, Any], name: str | None) -> PreTrainedConfig | None:
@@ -116,30 +116,32 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
     on_gpu = torch.cuda.is_available()
     bf16, attention = on_gpu and params.get("precision") != "fp32", "sdpa" if on_gpu else "eager"
     own = configs.get(None)
-    if own is not None and "pretrain" in section(params, profile_key(params, "").removesuffix(".")):
-        recipe = build(PretrainSettings, params, profile_key(params, "pretrain"))
+    if own is not None:
+        recipe = build(PretrainSettings, params, "pretrain")
         needs = pretraining_needs(own, recipe, recipe.batch_size, bf16, attention)
         yield Planned("pretrain", None, needs, PRETRAINED.is_dir())
-    matrix = build(Matrix, params, "finetune")
-    for task in matrix.tasks:
+    grid = build(Grid, params, "finetune")
+    for task in grid.all_tasks:
         head: Head = "classifier" if task != SQUAD else _head_for_questions(params)
-        for label in matrix.methods_of(task):
+        for label in grid.methods_of(task):
             method = read_method(params, label, task)
-            config = configs[method.settings.model]
+            config = configs[method.settings.checkpoint]
             if config is None:
                 continue
-            settings = adjusted(build(FineTuneSettings, params, profile_key(params, task)), method.settings)
-            written = check_value(params, "squad.max_answer", int) + PROMPT if head == "language_model" else 0
+            settings = adjusted(
+                build(SquadSettings if task == SQUAD else FineTuneSettings, params, task), method.settings
+            )
+            written = build(int, params, "squad.max_answer_length") + PROMPT if head == "language_model" else 0
             asked = settings.batch_size * written
             load = Load(settings.batch_size, settings.max_length, asked, bf16, attention)
-            needs = tuning_needs(head, config, method.tune, load, settings.optimiser)
-            for seed in matrix.seeds:
+            needs = tuning_needs(head, config, method.tune, load, settings.optimizer)
+            for seed in grid.seeds:
                 cell = Cell(task, label, seed)
-                yield Planned(cell.title, method.settings.model, needs, (WEIGHTS / cell.path).is_dir())
+                yield Planned(cell.title, method.settings.checkpoint, needs, (WEIGHTS / cell.path).is_dir())
 
 
 def _head_for_questions(params: Mapping[str, Any]) -> Head:
-    return "language_model" if section(params, "squad.answers") == "generated" else "spans"
+    return "language_model" if section(params, "squad.answers") == "generative" else "spans"
 
 
 def _disk(runs: Iterable[Planned]) -> int:

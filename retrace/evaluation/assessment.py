@@ -21,7 +21,7 @@ from retrace.evaluation.records import (
     TaskMetrics,
 )
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
+from retrace.evaluation.settings import MetricSettings
 from retrace.statistics.comparisons import Candidate, Comparison, compare, difference, flag_unless_better
 from retrace.statistics.intervals import Figures, Resampled, resample, with_seeds
 from retrace.statistics.scales import Flags
@@ -67,7 +67,7 @@ class Assessment:
     flags: dict[str, Flags]  # by "full 1" (method and seed), "full" or "data"
 
 
-def assess(task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun[Any]], settings: ScoreSettings) -> Assessment:
+def assess(task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun[Any]], settings: MetricSettings) -> Assessment:
     """Score every run at the epoch that was kept, the baselines, and the models before training."""
     return _Assessor(task, scoring, runs, settings).assessment()
 
@@ -79,7 +79,7 @@ class _Assessor:
     """
 
     def __init__(
-        self, task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun[Any]], settings: ScoreSettings
+        self, task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun[Any]], settings: MetricSettings
     ) -> None:
         self._task, self._scoring, self._runs, self._settings = task, scoring, runs, settings
         self._methods: dict[str, list[MethodRun[Any]]] = {}
@@ -96,7 +96,7 @@ class _Assessor:
             name: scoring.resampled(outcome, set(self._headlines) if name in untrained else ())
             for name, outcome in outcomes.items()
         }
-        self._drawn = resample(self._resampled, len(task.shared), settings.resamples, settings.seed)
+        self._drawn = resample(self._resampled, len(task.shared), settings.bootstrap_samples, settings.seed)
         self._shares = {name: scoring.shares(outcome) for name, outcome in outcomes.items()}
         self._fewest = runs[0].kept.outcome.fewest
         self._by_method = {method: self._mean_intervals(of) for method, of in self._methods.items()}

@@ -24,7 +24,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
     return BertConfig(
         **settings.shape,
         vocab_size=vocabulary.size,
-        max_position_embeddings=settings.max_length,
+        max_position_embeddings=settings.max_positions,
         hidden_dropout_prob=settings.dropout,
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,

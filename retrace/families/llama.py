@@ -27,7 +27,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
         vocab_size=vocabulary.size,
         num_key_value_heads=settings.kv_heads or settings.heads,
         rope_parameters={"rope_type": "default", "rope_theta": settings.rope_theta or ROPE_THETA},
-        max_position_embeddings=settings.max_length,
+        max_position_embeddings=settings.max_positions,
         attention_dropout=settings.dropout,
         tie_word_embeddings=True,
         pad_token_id=vocabulary.pad,

@@ -22,7 +22,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
     return ModernBertConfig(
         **settings.shape,
         vocab_size=vocabulary.size,
-        max_position_embeddings=settings.max_length,
+        max_position_embeddings=settings.max_positions,
         layer_types=["full_attention"] * settings.layers,
         rope_parameters=rope,
         attention_dropout=settings.dropout,

@@ -22,7 +22,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfi
     return RobertaConfig(
         **settings.shape,
         vocab_size=vocabulary.size,
-        max_position_embeddings=settings.max_length + vocabulary.pad + 1,
+        max_position_embeddings=settings.max_positions + vocabulary.pad + 1,
         type_vocab_size=1,
         hidden_dropout_prob=settings.dropout,
         attention_probs_dropout_prob=settings.dropout,

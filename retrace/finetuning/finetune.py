@@ -68,7 +68,7 @@ class TaskObjective(Generic[Example]):
     def __init__(self, task: Task[Example], settings: FineTuneSettings, seed: int, device: torch.device) -> None:
         self._task, self._settings, self._seed, self._device = task, settings, seed, device
         examples = task.examples("train")
-        order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.examples]
+        order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.max_train_examples]
         self.drawn = sorted(order) if len(order) < len(examples) else None  # numbers; None for all
         self._examples = [examples[index] for index in sorted(order)]
         self._lengths = [task.length(example) for example in self._examples]
@@ -163,14 +163,14 @@ def fine_tune(
     """Train `model`, and leave it with the weights of the epoch that is kept."""
     objective = TaskObjective(task, settings, seed, device.torch_device)
     held_out = task.examples("dev")
-    run = Run(title, model, objective, device, settings.optimiser, settings.lr, Budget(settings.epochs), checkpointer)
+    run = Run(title, model, objective, device, settings.optimizer, settings.lr, Budget(settings.epochs), checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> Found:
         scores, loss = predict(task, model, held_out, 2 * settings.batch_size, device)
         _check_loss(loss, f"{title}: the validation loss", epoch.number, settings)
         meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
         better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
-        kept = bool(epoch.number) and (better or settings.keep == "last")
+        kept = bool(epoch.number) and (better or settings.checkpoint == "last")
         if kept:
             for earlier in run.journal:
                 earlier["loss"]["kept"] = False

@@ -3,7 +3,7 @@
 import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,9 +15,9 @@ from retrace.core.guard import guarded
 from retrace.core.settings import Precision
 from retrace.finetuning.finetune import fine_tune, write_tuned
 from retrace.finetuning.method import Method, start
-from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.settings import FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Task
-from retrace.finetuning.trained_part import MethodSettings, is_part, save_trained
+from retrace.finetuning.trained_part import is_part, save_trained
 from retrace.models.heads import longest_input, read_config, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
@@ -93,9 +93,9 @@ def run_cell(
 
 def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
     """The task's settings with the method's own learning rate, epochs and optimiser."""
-    optimiser = replace(settings.optimiser, kind=method.optimiser or settings.optimiser.kind)
-    epochs = math.ceil(round(settings.epochs * method.epochs_times, 6))  # 10 × 1.1 is a little above 11
-    return replace(settings, lr=settings.lr * method.lr_times, epochs=epochs, optimiser=optimiser)
+    optimizer = settings.optimizer.model_copy(update={"kind": method.optimizer or settings.optimizer.kind})
+    epochs = math.ceil(round(settings.epochs * method.epochs_factor, 6))  # 10 × 1.1 is a little above 11
+    return settings.model_copy(update={"lr": settings.lr * method.lr_factor, "epochs": epochs, "optimizer": optimizer})
 
 
 def _check_length(cell: Cell, settings: FineTuneSettings, base: Path) -> None:

@@ -1,35 +1,94 @@
-"""How a model is fine-tuned."""
+"""How a model is fine-tuned: the task's settings, and the method's."""
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, Literal
+
+from pydantic import Field
 
 from retrace.core.errors import InputError
-from retrace.core.settings import PARAMS, require
-from retrace.training.settings import OptimiserSettings
+from retrace.core.registry import load_plugin
+from retrace.core.settings import PARAMS, Count, DataSource, Dropout, Params, Positive, Precision, Section, build
+from retrace.training.settings import OptimizerSettings
+
+METHODS = "retrace.methods"
+PER_TASK = "per_task"  # in an entry under methods: other values for single tasks, by their names
 
 
-@dataclass(frozen=True)
-class FineTuneSettings:
+class FineTuneSettings(Section):
     """Fine-tuning on labelled examples, in batches of similar length."""
 
-    lr: float  # peak
-    epochs: int
-    batch_size: int  # examples a step, over all processes
-    max_length: int  # tokens an example
-    examples: int | None = None  # train on so many examples, drawn from the seed; all where absent
-    dropout: float | None = None  # as in pretraining where absent
-    keep: Literal["best", "last"] = "best"  # the epoch that counts: of the lowest validation loss, or the last
-    optimiser: OptimiserSettings = dataclasses.field(default_factory=OptimiserSettings)
+    lr: Positive = Field(description="peak learning rate")
+    epochs: Count = Field(description="epochs")
+    batch_size: Count = Field(description="examples per step, over all processes")
+    max_length: int = Field(ge=3, description="tokens of an input; a longer text is cut")
+    max_train_examples: Count | None = Field(
+        default=None, description="train on so many examples, drawn from the seed; null: on all"
+    )
+    dropout: Dropout | None = Field(default=None, description="null: as in pretraining")
+    checkpoint: Literal["best", "last"] = Field(
+        default="best", description="the epoch that is kept: that of the lowest validation loss, or the last"
+    )
+    optimizer: OptimizerSettings = Field(
+        default=OptimizerSettings(), description="the optimizer, with the keys of pretrain.optimizer"
+    )
 
-    def __post_init__(self) -> None:
-        require(self.lr > 0, "lr", self.lr, "expected a number above 0")
-        for field in ("epochs", "batch_size", "max_length"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
-        require(
-            self.examples is None or self.examples > 0, "examples", self.examples, "expected a whole number above 0"
-        )
-        require(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
+
+class MethodSettings(Section):
+    """What every method can be told; those that can be told more have settings of their own."""
+
+    method: str | None = Field(default=None, description="a file of retrace/methods; null: the one of the entry's name")
+    checkpoint: str | None = Field(
+        default=None,
+        description="an entry under checkpoints in data/params.yaml to start from; null: the model pretrained here",
+    )
+    lr_factor: Positive = Field(default=1.0, description="its peak learning rate over the task's")
+    epochs_factor: Positive = Field(default=1.0, description="its epochs over the task's, rounded up")
+    optimizer: Literal["muon", "adamw"] | None = Field(default=None, description="null: the task's")
+
+
+class FineTuneParams(Params):
+    """What stages/finetune_sst2.py reads."""
+
+    data: DataSource
+    precision: Precision
+    task: FineTuneSettings = Field(alias="${item.task}")
+    entry: dict[str, Any] = Field(alias="methods.${item.method}")
+
+
+def method_settings(
+    params: Mapping[str, Any], label: str, task: str | None = None
+) -> tuple[ModuleType, MethodSettings]:
+    """The plug-in of a method and its settings for a task, or for all others where that is None.
+
+    `label` is the method's name under `methods`; a file of retrace/methods without an entry has its defaults. Raises
+    InputError where a setting is wrong or no file has that name.
+    """
+    key, entry = f"methods.{label}", params.get("methods", {}).get(label)
+    if entry is None:
+        module = load_plugin(METHODS, label, "finetune.methods")
+        return module, module.Settings()
+    entry = build(dict[str, Any], params, key)
+    module = load_plugin(METHODS, entry.get("method") or label, f"{key}.method" if entry.get("method") else "methods")
+    settings = build(module.Settings, {"methods": {label: _without_tasks(entry)}}, key)
+    changes = build(dict[str, dict[str, Any]], params, f"{key}.{PER_TASK}") if PER_TASK in entry else {}
+    for name, changed in changes.items():
+        for kept in sorted({"method", "checkpoint"} & changed.keys()):
+            raise InputError(f"{PARAMS}: {key}.{PER_TASK}.{name}.{kept}: a method has one {kept} for all tasks")
+        there = {"methods": {label: {PER_TASK: {name: entry_in_force(params, label, name)}}}}
+        checked = build(module.Settings, there, f"{key}.{PER_TASK}.{name}")
+        settings = checked if name == task else settings
+    return module, settings
+
+
+def entry_in_force(params: Mapping[str, Any], label: str, task: str) -> dict[str, Any]:
+    """What params.yaml says of a method for a task."""
+    entry = params["methods"][label]
+    return _without_tasks(entry) | entry.get(PER_TASK, {}).get(task, {})
+
+
+def _without_tasks(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != PER_TASK}
 
 
 def check_length(task: str, given: int, least: int, holds: str) -> None:

@@ -1,34 +1,16 @@
 """Which weights a method trains, and saving only those."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.settings import require
 from retrace.models.heads import Head, in_body
 
 FILE = "trained.safetensors"
-
-
-@dataclass(frozen=True)
-class MethodSettings:
-    """What every tuning method can be told; those that can be told more have settings of their own."""
-
-    tuning: str | None = None  # a file of retrace/methods; the method's own name where absent
-    model: str | None = None  # an entry under models, to start from; models/pretrained where absent
-    lr_times: float = 1.0  # the method's peak learning rate over the task's
-    epochs_times: float = 1.0  # the method's epochs over the task's, rounded up; few weights need more of them
-    optimiser: Literal["muon", "adamw"] | None = None  # the task's where absent
-
-    def __post_init__(self) -> None:
-        require(self.lr_times > 0, "lr_times", self.lr_times, "expected a number above 0")
-        require(self.epochs_times > 0, "epochs_times", self.epochs_times, "expected a number above 0")
 
 
 def is_new(model: PreTrainedModel, head: Head, name: str) -> bool:

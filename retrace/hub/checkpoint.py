@@ -1,22 +1,85 @@
 """Where a model to start from is to be had, pinned so that it stays the same.
 
-`model.from` in params.yaml says it of the model that pretraining starts from, `models.<name>.from` of others, which
-methods of tuning start from.
+`model.checkpoint` in params.yaml names the one that pretraining starts from, `checkpoints.<name>` in data/params.yaml
+those that fine-tuning methods start from.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.guard import file_digest
-from retrace.core.settings import PARAMS, check_value, section
-from retrace.hub.repository import Pin, is_pin
+from retrace.core.settings import Params, Section, Seed, file_of
 
-KEY, NAMED = "model", "models"
+NAMED = "checkpoints"
 DIGITS = 12
+
+
+PINNED = "expected org/name@commit, the commit as 40 hex digits"
+_PIN = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([0-9a-f]{40})")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A repository at a commit; a branch or tag may move and is none."""
+
+    repository: str
+    commit: str
+
+    @classmethod
+    def parse(cls, text: str, key: str) -> "Pin":
+        """The pin that `key` in params.yaml holds.
+
+        Raises InputError where it is none.
+        """
+        found = _PIN.fullmatch(text)
+        if not found:
+            raise InputError(f"{file_of(key)}: {key}: {text!r} is not allowed; {PINNED}")
+        return cls(found[1], found[2])
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.commit}"
+
+
+def is_pin(text: str) -> bool:
+    """Whether a text names a repository at a commit."""
+    return _PIN.fullmatch(text) is not None
+
+
+class CheckpointSettings(Section):
+    """A checkpoint that a fine-tuning method starts from."""
+
+    family: str = Field(description="its architecture, a file of retrace/families")
+    checkpoint: str = Field(description="org/name@commit of the hub or folder@digest")
+    random_seed: Seed | None = Field(
+        default=None, description="draw the weights anew from this seed, so that only tokenizer and sizes count"
+    )
+
+
+class ModelParams(Params):
+    """What stages/sources/model.py reads of the checkpoint that pretraining starts from."""
+
+    family: str
+    checkpoint: str | None = Field(alias="model.checkpoint")
+    random_seed: Seed | None = Field(alias="model.random_seed")
+
+    @model_validator(mode="after")
+    def _draws_from_something(self) -> Self:
+        if self.checkpoint is None and self.random_seed is not None:
+            raise ValueError("model.random_seed: it needs model.checkpoint, whose sizes it takes")
+        return self
+
+
+class CheckpointParams(Params):
+    """What stages/sources/model.py reads of a further checkpoint."""
+
+    entry: CheckpointSettings = Field(alias="data/params.yaml:checkpoints.${key}")
 
 
 @dataclass(frozen=True)
@@ -40,24 +103,18 @@ class InitialCheckpoint:
 
 
 def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) -> InitialCheckpoint:
-    """What params.yaml says under `models.<name>`, or under `model` where None.
+    """The checkpoint under `checkpoints.<name>`, or under `model` where None.
 
-    Raises InputError where that is neither a commit of the hub nor a folder as it is now.
+    Raises InputError where it is neither a commit of the hub nor a folder as it is now.
     """
-    key = KEY if name is None else f"{NAMED}.{name}"
-    said, allowed = section(params, key), ["from", "random", *([] if name is None else ["family"])]
-    unknown = [other for other in said if other not in allowed]
-    if unknown:
-        raise InputError(f"{PARAMS}: {key}.{unknown[0]}: unknown key; allowed: {', '.join(allowed)}")
-    origin = _origin(params, f"{key}.from")
-    seed = check_value(params, f"{key}.random", int | None) if "random" in said else None
-    if origin is None and (name is not None or seed is not None):
-        raise InputError(f"{PARAMS}: {key}.from: nothing is named; expected org/name@commit or folder@digest")
-    return InitialCheckpoint(origin, check_value(params, "family" if name is None else f"{key}.family", str), seed)
+    if name is None:
+        own = ModelParams.read(params)
+        return InitialCheckpoint(_origin(own.checkpoint, "model.checkpoint"), own.family, own.random_seed)
+    entry = CheckpointParams.read(params, key=name).entry
+    return InitialCheckpoint(_origin(entry.checkpoint, f"{NAMED}.{name}.checkpoint"), entry.family, entry.random_seed)
 
 
-def _origin(params: Mapping[str, Any], key: str) -> Pin | PinnedFolder | None:
-    value = check_value(params, key, str | None)
+def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:
     if value is None:
         return None
     if is_pin(value):
@@ -66,12 +123,12 @@ def _origin(params: Mapping[str, Any], key: str) -> Pin | PinnedFolder | None:
     path = Path(named) if named and Path(named).is_dir() else Path(value)
     if not value or not path.is_dir():
         raise InputError(
-            f"{PARAMS}: {key}: {value!r} is not allowed; expected org/name@commit, all 40 digits of it, "
+            f"{file_of(key)}: {key}: {value!r} is not allowed; expected org/name@commit, all 40 digits of it, "
             "or folder@digest of a folder that is there"
         )
     found = PinnedFolder(path, folder_digest(path))
     if digest != found.digest:
-        raise InputError(f"{PARAMS}: {key}: {value!r} is not the folder as it is now; that is {found}")
+        raise InputError(f"{file_of(key)}: {key}: {value!r} is not the folder as it is now; that is {found}")
     return found
 
 

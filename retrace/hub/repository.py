@@ -1,14 +1,7 @@
-"""A repository of the Hugging Face Hub at a commit, as params.yaml names it.
+"""Repositories of the Hugging Face Hub, pinned to a commit: fetched once, compared with the hub's checksums, kept."""
 
-Apart from what fetches it, so that a pin is read without the hub's client, which takes long to import.
-
-Repositories of the Hugging Face Hub, pinned to a commit: fetched once, compared with the hub's checksums, kept.
-"""
-
-import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,37 +9,8 @@ from huggingface_hub import HfApi, get_cached_repo_tree, snapshot_download
 from huggingface_hub.errors import CachedRepoTreeNotFoundError, LocalEntryNotFoundError
 
 from retrace.core.errors import InputError
+from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
-
-PINNED = "expected org/name@commit, the commit as 40 hex digits"
-_PIN = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([0-9a-f]{40})")
-
-
-@dataclass(frozen=True)
-class Pin:
-    """A repository at a commit; a branch or tag may move and is none."""
-
-    repository: str
-    commit: str
-
-    @classmethod
-    def parse(cls, text: str, key: str) -> "Pin":
-        """The pin that `key` in params.yaml holds.
-
-        Raises InputError where it is none.
-        """
-        found = _PIN.fullmatch(text)
-        if not found:
-            raise InputError(f"params.yaml: {key}: {text!r} is not allowed; {PINNED}")
-        return cls(found[1], found[2])
-
-    def __str__(self) -> str:
-        return f"{self.repository}@{self.commit}"
-
-
-def is_pin(text: str) -> bool:
-    """Whether a text names a repository at a commit."""
-    return _PIN.fullmatch(text) is not None
 
 
 def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) -> Path:

@@ -19,14 +19,14 @@ from retrace.datasets.card import without_collection
 from retrace.datasets.examples import UNLABELLED
 from retrace.datasets.text import text_path
 from retrace.hub.datasets import Split, licence, open_split
-from retrace.hub.settings import HubDataset, HubQuestions, HubSentences, HubSettings, HubTaskSettings, WithDev
+from retrace.hub.settings import HubDataset, HubParams, HubQuestions, HubSentences, HubSplits, HubTaskSettings
 from retrace.sources.files import SplitBy, split_questions, split_sentences
 from retrace.sources.tasks import Records, Table, TaskData, read_task
 
 Kind = TypeVar("Kind", str, dict)
 
 
-def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
+def write_source(folder: Path, settings: HubParams) -> dict[str, Any]:
     """Write every part; returns what was read of each and its licence.
 
     Raises InputError where a data set cannot be had or a row is not what it should be.
@@ -70,7 +70,7 @@ def write_questions(path: Path, split: Split, settings: HubQuestions) -> None:
         file.write("]}")
 
 
-Settings = TypeVar("Settings", bound=WithDev)
+Settings = TypeVar("Settings", bound=HubSplits)
 
 
 def _write_parts(

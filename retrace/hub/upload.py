@@ -7,7 +7,7 @@ from pathlib import Path
 from huggingface_hub import HfApi, constants
 
 from retrace.core.errors import InputError
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
 
 

@@ -3,36 +3,29 @@
 The paper trains the layer norms as well; here they stay frozen.
 """
 
-from dataclasses import dataclass
-
 import torch
 from peft import LoraConfig, inject_adapter_in_model
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.settings import require
-from retrace.finetuning.trained_part import MethodSettings, is_new
+from retrace.core.settings import Count
+from retrace.finetuning.settings import MethodSettings
+from retrace.finetuning.trained_part import is_new
 from retrace.models.heads import Head, sublayer_outputs, token_embeddings
 
 SPREAD = 1e-2  # standard deviation of the initial weights, truncated at two of them: section 3.6 of the paper
 
 
-@dataclass(frozen=True)
 class Settings(MethodSettings):
-    """Width of the bottlenecks."""
+    """The size of the bottlenecks."""
 
-    reduction: int = 16  # hidden size over bottleneck
-    embedding_rank: int | None = None  # LoRA of this rank on the token embeddings; null: none, as in the paper
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.reduction > 0, "reduction", self.reduction, "expected a whole number above 0")
-        require(
-            self.embedding_rank is None or self.embedding_rank > 0,
-            "embedding_rank", self.embedding_rank, "expected a whole number above 0, or null",
-        )  # fmt: skip
+    reduction: Count = Field(default=16, description="hidden size over bottleneck")
+    embedding_rank: Count | None = Field(
+        default=None, description="of a product as LoRA's beside the token embeddings; null: none, as in the paper"
+    )
 
 
 class Bottleneck(nn.Module):
@@ -83,5 +76,5 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
 
 def _widen_embeddings(model: PreTrainedModel, head: Head, rank: int) -> None:
     if head == "language_model":
-        raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with squad.answers: generated")
+        raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with squad.answers: generative")
     inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=rank, target_modules=[token_embeddings(model)]), model)

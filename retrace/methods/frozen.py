@@ -5,7 +5,7 @@ from typing import cast
 from torch import nn
 from transformers import PreTrainedModel
 
-from retrace.finetuning.trained_part import MethodSettings
+from retrace.finetuning.settings import MethodSettings
 from retrace.models.heads import Head, in_body
 
 Settings = MethodSettings

@@ -1,18 +1,20 @@
 """LoRA (Hu et al. 2021): low-rank updates of chosen matrices are trained, the rest of the body is frozen."""
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from peft import LoraConfig, TaskType, inject_adapter_in_model
 from peft.tuners.tuners_utils import BaseTunerLayer
+from pydantic import Field
 from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
-from retrace.core.settings import require
-from retrace.finetuning.trained_part import MethodSettings, is_new
+from retrace.core.settings import Count, Dropout, Positive
+from retrace.finetuning.settings import MethodSettings
+from retrace.finetuning.trained_part import is_new
 from retrace.models.heads import Head, attention_matrices, token_embeddings
 
 TASK_TYPES = {
@@ -20,22 +22,16 @@ TASK_TYPES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Settings(MethodSettings):
-    """Rank of the updates, and which matrices get one."""
+    """The rank of the products, and where they are."""
 
-    rank: int = 16
-    alpha: float = 32.0  # the update is scaled by alpha / rank
-    dropout: float = 0.0  # of the update's input
-    targets: tuple[str, ...] | None = None  # names of matrices; null: those of attention
-    embeddings: bool = False  # also update the token embeddings
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.rank > 0, "rank", self.rank, "expected a whole number above 0")
-        require(self.alpha > 0, "alpha", self.alpha, "expected a number above 0")
-        require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
-        require(self.targets != (), "targets", [], "expected at least one name, or null")
+    rank: Count = Field(default=16, description="rank of the products")
+    alpha: Positive = Field(default=32.0, description="the product counts alpha / rank times")
+    dropout: Dropout = Field(default=0.0, description="of the product's input")
+    targets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="names of matrices; null: those of attention"
+    )
+    embeddings: bool = Field(default=False, description="also beside the token embeddings")
 
 
 def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
@@ -45,7 +41,7 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     `embeddings` with a language model, whose head may share the embeddings' weights.
     """
     if settings.embeddings and head == "language_model":
-        raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generated")
+        raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generative")
     inject_adapter_in_model(_config(model, settings), model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or is_new(model, head, name))

@@ -2,7 +2,7 @@
 
 from transformers import PreTrainedModel
 
-from retrace.finetuning.trained_part import MethodSettings
+from retrace.finetuning.settings import MethodSettings
 from retrace.models.heads import Head
 
 FROM_RANDOM = True  # of the checkpoint only the architecture is used

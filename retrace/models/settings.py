@@ -1,9 +1,10 @@
 """The size of a model trained from scratch."""
 
-from dataclasses import dataclass
-from typing import TypedDict
+from typing import Self, TypedDict
 
-from retrace.core.settings import require
+from pydantic import Field, model_validator
+
+from retrace.core.settings import Count, Dropout, Positive, Section, Seed, require
 
 
 class Shape(TypedDict):
@@ -16,35 +17,41 @@ class Shape(TypedDict):
     initializer_range: float
 
 
-@dataclass(frozen=True)
-class ModelSettings:
-    """What a model is made of."""
+class ModelSettings(Section):
+    """What a model is made of; a checkpoint has a tokenizer, sizes and dropout of its own."""
 
-    hidden_size: int
-    layers: int
-    heads: int  # attention heads; they divide the hidden size
-    intermediate_size: int  # of the feed-forward layers
-    max_length: int  # positions, in tokens
-    dropout: float = 0.0
-    init_std: float = 0.02  # standard deviation of the initial weights
-    rope_theta: float | None = None  # base of rotary positions, the higher the slower; the family's where absent
-    kv_heads: int | None = None  # heads of keys and values (Ainslie et al. 2023); as many as heads where absent
+    checkpoint: str | None = Field(
+        default=None,
+        description="weights to start from, with their tokenizer and sizes: org/name@commit of the hub or folder@digest",
+    )
+    random_seed: Seed | None = Field(
+        default=None,
+        description="draw the checkpoint's weights anew from this seed, so that only its tokenizer and sizes count",
+    )
+    hidden_size: Count = Field(description="width of the model")
+    layers: Count = Field(description="layers")
+    heads: Count = Field(description="attention heads; they divide hidden_size")
+    intermediate_size: Count = Field(description="width of the feed-forward layers")
+    max_positions: Count = Field(description="the longest input, in tokens")
+    dropout: Dropout = Field(default=0.0, description="in pretraining, and in fine-tuning unless set there")
+    init_std: Positive = Field(default=0.02, description="standard deviation of the initial weights")
+    rope_theta: float | None = Field(
+        default=None, gt=1, description="base of rotary positions, lower for short blocks; null: the family's default"
+    )
+    kv_heads: Count | None = Field(
+        default=None,
+        description="heads of keys and values (Ainslie et al. 2023), which divide heads; null: as many as heads",
+    )
 
-    def __post_init__(self) -> None:
-        for field in ("hidden_size", "layers", "heads", "intermediate_size", "max_length"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
+    @model_validator(mode="after")
+    def _heads_divide(self) -> Self:
         require(
             self.hidden_size % self.heads == 0, "heads", self.heads, f"it must divide hidden_size ({self.hidden_size})"
         )
         require(
-            self.kv_heads is None or (self.kv_heads > 0 and self.heads % self.kv_heads == 0),
-            "kv_heads", self.kv_heads, f"it must divide heads ({self.heads})",
-        )  # fmt: skip
-        require(
-            self.rope_theta is None or self.rope_theta > 1, "rope_theta", self.rope_theta, "expected a number above 1"
+            self.heads % (self.kv_heads or 1) == 0, "kv_heads", self.kv_heads, f"it must divide heads ({self.heads})"
         )
-        require(0 <= self.dropout < 1, "dropout", self.dropout, "expected 0 up to 1")
-        require(self.init_std > 0, "init_std", self.init_std, "expected a number above 0")
+        return self
 
     @property
     def shape(self) -> Shape:

@@ -15,7 +15,7 @@ from torch import Tensor
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.objectives.language_modelling import IGNORED, HeldOut, LabelledBatch
-from retrace.objectives.settings import MaskedAs
+from retrace.objectives.settings import MaskReplacement
 from retrace.tokens.blocks import cut_blocks
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -25,7 +25,7 @@ class Masking:
     """Which tokens are masked, and how."""
 
     rate: float  # share of a block's tokens
-    masked_as: MaskedAs = "mask"
+    mask_replacement: MaskReplacement = "mask"
     continues: Tensor | None = None  # (V,), whether a token goes on with a word; words are then masked as a whole
     closes: Tensor | None = None  # (V,), whether a word begins after a token whatever follows, as after a line break
 
@@ -47,7 +47,7 @@ def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, genera
     chosen = _chosen(blocks, special, counts, masking, generator)
     labels = blocks.where(chosen, IGNORED)
     mask = mask_id(vocabulary)
-    if masking.masked_as == "mask":
+    if masking.mask_replacement == "mask":
         return LabelledBatch(blocks.masked_fill(chosen, mask), labels)
     fate = torch.rand(blocks.shape, generator=generator)
     ordinary = torch.tensor([token for token in range(vocabulary.size) if token not in vocabulary.special])

@@ -5,4 +5,4 @@ from typing import Literal
 SHORTEST_PAIR = 16  # tokens; a block or a document that is shorter holds no two sentences
 
 
-MaskedAs = Literal["mask", "bert"]
+MaskReplacement = Literal["mask", "80-10-10"]

@@ -16,7 +16,6 @@ import numpy as np
 from pydantic import Field
 
 from retrace.core.records import Record
-from retrace.core.settings import LARGEST_SEED, require
 from retrace.statistics.comparisons import flag_unless_better
 from retrace.statistics.intervals import Figures, Resampled, centred_interval, held, percentile_interval, resample
 from retrace.statistics.scales import Flags
@@ -53,22 +52,6 @@ class PerplexityReport(Record):
 
     SPREAD: ClassVar[str] = "splits"
     splits: dict[str, SplitPerplexity]
-
-
-@dataclass(frozen=True)
-class PerplexitySettings:
-    """How perplexity is measured."""
-
-    passages: int = 64  # passages for pseudo-perplexity
-    mask_rate: float = 0.15  # share of tokens masked for masked perplexity
-    seed: int = 0  # draws the passages
-    stride: int = 64  # tokens from one window to the next for causal perplexity
-
-    def __post_init__(self) -> None:
-        require(0 <= self.seed <= LARGEST_SEED, "seed", self.seed, f"expected 0 to {LARGEST_SEED}")
-        for field in ("passages", "stride"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
-        require(0 < self.mask_rate < 1, "mask_rate", self.mask_rate, "expected a number between 0 and 1")
 
 
 @dataclass(frozen=True)

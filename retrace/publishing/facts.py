@@ -9,13 +9,13 @@ from typing import Any
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, checkpoint_facts, on_test, source_folder, task_folder
-from retrace.core.settings import build, check_value, profile_key, section
+from retrace.core.settings import build, section
 from retrace.datasets.examples import read_classes
 from retrace.evaluation.assessment import SCRATCH
-from retrace.finetuning.method import PRETRAINED, entry_in_force, read_method
+from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import RUNS, Cell
-from retrace.finetuning.settings import FineTuneSettings
-from retrace.hub.repository import Pin
+from retrace.finetuning.settings import FineTuneSettings, entry_in_force
+from retrace.hub.checkpoint import Pin
 from retrace.models.heads import Head, read_config
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, Scores, files_origin, hub_origin, sample_origin
@@ -23,11 +23,11 @@ from retrace.publishing.load import Tuning
 from retrace.report.blocks import Table
 from retrace.report.data import counts_table
 from retrace.report.settings import settings_table
-from retrace.results.grid import SQUAD, Matrix
-from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.results.grid import SQUAD, Grid
+from retrace.tasks.question_answering.settings import SquadSettings
 
 REPORTS = Path("reports")
-PRETRAINING = ("lr", "seed", "family", "model", "precision")
+PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIMITS = {
     "classifier": "It answers with one of its classes, whatever it is given.",
     "spans": "How a long passage is cut and when there is no answer is for the caller to decide. Retrace takes the "
@@ -66,17 +66,19 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
 
     Raises InputError where params.yaml does not list it.
     """
-    matrix = build(Matrix, params, "finetune")
-    _require_listed("--task", cell.task, matrix.tasks)
+    matrix = build(Grid, params, "finetune")
+    _require_listed("--task", cell.task, matrix.all_tasks)
     _require_listed("--method", cell.method, matrix.methods_of(cell.task))
     _require_listed("--seed", cell.seed, matrix.seeds)
     method = read_method(params, cell.method, cell.task)
-    settings = replace(method.settings, tuning=None, model=None)  # labels of this project, which mean nothing elsewhere
+    settings = method.settings.model_copy(
+        update={"method": None, "checkpoint": None}
+    )  # labels of this project, which mean nothing elsewhere
     if cell.task != SQUAD:
-        classes = read_classes(source_folder(check_value(params, "data", str)), cell.task)
+        classes = read_classes(source_folder(build(str, params, "data")), cell.task)
         return Tuning(method.file, settings, "classifier", tuple(classes))
-    reading = build(ReadingSettings, params, "squad")
-    head: Head = "language_model" if reading.answers == "generated" else "spans"
+    reading = build(SquadSettings, params, SQUAD)
+    head: Head = "language_model" if reading.answers == "generative" else "spans"
     return Tuning(method.file, settings, head, question_match=reading.question_match)
 
 
@@ -132,7 +134,7 @@ def read_origins(cell: Cell | None, params: Mapping[str, Any]) -> list[Origin]:
 
 def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
     """What every split of that data holds."""
-    path = source_folder(check_value(params, "data", str)) / "card.json"
+    path = source_folder(build(str, params, "data")) / "card.json"
     names = _data_of(cell, params)
     card = read_json(path) if path.is_file() else {}  # further tasks need no source
     others = {name: read_json(task_folder(name) / "card.json") for name in names if name not in card}
@@ -146,14 +148,13 @@ def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> 
     made |= {name.replace("_", " "): run[name] for name in ("updates", "parameters", "trained_parameters", "device")
              if name in run}  # fmt: skip
     made["precision in force"] = run["precision"]
-    names, keys = (("tokenizer", "model", "pretrain"), PRETRAINING) if _is_own(cell, params) else ((), ("precision",))
+    keys = PRETRAINING if _is_own(cell, params) else ("precision",)
     tuned: dict[str, Any] = {}
     if cell is not None:
         made |= {"seed of tuning": cell.seed, "epoch": read_scores(cell).figures["epoch"]}
         tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
-        names, keys = (*names, cell.task), (*keys, *([SQUAD] if cell.task == SQUAD else []))
-    chosen = {key: section(params, key) for key in keys} | tuned
-    return settings_table(made, chosen, {name: section(params, profile_key(params, name)) for name in names})
+        keys = (*keys, cell.task)
+    return settings_table(made, {key: section(params, key) for key in keys} | tuned)
 
 
 def _is_own(cell: Cell | None, params: Mapping[str, Any]) -> bool:
@@ -171,7 +172,7 @@ def _family(cell: Cell | None, params: Mapping[str, Any]) -> str:
 
 
 def _origin(name: str, params: Mapping[str, Any]) -> Origin:
-    data = check_value(params, "data", str)
+    data = build(str, params, "data")
     own, of_hub = params.get("classification", {}), params.get("hub", {})
     if name in own:
         return files_origin(name)
@@ -195,7 +196,7 @@ def _test_split(task: str, params: Mapping[str, Any]) -> str:
     """What a task's test split is called where it is from."""
     of_hub = params.get("hub", {})
     entry = of_hub.get("classification", {}).get(task, {})
-    if not entry and check_value(params, "data", str) == "hub":
+    if not entry and build(str, params, "data") == "hub":
         entry = of_hub.get(task, {})
     return entry.get("test") or "test"
 
@@ -233,14 +234,14 @@ def _summary(cell: Cell | None, family: str, params: Mapping[str, Any]) -> str:
 def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) -> list[str]:
     found = [LIMITS[published.use]]
     if cell is not None:
-        settings = build(FineTuneSettings, params, profile_key(params, cell.task))
+        settings = build(SquadSettings if cell.task == SQUAD else FineTuneSettings, params, cell.task)
         found.append(f"It was trained on at most {settings.max_length} tokens at once.")
-        found += [CHOSEN] if settings.keep == "best" and read_scores(cell).split == "validation" else []
-    elif section(params, profile_key(params, "pretrain")).get("within_documents"):
+        found += [CHOSEN] if settings.checkpoint == "best" and read_scores(cell).split == "validation" else []
+    elif section(params, "pretrain").get("intra_document_attention"):
         found.append(WITHIN_DOCUMENTS)
     if published.library == "retrace":
         found.append("Retrace has to be installed to load it: transformers alone cannot.")
-    if check_value(params, "data", str) == "sample":
+    if build(str, params, "data") == "sample":
         found.append(SAMPLE)
     return found
 

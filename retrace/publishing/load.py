@@ -11,7 +11,7 @@ is loaded by `load_tuned`.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from transformers import PreTrainedModel
 
 from retrace.core.files import atomic_file, read_json
 from retrace.core.registry import load_plugin
-from retrace.core.settings import build, check_value
-from retrace.finetuning.method import METHODS, start
-from retrace.finetuning.trained_part import FILE, MethodSettings, load_trained
-from retrace.hub.repository import Pin
+from retrace.core.settings import build
+from retrace.finetuning.method import start
+from retrace.finetuning.settings import METHODS, MethodSettings
+from retrace.finetuning.trained_part import FILE, load_trained
+from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
 from retrace.models.heads import Head, read_model
 from retrace.tasks.question_answering.extractive import SpanModel
@@ -85,15 +86,17 @@ class Tuning:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Tuning":
         """From what `description` gave, out of a file that anybody may have written."""
-        module = load_plugin(METHODS, check_value(values, "method", str), "method")
+        module = load_plugin(METHODS, build(str, values, "method"), "method")
         settings = build(module.Settings, values, "settings")
-        classes = tuple(check_value(values, "classes", list[str]))
-        matches = check_value(values, "question_match", bool)
-        return cls(values["method"], settings, check_value(values, "head", Head), classes, matches)
+        classes = tuple(build(list[str], values, "classes"))
+        matches = build(bool, values, "question_match")
+        return cls(values["method"], settings, build(Head, values, "head"), classes, matches)
 
     def description(self) -> dict[str, Any]:
         """The same as json."""
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
+            "settings": self.settings.model_dump()
+        }
 
     def start(self, pretrained: Path) -> PreTrainedModel:
         """The model as it was before training, but for the seed of what is random."""

@@ -18,8 +18,8 @@ from retrace.report.data import answered_table, classified_table
 from retrace.report.perplexity import perplexity_lines
 from retrace.report.render import as_html, as_markdown
 from retrace.report.scores import health_lines, scores_section
-from retrace.report.settings import ReportSettings
-from retrace.results.grid import SQUAD, Matrix
+from retrace.report.settings import sample_places
+from retrace.results.grid import SQUAD, Grid
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 
 MOST_FLAGS = 10  # of which the last line of a run tells
@@ -81,30 +81,33 @@ def health_line(metrics: Mapping[str, Any], perplexity: Mapping[str, Any]) -> st
     return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join(said)
 
 
-def samples_section(params: Mapping[str, Any], source: Path, settings: ReportSettings) -> Section:
-    """What each method said at the epoch that was kept, from the first seed; on the test set, where there is one."""
-    tables: list[str | Table] = [settings.said]
-    matrix = build(Matrix, params, "finetune")
-    for task in matrix.classification:
-        part, by_method = kept_rows(matrix, source, task)
+def samples_section(params: Mapping[str, Any], source: Path, first: int | None = None) -> Section:
+    """What each method said at the epoch that was kept, from the first seed; on the test set, where there is one.
+
+    Shown are the `first` examples, or, where that is None, some that are spread evenly over the data.
+    """
+    tables: list[str | Table] = [f"{'Spread evenly over' if first is None else 'The first of'} each task's data."]
+    grid = build(Grid, params, "finetune")
+    for task in grid.tasks:
+        part, by_method = kept_rows(grid, source, task)
         decided = {method: logits_of(rows).argmax(axis=1).tolist() for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
         examples, classes = read_examples(source, task, part), read_classes(source, task)
-        tables.append(classified_table(examples, classes, decided, settings.places(len(examples))))
-    if SQUAD in matrix.tasks:
-        part, by_method = kept_rows(matrix, source, SQUAD)
+        tables.append(classified_table(examples, classes, decided, sample_places(len(examples), first)))
+    if SQUAD in grid.all_tasks:
+        part, by_method = kept_rows(grid, source, SQUAD)
         answers = {method: decided_answers(rows) for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
         questions = read_questions(questions_path(source, part))
-        tables.append(answered_table(questions, answers, settings.places(len(questions))))
+        tables.append(answered_table(questions, answers, sample_places(len(questions), first)))
     return Section("Sample predictions", tables)
 
 
-def kept_rows(matrix: Matrix, source: Path, task: str) -> tuple[str, dict[str, pd.DataFrame]]:
+def kept_rows(grid: Grid, source: Path, task: str) -> tuple[str, dict[str, pd.DataFrame]]:
     """The part that was answered last, test or else dev, and the rows of predictions of each method."""
     part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
-    folder, seed = PREDICTIONS / task, str(matrix.seeds[0])
-    epochs = {method: read(folder / method / seed, matrix.kind_of(task)) for method in matrix.methods_of(task)}
+    folder, seed = PREDICTIONS / task, str(grid.seeds[0])
+    epochs = {method: read(folder / method / seed, grid.kind_of(task)) for method in grid.methods_of(task)}
     return part, {method: kept_epoch(of).rows for method, of in epochs.items()}
 
 
@@ -117,14 +120,14 @@ def read_curve(name: str) -> list[dict[str, str]]:
 
 def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
     """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
-    tasks = build(Matrix, params, "finetune").classification
+    tasks = build(Grid, params, "finetune").tasks
     return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
 
 
 def read_runs(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Time and memory of pretraining and of each cell of the matrix, by name."""
+    """Time and memory of pretraining and of each cell of the grid, by name."""
     paths = {path.relative_to(REPORTS / "runs").with_suffix(""): path for path in (REPORTS / "runs").rglob("*.json")}
-    listed = build(Matrix, params, "finetune").cells  # DVC leaves those of other methods lying
+    listed = build(Grid, params, "finetune").cells  # DVC leaves those of other methods lying
     names = sorted(name for name in paths if len(name.parts) == 1 or name.as_posix() in listed)
     names.sort(key=lambda name: len(name.parts))
     return {" ".join(name.parts): read_json(paths[name]) for name in names}

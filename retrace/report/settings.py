@@ -1,35 +1,34 @@
-"""What a user can choose about the report.
-
-What was run: the settings in force and the size of the model.
-"""
+"""What was run: the settings in force and the size of the model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from retrace.core.settings import require
+from pydantic import Field
+
+from retrace.core.settings import DATA_KEYS, Params
 from retrace.report.blocks import Section, Table
 
+SAMPLES = 6  # predictions shown of each task
 
-@dataclass(frozen=True)
-class ReportSettings:
-    """What the report shows."""
 
-    samples: int = 6  # predictions shown of each task
-    sampled: Literal["spread", "first"] = "spread"  # evenly over the data, or those that it begins with
+class ReportParams(Params):
+    """What stages/report.py reads: all of params.yaml, which it prints, and the settings of the data source."""
 
-    def __post_init__(self) -> None:
-        require(self.samples > 0, "samples", self.samples, "expected a whole number above 0")
+    params: dict[str, Any] = Field(alias="params.yaml:")
+    source: dict[str, Any] = Field(alias="data/params.yaml:${data}")
 
     @property
-    def said(self) -> str:
-        """Which examples these are, in words."""
-        return "The first of each task's data." if self.sampled == "first" else "Spread evenly over each task's data."
+    def data(self) -> str:
+        """The data source."""
+        return self.params["data"]
 
-    def places(self, total: int) -> list[int]:
-        """Which of `total` examples are shown, the same every time."""
-        count = min(self.samples, total)
-        return list(range(count)) if self.sampled == "first" else [i * total // count for i in range(count)]
+
+def sample_places(total: int, first: int | None = None) -> list[int]:
+    """Which of `total` examples are shown: the first ones, or where that is None SAMPLES of them, evenly spread."""
+    if first is not None:
+        return list(range(min(first, total)))
+    count = min(SAMPLES, total)
+    return [i * total // count for i in range(count)]
 
 
 MEASURES = (
@@ -38,16 +37,15 @@ MEASURES = (
 )  # fmt: skip
 
 
-def settings_section(params: Mapping[str, Any], profile: Mapping[str, Any]) -> Section:
-    """Every setting that this run depends on, by its key in params.yaml."""
-    names = ("lr", "seed", "data", "profile", "family", "model", "models", "precision", "finetune", "squad")
-    top = {key: params[key] for key in names if key in params}
-    top |= {params["data"]: params[params["data"]]}
-    finetune, methods = params["finetune"], params["methods"]
-    listed = dict.fromkeys([*finetune["methods"], *(finetune.get("squad") or [])])
-    top["methods"] = {method: methods[method] for method in listed if method in methods}
-    table = settings_table(top, profile)
-    return Section("Settings", ["Keys below the profile are those of the profile that params.yaml chooses.", table])
+def settings_section(params: Mapping[str, Any]) -> Section:
+    """Every setting that this run depends on, by its key; of methods and further data those that are listed."""
+    grid, methods = params["finetune"], params["methods"]
+    listed = dict.fromkeys([*grid["methods"], *grid["squad_methods"]])
+    shown = {
+        key: value for key, value in params.items() if key not in DATA_KEYS or key in (params["data"], "checkpoints")
+    }
+    shown["methods"] = {method: methods[method] for method in listed if method in methods}
+    return Section("Settings", [settings_table(shown)])
 
 
 def settings_table(*values: Mapping[str, Any]) -> Table:

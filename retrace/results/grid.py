@@ -1,10 +1,11 @@
-"""The matrix of fine-tuning: which tasks by which methods from which seeds, `finetune` in params.yaml."""
+"""The grid of fine-tuning: which tasks by which methods from which seeds, `finetune` in params.yaml."""
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from retrace.core.settings import LARGEST_SEED, require
+from pydantic import Field, model_validator
+
+from retrace.core.settings import Section, Seed, require
 
 SQUAD = "squad"
 Kind = Literal["classification", "question_answering"]  # of a task
@@ -13,45 +14,45 @@ TAKEN = ("baselines", "data", "health", "interval", "mean", "sd")  # stand besid
 Names = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Grid(Section):
     """Every method with every seed, on every task."""
 
-    classification: Names  # tasks
-    methods: Names  # labels under methods in params.yaml
-    seeds: tuple[int, ...]
-    squad: Names | None = None  # the methods for questions; those above where absent, and no questions where empty
+    tasks: Names = Field(description="classification tasks: sst2, and those that data/params.yaml defines")
+    methods: Annotated[Names, Field(min_length=1)] = Field(description="entries under methods, for classification")
+    squad_methods: Names = Field(description="entries under methods, for questions; []: none")
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = Field(
+        description="of each fine-tuning run: head, order, dropout"
+    )
 
-    def __post_init__(self) -> None:
-        for field in ("classification", "methods", "seeds", "squad"):
-            listed = getattr(self, field) or ()
-            require(len(set(listed)) == len(listed), field, list(listed), "expected each once")
-        for field in ("methods", "seeds"):
-            require(bool(getattr(self, field)), field, [], "expected at least one")
-        require(bool(self.tasks), "classification", [], "expected at least one task where there are no questions")
-        for field in ("methods", "squad"):
-            for name in getattr(self, field) or ():
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        for field in ("tasks", "methods", "squad_methods", "seeds"):
+            listed = getattr(self, field)
+            require(len(set(listed)) == len(listed), field, listed, "expected each once")
+        require(bool(self.all_tasks), "tasks", (), "expected at least one task where there are no questions")
+        for field in ("methods", "squad_methods"):
+            for name in getattr(self, field):
                 fits = NAME.fullmatch(name) is not None and name not in TAKEN
                 require(fits, field, name, f"expected letters, digits, _ and -, and none of {', '.join(TAKEN)}")
-        for seed in self.seeds:
-            require(0 <= seed <= LARGEST_SEED, "seeds", seed, f"expected 0 to {LARGEST_SEED}")
+        return self
 
     @property
-    def tasks(self) -> Names:
+    def all_tasks(self) -> Names:
         """All tasks, that of questions last."""
-        return (*self.classification, *([SQUAD] if self.methods_of(SQUAD) else []))
+        return (*self.tasks, *([SQUAD] if self.squad_methods else []))
 
     @property
     def cells(self) -> set[str]:
         """task/method/seed, as each cell's folders are called."""
         return {
-            f"{task}/{method}/{seed}" for task in self.tasks for method in self.methods_of(task) for seed in self.seeds
-        }
+            f"{task}/{method}/{seed}"
+            for task in self.all_tasks for method in self.methods_of(task) for seed in self.seeds
+        }  # fmt: skip
 
     @property
     def every_method(self) -> Names:
         """The methods of any task, each once."""
-        return tuple(dict.fromkeys([*self.methods, *self.methods_of(SQUAD)]))
+        return tuple(dict.fromkeys([*(self.methods if self.tasks else ()), *self.squad_methods]))
 
     def kind_of(self, task: str) -> Kind:
         """The kind of a task."""
@@ -59,4 +60,4 @@ class Matrix:
 
     def methods_of(self, task: str) -> Names:
         """The methods that a task is trained by."""
-        return self.methods if task != SQUAD or self.squad is None else self.squad
+        return self.squad_methods if task == SQUAD else self.methods

@@ -9,39 +9,20 @@ whoever has read the encyclopedia knows more than the labels teach.
 import json
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.core.settings import require
 from retrace.datasets.text import text_path
 from retrace.sample.encyclopedia import Article, write_articles
 from retrace.sample.opinions import write_reviews
 from retrace.sample.questions import write_questions
 from retrace.sample.relations import Style
+from retrace.sample.settings import SampleSettings
 from retrace.sample.world import NameMaker, Size, build_world
 
 SHARES = Size(people=22, towns=2, guilds=20, works=20, events=6, rivers=2)  # of 72 training articles
 HELD_OUT = Size(people=60, towns=14, guilds=55, works=55, events=30, rivers=10)  # of 224 held-out articles
 READ, LABELLED, ASKED = 0.5, 0.05, 0.5  # share of rare words: encyclopedia, training labels, validation labels
-
-
-@dataclass(frozen=True)
-class SampleSettings:
-    """How large the embedded corpus is."""
-
-    seed: int = 1
-    articles: int = 5900  # of the training encyclopedia
-    reviews: int = 5000  # labelled, for training
-    questioned: int = 820  # training articles that are asked about, four questions each
-    held_out_articles: int = 224  # of the validation encyclopedia, and as many of the test one
-    held_out_reviews: int = 800
-
-    def __post_init__(self) -> None:
-        least = {"articles": 72, "reviews": 2, "questioned": 1, "held_out_articles": 24, "held_out_reviews": 2}
-        for field, smallest in least.items():
-            require(getattr(self, field) >= smallest, field, getattr(self, field), f"expected {smallest} or more")
-        require(self.questioned <= self.articles, "questioned", self.questioned, f"at most articles ({self.articles})")
 
 
 def write_sample(folder: Path, settings: SampleSettings) -> None:

@@ -7,9 +7,8 @@ The official validation file is the test set then, where there is one: it is no 
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -18,14 +17,12 @@ from scipy.sparse.csgraph import connected_components
 from retrace.core.errors import InputError
 from retrace.core.files import write_json, write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.core.settings import require
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.overlap import LONG, Key, PhraseIndex, Words, keys_of, words_of
 from retrace.datasets.squad import Question, read_json_file, read_questions
 from retrace.datasets.text import PARTS, numbered_lines, text_path
+from retrace.sources.settings import SST2_DEV, SST2_TRAIN, FilesSettings, SplitBy
 
-# What is drawn: texts, each with all rows that lie in it and all questions on it; or row by row, whatever they share.
-SplitBy = Literal["text", "row"]
 LOOSE = -1  # the group of a short text that lies in texts of several groups
 
 Item = TypeVar("Item")
@@ -98,43 +95,18 @@ def _chosen(groups: Sequence[int], size: int, generator: random.Random) -> set[i
     return chosen
 
 
-SST2_TRAIN, SST2_DEV = "train.tsv", "dev.tsv"
-
-
-@dataclass(frozen=True)
-class FilesSettings:
-    """Where the user's files are; folders relative to the project."""
-
-    text: str
-    sst2: str
-    squad: str
-    squad_train: str = "train-v2.0.json"  # file names within squad
-    squad_dev: str = "dev-v2.0.json"
-    sst2_test: str | None = None  # a further file within sst2, scored once at the end
-    squad_test: str | None = None  # the same within squad
-    sst2_split: float | None = None  # share of train.tsv that is trained on; the rest is dev, and dev.tsv, if any, test
-    squad_split: float | None = None  # the same of questions
-    split_seed: int = 1  # draws what is trained on
-    split_by: SplitBy = "text"  # row: one by one, so that phrases of a sentence, or questions on a passage, are in both
-
-    def __post_init__(self) -> None:
-        for task, others in (("sst2", (SST2_TRAIN, SST2_DEV)), ("squad", (self.squad_train, self.squad_dev))):
-            share, test = getattr(self, f"{task}_split"), getattr(self, f"{task}_test")
-            require(share is None or 0 < share < 1, f"{task}_split", share, "expected between 0 and 1, or null")
-            taken = others if share is None else others[:1]
-            require(test not in taken, f"{task}_test", test, f"expected another file than {' and '.join(taken)}")
-
-    @property
-    def tests(self) -> dict[str, Path]:
-        """The files of those tasks that have a test set."""
-        found = {}
-        for task, folder, dev in (("sst2", Path(self.sst2), SST2_DEV), ("squad", Path(self.squad), self.squad_dev)):
-            test, share = getattr(self, f"{task}_test"), getattr(self, f"{task}_split")
-            if test is None and share is not None and (folder / dev).is_file():
-                test = dev
-            if test is not None:
-                found[task] = folder / test
-        return found
+def files_of_tests(settings: FilesSettings) -> dict[str, Path]:
+    """The files of those tasks that have a test set."""
+    found = {}
+    for task, folder, dev in (
+        ("sst2", Path(settings.sst2), SST2_DEV), ("squad", Path(settings.squad), settings.squad_dev),
+    ):  # fmt: skip
+        test, share = getattr(settings, f"{task}_test"), getattr(settings, f"{task}_split")
+        if test is None and share is not None and (folder / dev).is_file():
+            test = dev
+        if test is not None:
+            found[task] = folder / test
+    return found
 
 
 def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path]]:
@@ -153,7 +125,7 @@ def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path
     if settings.squad_split is None:
         pairs.append((squad / settings.squad_dev, questions_path(folder, "dev")))
     paths = {"sst2": sentences_path, "squad": questions_path}
-    return pairs + [(source, paths[task](folder, "test")) for task, source in settings.tests.items()]
+    return pairs + [(source, paths[task](folder, "test")) for task, source in files_of_tests(settings).items()]
 
 
 def split_sentences(train: Path, dev: Path, share: float, seed: int, by: SplitBy) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json
-from retrace.core.paths import ON_TEST, task_folder
-from retrace.core.settings import build, require
+from retrace.core.paths import task_folder
+from retrace.core.settings import DATA_PARAMS
 from retrace.datasets.examples import Example, class_order, write_task
 from retrace.datasets.overlap import (
     INSIDE,
@@ -28,67 +28,15 @@ from retrace.datasets.overlap import (
     shared_finding,
     words_of,
 )
-from retrace.sources.files import SplitBy, groups_of, held_out_split
+from retrace.sources.files import groups_of, held_out_split
 from retrace.sources.formats import label_text, read_records
+from retrace.sources.settings import ClassificationSettings, TaskSettings
 
 SECTION = "classification"  # of params.yaml
-# A task's name is also one of a profile's sections, of the folders of models and of the entries among the figures.
-TAKEN = (
-    "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "health", "baselines",
-    "interval", "mean", "sd",
-)  # fmt: skip
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
 
 
 Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: their place and their cells by column
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskSettings:
-    """Which parts a task has, and which of their columns hold what."""
-
-    train: str
-    dev: str | None = None
-    test: str | None = None  # scored once at the end, where dev chooses the epoch
-    split: float | None = None  # share of train that is trained on where there is no dev; the rest is dev
-    split_seed: int = 1  # draws it
-    split_by: SplitBy = "text"  # row: one by one, though a text may lie in another
-    text: str | tuple[str, ...] = "text"  # the column, or several that are joined
-    pair: str | None = None  # the column of the second text, of a task on pairs
-    label: str = "label"
-    classes: tuple[str, ...] | None = None  # names, by number; as the training data has them, sorted, where absent
-    drop: tuple[str, ...] = ()  # labels that are left out
-
-    def __post_init__(self) -> None:
-        require((self.dev is None) != (self.split is None), "split", self.split, "expected either dev or split")
-        require(self.split is None or 0 < self.split < 1, "split", self.split, "expected between 0 and 1")
-        check_test(self.train, self.dev, self.test)
-        require(bool(self.text), "text", self.text, "expected at least one column")
-        classes = self.classes
-        require(
-            classes is None or len(set(classes)) == len(classes) > 1,
-            "classes",
-            classes,
-            "expected two or more, each once",
-        )
-        both = set(classes or ()) & set(self.drop)
-        require(not both, "drop", list(self.drop), f"{min(both, default='')!r} is one of classes")
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """What the parts that there are are called where they come from."""
-        named = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {part: name for part, name in named.items() if name is not None}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassificationSettings(TaskSettings):
-    """A task in files; train, dev and test are their names."""
-
-    folder: str  # relative to the project
-    published: str | None = None  # where the files are given out, for who has not got them
-    format: str | None = None  # a key of FORMATS in retrace/sources/formats.py; by the files' ending where absent
 
 
 @dataclass(frozen=True)
@@ -119,29 +67,6 @@ class TaskData:
     notes: tuple[str, ...] = ()  # how labels were understood, where that is not plain
 
 
-def task_settings(params: Mapping[str, Any], task: str) -> ClassificationSettings:
-    """The settings of an entry under `classification` in params.yaml.
-
-    Raises InputError where they or its name are wrong.
-    """
-    check_name(task, f"{SECTION}.{task}")
-    return build(ClassificationSettings, params, f"{SECTION}.{task}")
-
-
-def check_name(task: str, key: str) -> None:
-    """Raise InputError unless a task may be called so; `key` is its entry in params.yaml."""
-    if not _NAME.fullmatch(task) or task in TAKEN or task.endswith(ON_TEST):
-        raise InputError(
-            f"params.yaml: {key}: the name is not allowed; expected a-z, 0-9, _ and -, none of {', '.join(TAKEN)}, and "
-            f"not to end in {ON_TEST}"
-        )
-
-
-def check_test(train: str, dev: str | None, test: str | None) -> None:
-    """Refuse a test split that is trained on or chooses the epoch."""
-    require(test is None or test not in (train, dev), "test", test, "expected another split than train and dev")
-
-
 def read_files(settings: ClassificationSettings, key: str) -> TaskData:
     """Read all files of a task; `key` is its entry in params.yaml.
 
@@ -163,7 +88,7 @@ def check_files(settings: ClassificationSettings, key: str) -> None:
     if missing:
         what = f"{folder / missing[0]}: no such file" if folder.is_dir() else f"{str(folder)!r} is not a folder"
         where = f", published at {settings.published}" if settings.published else ""
-        raise InputError(f"params.yaml: {key}: {what}; put {', '.join(names)} into {folder}{where}")
+        raise InputError(f"{DATA_PARAMS}: {key}: {what}; put {', '.join(names)} into {folder}{where}")
 
 
 def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:
@@ -175,7 +100,7 @@ def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> 
     labels = {row.label for part in rows.values() for row in part}
     for label in settings.drop:
         if label not in labels:
-            raise InputError(f"params.yaml: {key}.drop: no row has the label {label!r}")
+            raise InputError(f"{DATA_PARAMS}: {key}.drop: no row has the label {label!r}")
     kept = {part: [row for row in found if row.label not in settings.drop] for part, found in rows.items()}
     for part, table in tables.items():
         if not kept[part]:
@@ -231,7 +156,7 @@ def _first_number(labels: Collection[str], classes: Sequence[str], key: str) -> 
     if max(numbers) >= len(classes):
         return 1
     raise InputError(
-        f"params.yaml: {key}.classes: labels from {min(numbers)} to {max(numbers)} do not tell whether the first of "
+        f"{DATA_PARAMS}: {key}.classes: labels from {min(numbers)} to {max(numbers)} do not tell whether the first of "
         f"{len(classes)} names is that of 0 or of 1; expected a row of 0 or of {len(classes)}, or names for labels"
     )
 

@@ -29,7 +29,8 @@ from retrace.estimates.architectures import HEADS, find_model, preset_names
 from retrace.estimates.formulas import closed_form
 from retrace.estimates.parameters import count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory
-from retrace.finetuning.method import METHODS, read_method
+from retrace.finetuning.method import read_method
+from retrace.finetuning.settings import METHODS
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import SCALES, Better
 

@@ -14,7 +14,7 @@ from retrace.estimates.memory import Load, Needs, tuning_needs
 from retrace.finetuning.method import read_method
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Section, Table, figure_text
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 
 TITLE = "Memory of tuning"
 ASSUMED = (
@@ -162,7 +162,7 @@ def _estimates(
     found: list[Estimate] = []
     for label in entry.methods:
         method = read_method(params, label)
-        needs = tuning_needs(HEADS["classification"], config, method.tune, load, OptimiserSettings(kind="adamw"))
+        needs = tuning_needs(HEADS["classification"], config, method.tune, load, OptimizerSettings(kind="adamw"))
         formula = published.formula_memory(method, config, needs)
         by_formula = formula and formula[1].at(entry.batch, length)
         first = found[0] if found else None

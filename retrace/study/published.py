@@ -279,6 +279,7 @@ class PublishedStudy:
     doubts: tuple[Doubt, ...] = ()
     differences: tuple[str, ...] = ()  # where Retrace does other than the report says
     choices: tuple[str, ...] = ()  # what Retrace does where the report is silent
+    first_samples: int | None = None  # so many of the first predictions are shown; null: some, spread over the data
     sections: tuple[dict, ...] = ()  # about parameters and memory; `retrace.study.sections` reads them
 
     def __post_init__(self) -> None:

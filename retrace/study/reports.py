@@ -7,9 +7,10 @@ from typing import Any
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, on_test, source_folder
-from retrace.core.settings import build, check_value, profile_key, section
+from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.finetuning.method import PRETRAINED
+from retrace.finetuning.settings import method_settings
 from retrace.report.assemble import (
     PREDICTIONS,
     REPORTS,
@@ -23,8 +24,8 @@ from retrace.report.assemble import (
 from retrace.report.blocks import Section
 from retrace.report.data import data_section
 from retrace.report.perplexity import perplexity_section
-from retrace.report.settings import ReportSettings, model_section, models_section, settings_section
-from retrace.results.grid import SQUAD, Matrix
+from retrace.report.settings import model_section, models_section, settings_section
+from retrace.results.grid import SQUAD, Grid
 from retrace.results.predictions import read_updates
 from retrace.statistics.scales import SCALES
 from retrace.study.addresses import Curve, Reports
@@ -36,24 +37,25 @@ NO_CARD: Mapping[str, Any] = {"findings": []}  # of a study whose tasks bring th
 
 
 def pretrains(params: Mapping[str, Any]) -> bool:
-    """Whether the study pretrains a model with the profile that it runs."""
-    return "pretrain" in section(params, profile_key(params, "").removesuffix("."))
+    """Whether the study pretrains a model: some method starts from no checkpoint."""
+    listed = build(Grid, params, "finetune").every_method
+    return any(method_settings(params, label)[1].checkpoint is None for label in listed)
 
 
 def read_reports(params: Mapping[str, Any]) -> Reports:
     """What the stages wrote of what params.yaml lists."""
-    matrix, has_language_model = build(Matrix, params, "finetune"), pretrains(params)
+    grid, has_language_model = build(Grid, params, "finetune"), pretrains(params)
     tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}), "sst2", SQUAD]
     scores = read_json(REPORTS / "scores.json")
     tasks += [on_test(task) for task in tasks if task not in scores]  # of one that was run it is known
     return Reports(
         metrics=read_json(REPORTS / "metrics.json") | {task: details["figures"] for task, details in scores.items()},
         scores=scores,
-        curves={task: read_curve(f"tasks/{task}") for task in matrix.tasks},
+        curves={task: read_curve(f"tasks/{task}") for task in grid.all_tasks},
         pretraining=read_curve("pretrain") if has_language_model else None,
         perplexity=read_json(REPORTS / "perplexity.json") if has_language_model else None,
         runs=read_runs(params),
-        named={*tasks, *matrix.tasks, *matrix.every_method, *params.get("methods", {}), "pretrain"},
+        named={*tasks, *grid.all_tasks, *grid.every_method, *params.get("methods", {}), "pretrain"},
         params=params,
     )
 
@@ -71,23 +73,23 @@ def evidence_texts(study: PublishedStudy, reports: Reports) -> list[dict[str, st
 
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
     """Curves, scores, samples, data, models and settings of the run."""
-    source = source_folder(check_value(params, "data", str))
+    source = source_folder(build(str, params, "data"))
     yield curves_section(list(_drawings(study, reports)), reports.pretraining)
     yield from score_sections(reports.metrics, reports.scores)
     if reports.perplexity is not None and reports.pretraining is not None:
         yield perplexity_section(reports.perplexity, reports.pretraining)
-    yield samples_section(params, source, build(ReportSettings, params, "report"))
+    yield samples_section(params, source, study.first_samples)
     card = source / "card.json"
     yield data_section(read_json(card) if card.is_file() else NO_CARD, read_task_cards(params))
     yield _models(params, reports)
-    yield settings_section(params, section(params, profile_key(params, "").removesuffix(".")))
+    yield settings_section(params)
 
 
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     """The folders that the page is made from, beside reports and predictions."""
-    named = [named_checkpoint(name) for name in params.get("models", {})]
+    named = [named_checkpoint(name) for name in params.get("checkpoints", {})]
     own = [CHECKPOINT, PRETRAINED] if pretrains(params) else []
-    return [source_folder(check_value(params, "data", str)), *own, *named]
+    return [source_folder(build(str, params, "data")), *own, *named]
 
 
 def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
@@ -115,7 +117,7 @@ def _updates(task: str, curve: Curve) -> dict[tuple[str, str], list[tuple[int, f
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> Section:
-    named = {name: named_checkpoint(name) for name in params.get("models", {})}
+    named = {name: named_checkpoint(name) for name in params.get("checkpoints", {})}
     if pretrains(params) and not named:
         return model_section(checkpoint_facts(), parameters_by_module(PRETRAINED), reports.runs)
     models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in named.items()}

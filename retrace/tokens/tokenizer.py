@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from tokenizers import (
     AddedToken,
@@ -23,14 +23,9 @@ from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
-from retrace.core.settings import require
+from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.special_tokens import FILES, OWN, SpecialTokens, find_special_tokens
 
-# In the order of their ids. RoBERTa's positions start after the id of the padding, which is 1 in the original.
-SPECIAL = {
-    "bert": (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]"),
-    "roberta": (OWN.begin, OWN.pad, OWN.end, "[UNK]", "[MASK]"),
-}
 FILE = "tokenizer.json"
 # All that a tokenizer may consist of: some of its kinds are also loaded from a vocabulary.
 TOKENIZER_FILES = (
@@ -38,29 +33,6 @@ TOKENIZER_FILES = (
     "chat_template.jinja",
 )  # fmt: skip
 PART = "\ufffd"  # what bytes are decoded to that are no whole character
-
-
-@dataclass(frozen=True)
-class TokenizerSettings:
-    """How text becomes tokens."""
-
-    kind: Literal["wordpiece", "bpe"] = "wordpiece"
-    vocab_size: int = 8192  # tokens, special ones included
-    lowercase: bool = True
-    given: str | None = None  # a folder with tokenizer.json to take instead of training one
-    texts: tuple[str, ...] = ("text",)  # what is trained on: text, and the training parts of squad and sst2
-    special: Literal["bert", "roberta"] = "bert"  # whose ids special tokens have
-
-    def __post_init__(self) -> None:
-        special = len(self.special_tokens)
-        require(self.vocab_size > special, "vocab_size", self.vocab_size, f"more than {special}")
-        unknown = [name for name in self.texts if name not in ("text", "squad", "sst2")]
-        require(not unknown and bool(self.texts), "texts", list(self.texts), "allowed: text, squad, sst2")
-
-    @property
-    def special_tokens(self) -> tuple[str, ...]:
-        """The special tokens, in the order of their ids."""
-        return SPECIAL[self.special]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from retrace.core.errors import InputError, Interrupted
 from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.optimizer import make_optimizers, rate_factor, set_rate
 from retrace.training.progress import LiveCurves, Meter
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from retrace.training.signals import StopSignals
 
 POINTS = 100  # of the curve by update: as many, and fewer than twice as many
@@ -68,7 +68,7 @@ class Run(Generic[Batch]):
     model: nn.Module
     objective: Objective[Batch]
     device: Device
-    optimiser: OptimiserSettings
+    optimiser: OptimizerSettings
     lr: float
     budget: Budget
     checkpointer: Checkpointer | None = None  # where the run is kept while it lasts
@@ -191,7 +191,7 @@ def _rest_of_epoch(
     clock = Clock()
     for batch in _rest_of_batches(run, at):
         at.waited += clock.lap()
-        set_rate(optimizers, rate_factor(run.done(at), run.optimiser.warmup, run.optimiser.flat))
+        set_rate(optimizers, rate_factor(run.done(at), run.optimiser.warmup_ratio, run.optimiser.decay_start))
         update = _update(run, model, optimizers, batch, at, signals)
         at.add(update.loss, update.targets, update.tokens, clock.lap())
         at.elapsed = update.elapsed
@@ -228,7 +228,7 @@ def _update(
     summed, targets, tokens, elapsed, saving, stopping = run.device.all_reduce_sum(mine)
     _require_finite(run, summed, "loss", at.step)
     run.device.accelerator.backward(loss * (run.device.processes / targets))
-    norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.clip)).item()
+    norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.max_grad_norm)).item()
     _require_finite(run, norm, "norm of the gradient", at.step)
     for optimizer in optimizers:
         optimizer.step()
@@ -246,7 +246,7 @@ def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None
 
 def _require_no_spike(run: Run[Batch], at: Position) -> None:
     """Stop where the loss has risen far above what it was, before that is saved as a state."""
-    most = run.optimiser.spike
+    most = run.optimiser.max_loss_rise
     if most is not None and at.lowest is not None and at.level > at.lowest + most:
         raise InputError(
             f"{run.title}: the loss rose from {at.lowest:.2f} to {at.level:.2f} at {_place(run, at.step - 1)}; "

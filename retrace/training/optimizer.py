@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from retrace.compute.sharding import full_tensor, local_shard
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 
 
 def rate_factor(done: float, warmup: float, flat: float) -> float:
@@ -33,6 +33,7 @@ def rate_factor(done: float, warmup: float, flat: float) -> float:
 
 
 MOMENTUM = 0.95
+BETA1 = 0.9  # of AdamW
 COEFFICIENTS, EPSILON = (3.4445, -4.7750, 2.0315), 1e-7  # of the Newton-Schulz iteration, as published
 TOGETHER = 2**20  # numbers of the matrices that are multiplied in one call; larger ones gain nothing by it
 
@@ -99,7 +100,7 @@ def _together(weights: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
         yield from (matrices[start : start + size] for start in range(0, len(matrices), size))
 
 
-def make_optimizers(model: nn.Module, settings: OptimiserSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
+def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf16: bool = False) -> list[Optimizer]:
     """The optimizers of a model, each group with its peak rate under `peak`; `bf16`: Muon multiplies in bfloat16.
 
     Raises ValueError where the model trains no weights.
@@ -111,10 +112,10 @@ def make_optimizers(model: nn.Module, settings: OptimiserSettings, lr: float, bf
     rest = [weight for weight in model.parameters() if id(weight) not in taken and weight.requires_grad]
     optimizers: list[Optimizer] = []
     if rest or not hidden:  # of a language model tuned by LoRA, all that is trained are hidden matrices
-        betas = (settings.beta1, settings.beta2)
+        betas = (BETA1, settings.beta2)
         optimizers.append(torch.optim.AdamW(rest, lr, betas, weight_decay=settings.weight_decay, fused=True))
     if hidden:
-        rate = lr * settings.muon_ratio
+        rate = lr * settings.muon_lr_factor
         precision = torch.bfloat16 if bf16 else torch.float32
         optimizers.append(Muon(hidden, rate, settings.weight_decay, precision, settings.muon_steps))
     for optimizer in optimizers:

@@ -1,68 +1,79 @@
 """How a language model is pretrained."""
 
-import dataclasses
-from dataclasses import dataclass
+from typing import Self
 
-from retrace.core.errors import InputError
-from retrace.core.settings import require
-from retrace.objectives.settings import SHORTEST_PAIR, MaskedAs
-from retrace.training.settings import OptimiserSettings
+from pydantic import Field, model_validator
+
+from retrace.core.settings import Count, Params, Positive, Precision, Section, Seed, require
+from retrace.models.settings import ModelSettings
+from retrace.objectives.settings import SHORTEST_PAIR, MaskReplacement
+from retrace.training.settings import OptimizerSettings
 
 
-@dataclass(frozen=True)
-class PretrainSettings:
-    """Masked language modelling on blocks of the running text."""
+class PretrainSettings(Section):
+    """Language modelling on blocks of the running text."""
 
-    epochs: int  # 0: the weights that it starts from are kept
-    batch_size: int  # blocks a step, over all processes
-    block: int  # tokens a block
-    mask_rate: float = 0.3  # share of a block's tokens that is masked, exactly
-    whole_words: bool = False  # mask words rather than tokens; up to a word less than mask_rate
-    masked_as: MaskedAs = "mask"  # mask: all of them [MASK]; bert: 80% [MASK], 10% another token, 10% as they are
-    within_documents: bool = False  # where documents share a block, a token sees only those of its own
-    tokens: int | None = None  # end after so many tokens, though the epochs hold more
-    seconds: float | None = None  # end after so much time of training; results then differ from run to run
-    next_sentence: bool = False  # ask of pairs of sentences whether they follow one another; BERT only
-    lr_limit: float | None = None  # the largest lr that this model bears
-    optimiser: OptimiserSettings = dataclasses.field(default_factory=OptimiserSettings)
+    epochs: int = Field(ge=0, description="0: the checkpoint is passed on as it is")
+    batch_size: Count = Field(description="blocks per step, over all processes")
+    block_size: Count = Field(description="tokens of a block")
+    max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
+    max_tokens: Count | None = Field(default=None, description="stop after so many tokens, though the epochs have more")
+    max_seconds: Positive | None = Field(
+        default=None, description="stop after so much training time; results then differ from run to run"
+    )
+    mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that is masked, exactly")
+    mask_replacement: MaskReplacement = Field(
+        default="mask",
+        description="a masked token becomes [MASK]; or, of ten, 8 [MASK], 1 a random token, 1 unchanged, as in BERT",
+    )
+    whole_word_mask: bool = Field(
+        default=False, description="mask words instead of tokens; up to a word less than mask_rate"
+    )
+    intra_document_attention: bool = Field(
+        default=False, description="no attention across the documents that share a block"
+    )
+    next_sentence: bool = Field(default=False, description="add next-sentence prediction, as in BERT; family bert only")
+    optimizer: OptimizerSettings = Field(default=OptimizerSettings(), description="the optimizer")
 
-    def __post_init__(self) -> None:
-        require(self.epochs >= 0, "epochs", self.epochs, "expected a whole number, 0 or more")
-        for field in ("batch_size", "block"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
+    @model_validator(mode="after")
+    def _pairs_fit(self) -> Self:
         require(
-            not (self.within_documents and self.next_sentence),
-            "within_documents", True, "pairs of sentences (next_sentence) share no block",
+            not (self.intra_document_attention and self.next_sentence),
+            "intra_document_attention", True, "pairs of sentences (next_sentence) share no block",
         )  # fmt: skip
-        for field in ("tokens", "seconds"):
-            value = getattr(self, field)
-            require(value is None or value > 0, field, value, "expected a number above 0, or null")
-        require(0 < self.mask_rate < 1, "mask_rate", self.mask_rate, "expected a number between 0 and 1")
         require(
-            not self.next_sentence or self.block >= SHORTEST_PAIR,
-            "block", self.block, f"expected at least {SHORTEST_PAIR} with next_sentence",
+            not self.next_sentence or self.block_size >= SHORTEST_PAIR,
+            "block_size", self.block_size, f"expected at least {SHORTEST_PAIR} with next_sentence",
         )  # fmt: skip
+        return self
 
 
-def check_pretraining(lr: float, recipe: PretrainSettings, recipe_key: str, is_given: bool) -> None:
-    """Raise an InputError that names both keys where settings do not go together.
+class PretrainParams(Params):
+    """What stages/pretrain.py reads."""
 
-    `is_given`: whether training starts from the weights of a model rather than from random ones.
-    """
-    if not recipe.epochs and not is_given:
-        raise InputError(
-            f"params.yaml: {recipe_key}.epochs: 0 is not allowed with model.from: null; nothing would train the weights"
-        )
-    limit = recipe.lr_limit
-    if lr <= 0 or (limit is not None and lr > limit):
-        raise InputError(
-            f"params.yaml: lr: {lr} is not allowed; expected above 0 and at most {recipe_key}.lr_limit ({limit})"
-        )
+    lr: Positive = Field(description="peak learning rate of pretraining: AdamW's, of which Muon's is a multiple")
+    seed: Seed = Field(description="draws the initial weights, the masks and the order of blocks in pretraining")
+    family: str = Field(description="the architecture, a file of retrace/families: modernbert, bert, roberta or llama")
+    precision: Precision = Field(
+        description="of matrix products: auto is bf16 where the hardware is fast at it, else fp32"
+    )
+    model: ModelSettings
+    pretrain: PretrainSettings
 
-
-def check_block(recipe: PretrainSettings, recipe_key: str, longest: int, name: str) -> None:
-    """Raise an InputError where a block is longer than the longest input, which is called `name`."""
-    if recipe.block > longest:
-        raise InputError(
-            f"params.yaml: {recipe_key}.block: {recipe.block} is not allowed; expected at most {name} ({longest})"
-        )
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        recipe, checkpoint = self.pretrain, self.model.checkpoint
+        require(
+            recipe.epochs > 0 or checkpoint is not None,
+            "pretrain.epochs", 0, "expected 1 or more with model.checkpoint: null, as nothing else trains the weights",
+        )  # fmt: skip
+        require(
+            recipe.max_lr is None or self.lr <= recipe.max_lr,
+            "lr", self.lr, f"expected at most pretrain.max_lr ({recipe.max_lr})",
+        )  # fmt: skip
+        longest = self.model.max_positions
+        require(
+            checkpoint is not None or recipe.block_size <= longest,
+            "pretrain.block_size", recipe.block_size, f"expected at most model.max_positions ({longest})",
+        )  # fmt: skip
+        return self

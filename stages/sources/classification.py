@@ -1,4 +1,4 @@
-"""A further classification task: the files that its entry in params.yaml names → data/classification/<task>.
+"""A further classification task: the files that its entry in data/params.yaml names → data/classification/<task>.
 
 Checked, and as json lines of text, second text and class number, whatever the format was; the classes' names are in
 classes.json, and what was found in card.json.
@@ -11,18 +11,18 @@ from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
-from retrace.core.settings import read_params, values_of
-from retrace.sources.tasks import SECTION, check_files, read_files, task_settings, write_task_source
+from retrace.sources.settings import ClassificationParams
+from retrace.sources.tasks import SECTION, check_files, read_files, write_task_source
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Read and check a classification task.")
-    parser.add_argument("--task", required=True, help="an entry under classification in params.yaml")
+    parser.add_argument("--task", required=True, help="an entry under classification in data/params.yaml")
     task = parser.parse_args().task
-    params, key = read_params(), f"{SECTION}.{task}"
-    settings = task_settings(params, task)
+    params, key = ClassificationParams.read(key=task), f"{SECTION}.{task}"
+    settings = params.task
     check_files(settings, key)
-    with guarded(f"{SECTION}-{task}", [Path(settings.folder)], values_of(params, [key])):
+    with guarded(f"{SECTION}-{task}", [Path(settings.folder)], params.settings):
         write_task_source(task, read_files(settings, key))
 
 

@@ -1,4 +1,4 @@
-"""Your own files: the folders that params.yaml names → data/files, checked, under the names that stages read.
+"""Your own files: the folders that data/params.yaml names → data/files, checked, under the names that stages read.
 
 Running text as WikiText's `wiki.{train,valid,test}.tokens` or plain `{train,valid,test}.txt`, sentences
 as GLUE's `train.tsv` and `dev.tsv`, questions as SQuAD json, version 1.1 or 2.0. Where there is to be no
@@ -15,19 +15,19 @@ from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import questions_path, sentences_path, source_folder
-from retrace.core.settings import build, read_params, values_of
 from retrace.datasets.card import make_card
-from retrace.sources.files import FilesSettings, chosen_files, split_questions, split_sentences
+from retrace.sources.files import chosen_files, split_questions, split_sentences
+from retrace.sources.settings import FilesParams, FilesSettings
 
 
 def main() -> None:
-    params = read_params()
-    settings = build(FilesSettings, params, "files")
+    params = FilesParams.read()
+    settings = params.files
     folders = [Path(settings.text), Path(settings.sst2), Path(settings.squad)]
     for name, folder in zip(("text", "sst2", "squad"), folders, strict=True):
         if not folder.is_dir():
-            raise InputError(f"params.yaml: files.{name}: {str(folder)!r} is not a folder")
-    with guarded("files", folders, values_of(params, ["files"])), atomic_folder(source_folder("files")) as folder:
+            raise InputError(f"data/params.yaml: files.{name}: {str(folder)!r} is not a folder")
+    with guarded("files", folders, params.settings), atomic_folder(source_folder("files")) as folder:
         for source, target in chosen_files(settings, folder):
             if not source.is_file():
                 raise InputError(f"{source}: no such file")

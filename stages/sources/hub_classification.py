@@ -1,4 +1,4 @@
-"""A further classification task: a data set of the hub, named by an entry in params.yaml → data/classification/<task>.
+"""A further classification task: a data set of the hub, an entry in data/params.yaml → data/classification/<task>.
 
 Checked, and as json lines of text, second text and class number; the classes' names are in classes.json, and what was
 found in card.json.
@@ -10,20 +10,18 @@ import argparse
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
-from retrace.core.settings import read_params, values_of
-from retrace.hub.settings import SECTION, hub_task_settings
+from retrace.hub.settings import HubClassificationParams
 from retrace.hub.source import read_hub_task
 from retrace.sources.tasks import write_task_source
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch and check a classification task.")
-    parser.add_argument("--task", required=True, help="an entry under hub.classification in params.yaml")
+    parser.add_argument("--task", required=True, help="an entry under hub.classification in data/params.yaml")
     task = parser.parse_args().task
-    params, key = read_params(), f"{SECTION}.{task}"
-    settings = hub_task_settings(params, task)
-    with guarded(f"classification-{task}", [], values_of(params, [key])):
-        write_task_source(task, read_hub_task(settings, key))
+    params = HubClassificationParams.read(key=task)
+    with guarded(f"classification-{task}", [], params.settings):
+        write_task_source(task, read_hub_task(params.task, f"hub.classification.{task}"))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A model to start from: `model` in params.yaml → data/model, or `models.<name>` → data/models/<name>.
+"""A checkpoint to start from: `model` in params.yaml → data/model, or `checkpoints.<name>` → data/checkpoints/<name>.
 
 From the Hugging Face Hub or from a folder; config, weights as safetensors and tokenizer, checked; a tokenizer.json that
-is missing is made from the vocabulary. source.json says where it is from. Where `random` holds a seed, the weights are
-drawn anew. Where `model.from` names nothing, training starts from random weights and there is only source.json, which
+is missing is made from the vocabulary. source.json says where it is from. With a `random_seed` the weights are
+drawn anew. Where `model.checkpoint` is null, training starts from random weights and there is only source.json, which
 says so.
 
     python -m stages.sources.model [--name NAME]
@@ -23,11 +23,18 @@ from retrace.core.files import atomic_folder, read_object, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
 from retrace.core.registry import plugin_names
-from retrace.core.settings import read_params, values_of
+from retrace.core.settings import read_params
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, weight_files
-from retrace.hub.checkpoint import NAMED, InitialCheckpoint, PinnedFolder, read_initial_checkpoint
-from retrace.hub.repository import Pin, fetch, listing
+from retrace.hub.checkpoint import (
+    CheckpointParams,
+    InitialCheckpoint,
+    ModelParams,
+    Pin,
+    PinnedFolder,
+    read_initial_checkpoint,
+)
+from retrace.hub.repository import fetch, listing
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
 from retrace.tokens.tokenizer import TOKENIZER_FILES, Vocabulary, load_tokenizer
 
@@ -48,10 +55,11 @@ def main() -> None:
     name = read_name()
     params = read_params()
     start = read_initial_checkpoint(params, name)
-    origin, keys = start.origin, ["family", "model"] if name is None else [f"{NAMED}.{name}"]
+    origin = start.origin
+    settings = (ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name)).settings
     read = [origin.path] if isinstance(origin, PinnedFolder) else []
     target, lock = (CHECKPOINT, "model") if name is None else (named_checkpoint(name), f"model-{name}")
-    with guarded(lock, read, values_of(params, keys)), atomic_folder(target) as folder:
+    with guarded(lock, read, settings), atomic_folder(target) as folder:
         if origin is None:
             write_json(folder / FACTS, {"from": None})
             print("training starts from random weights")
@@ -64,9 +72,9 @@ def main() -> None:
 
 
 def read_name() -> str | None:
-    """The entry under `models` that the command line names."""
+    """The entry under `checkpoints` that the command line names."""
     parser = argparse.ArgumentParser(description="Fetch a model to start from.")
-    parser.add_argument("--name", help="an entry under models in params.yaml; model itself if absent")
+    parser.add_argument("--name", help="an entry under checkpoints in data/params.yaml; model of params.yaml if absent")
     return parser.parse_args().name
 
 

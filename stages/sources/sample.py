@@ -1,4 +1,4 @@
-"""The embedded corpus: params.yaml → data/sample, in the official formats, the same bytes every time.
+"""The embedded corpus: data/params.yaml → data/sample, in the official formats, the same bytes every time.
 
 python -m stages.sources.sample
 """
@@ -7,16 +7,15 @@ from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import source_folder
-from retrace.core.settings import build, read_params, values_of
 from retrace.datasets.card import make_card
-from retrace.sample.generate import SampleSettings, write_sample
+from retrace.sample.generate import write_sample
+from retrace.sample.settings import SampleParams
 
 
 def main() -> None:
-    params = read_params()
-    settings = build(SampleSettings, params, "sample")
-    with guarded("sample", [], values_of(params, ["sample"])), atomic_folder(source_folder("sample")) as folder:
-        write_sample(folder, settings)
+    params = SampleParams.read()
+    with guarded("sample", [], params.settings), atomic_folder(source_folder("sample")) as folder:
+        write_sample(folder, params.sample)
         card = make_card(folder)
         write_json(folder / "card.json", card)
         print(*card["findings"], sep="\n")

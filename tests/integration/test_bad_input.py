@@ -147,24 +147,20 @@ def test_a_wrong_file(files: Project, path: str, content: str | bytes | None, me
 
 def test_a_folder_that_is_not_there(files: Project) -> None:
     files.set("files.sst2", "elsewhere")
-    _assert_one_line(files, "sources.files", "params.yaml: files.sst2: 'elsewhere' is not a folder", "data/files")
+    _assert_one_line(files, "sources.files", "data/params.yaml: files.sst2: 'elsewhere' is not a folder", "data/files")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
-            lambda p: p.set("profiles.sample.tokenizer.vocab_sise", 9),
-            "params.yaml: profiles.sample.tokenizer.vocab_sise: unknown key; "
-            "allowed: kind, vocab_size, lowercase, given, texts, special",
+            lambda p: p.set("tokenizer.vocab_sise", 9),
+            "params.yaml: tokenizer.vocab_sise: unknown key; "
+            "allowed: kind, vocab_size, lowercase, pretrained, train_on, special",
         ),
         (
-            lambda p: p.set("profiles.sample.tokenizer.vocab_size", "many"),
-            "params.yaml: profiles.sample.tokenizer.vocab_size: 'many' is not allowed; expected a whole number",
-        ),
-        (
-            lambda p: p.set("profile", "huge"),
-            "params.yaml: profile: 'huge' is not allowed; expected one of sample, real, bert-base",
+            lambda p: p.set("tokenizer.vocab_size", "many"),
+            "params.yaml: tokenizer.vocab_size: 'many' is not allowed; expected a whole number",
         ),
     ],
 )
@@ -178,7 +174,7 @@ def test_a_wrong_setting(project: Project, change: Callable[[Project], None], me
 def test_a_vocabulary_that_the_corpus_cannot_fill(project: Project) -> None:
     project.stage("sources.sample")
     project.stage("sources.model")
-    project.set("profiles.sample.tokenizer.vocab_size", 30000)
+    project.set("tokenizer.vocab_size", 30000)
     done = project.stage("tokenize", code=2)
     assert "vocab_size: 30000 is more than the corpus can fill; expected at most" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -187,8 +183,8 @@ def test_a_vocabulary_that_the_corpus_cannot_fill(project: Project) -> None:
 
 def test_a_rate_that_the_model_cannot_bear(project: Project) -> None:
     project.stage("sources.model")
-    project.set("profile", "bert-base")
-    limit = "expected above 0 and at most profiles.bert-base.pretrain.lr_limit (0.0001)"
+    project.set("pretrain.max_lr", 0.0001)
+    limit = "expected at most pretrain.max_lr (0.0001)"
     _assert_one_line(project, "pretrain", f"params.yaml: lr: 0.001 is not allowed; {limit}", "models/pretrained")
 
 
@@ -196,8 +192,8 @@ def test_an_entry_without_its_files(project: Project) -> None:
     project.set("classification", {"own": {"folder": "data/own/topics", "train": "t.csv", "split": 0.8}})
     arguments, output = ("sources.classification", "--task", "own"), project.folder / "data/classification/own"
     for message in (
-        "params.yaml: classification.own: 'data/own/topics' is not a folder; put t.csv into data/own/topics",
-        "params.yaml: classification.own: data/own/topics/t.csv: no such file; put t.csv into data/own/topics",
+        "data/params.yaml: classification.own: 'data/own/topics' is not a folder; put t.csv into data/own/topics",
+        "data/params.yaml: classification.own: data/own/topics/t.csv: no such file; put t.csv into data/own/topics",
         "data/own/topics/t.csv:2: no 'text'; there is: body, label",
     ):
         assert project.stage(*arguments, code=2).stderr == f"error: {message}\n"
@@ -207,11 +203,9 @@ def test_an_entry_without_its_files(project: Project) -> None:
             (folder / "t.csv").write_text("body,label\na,b\n")
         folder.mkdir(parents=True, exist_ok=True)
     done = project.stage("sources.classification", "--task", "other", code=2)
-    assert done.stderr == "error: params.yaml: classification.other is missing; classification has: own\n"
+    assert done.stderr == "error: data/params.yaml: classification.other is missing; classification has: own\n"
     done = project.stage("finetune_sst2", "--task", "other", "--method", "full", "--seed", "1", code=2)
-    assert done.stderr.startswith(
-        "error: params.yaml: profiles.sample.other is missing; profiles.sample has: tokenizer"
-    )
+    assert done.stderr.startswith("error: params.yaml: other is missing; top level has: data")
 
 
 def test_an_unknown_method(project: Project) -> None:

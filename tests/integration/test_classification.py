@@ -25,7 +25,7 @@ def test_three_classes_of_pairs_end_to_end(project: Project, family: str) -> Non
     for part in ("train", "dev"):
         (own / f"{part}.xml").write_text(TERMS)
     project.set("classification", {"terms": ENTRY})
-    project.set("profiles.sample.terms", {"lr": 0.001, "epochs": 2, "batch_size": 2, "max_length": 32})
+    project.set("terms", {"lr": 0.001, "epochs": 2, "batch_size": 2, "max_length": 32})
     done = project.stage("sources.classification", "--task", "terms")
     assert done.stdout == "terms: 3 of 3 examples of dev are in train too\n"
     card = json.loads((project.folder / "data/classification/terms/card.json").read_text())

@@ -20,17 +20,23 @@ from tests.toy import TOY, Project
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 LONGEST = TOY["sst2"]["max_length"]
-UNUSED = {"hidden_size": 8, "layers": 1, "heads": 1, "intermediate_size": 8, "max_length": 8}  # not the model's sizes
+UNUSED = {
+    "hidden_size": 8,
+    "layers": 1,
+    "heads": 1,
+    "intermediate_size": 8,
+    "max_positions": 8,
+}  # not the model's sizes
 
 
 @pytest.fixture
 def given(project: Project) -> Project:
     """A project that is told to pass weights on as they are."""
     project.set_all({
-        "profiles.sample.model": UNUSED,
-        "profiles.sample.pretrain.epochs": 0,
-        "profiles.sample.squad.max_length": 64,
-        "scores.resamples": 200,
+        **{f"model.{key}": value for key, value in UNUSED.items()},
+        "pretrain.epochs": 0,
+        "squad.max_length": 64,
+        "metrics.bootstrap_samples": 200,
     })  # fmt: skip
     return project
 
@@ -41,7 +47,7 @@ def _start_from(project: Project, family: str, name: str) -> dict[str, bytes]:
     folder.mkdir()
     for file, content in published_models()[name].items():
         (folder / file).write_bytes(content)
-    project.set_all({"family": family, "model.from": f"weights@{folder_digest(folder)}"})
+    project.set_all({"family": family, "model.checkpoint": f"weights@{folder_digest(folder)}"})
     return published_models()[name]
 
 
@@ -66,7 +72,7 @@ def _curve(project: Project) -> list[list[str]]:
 )
 def test_given_weights_go_through_every_stage(given: Project, family: str, name: str, method: str) -> None:
     published = _start_from(given, family, name)
-    given.set("finetune.methods", [method])
+    given.set_all({"finetune.methods": [method], "finetune.squad_methods": [method]})
     _run(given, "sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval")
     pretrained = given.folder / "models/pretrained"
     weights, before = (load_file(folder / "model.safetensors") for folder in (pretrained, given.folder / "weights"))
@@ -81,7 +87,7 @@ def test_given_weights_go_through_every_stage(given: Project, family: str, name:
     cell = f"--method {method} --seed 1"
     _run(given, f"finetune_sst2 {cell}", f"finetune_squad {cell}")
     if family == "llama":
-        given.set_all({"squad.answers": "generated", "squad.max_answer": 8})
+        given.set_all({"squad.answers": "generative", "squad.max_answer_length": 8})
         _run(given, f"finetune_squad {cell}")
     for folder in (pretrained, given.folder / f"models/sst2/{method}/1", given.folder / f"models/squad/{method}/1"):
         for file in published.keys() & set(TOKENIZER_FILES):
@@ -92,7 +98,7 @@ def test_given_weights_go_through_every_stage(given: Project, family: str, name:
     _run(given, "evaluate", "report")
     report = (given.folder / "reports/report.md").read_text()
     assert f"Training started from the weights of {given.params()['model']['from']}." in report
-    assert f"| model.from | {given.params()['model']['from']} |" in report
+    assert f"| model.checkpoint | {given.params()['model']['from']} |" in report
 
 
 def _assert_transformers_answers_the_same(project: Project) -> None:
@@ -112,7 +118,7 @@ def _assert_transformers_answers_the_same(project: Project) -> None:
 @pytest.mark.parametrize(("family", "name"), [("bert", BERT), ("llama", LLAMA)])
 def test_given_weights_are_trained_on(given: Project, family: str, name: str) -> None:
     _start_from(given, family, name)
-    given.set_all({"profiles.sample.pretrain.epochs": 2, "profiles.sample.pretrain.next_sentence": family == "bert"})
+    given.set_all({"pretrain.epochs": 2, "pretrain.next_sentence": family == "bert"})
     _run(given, "sources.sample", "sources.model", "tokenize", "pretrain")
     curve = _curve(given)
     assert [row[0] for row in curve] == ["0", "1", "2"]
@@ -129,16 +135,16 @@ def test_methods_start_from_what_bert_learnt_of_pairs(given: Project) -> None:
     for method in ("scratch", "frozen", "lora"):
         _run(given, f"finetune_sst2 --method {method} --seed 1", f"finetune_squad --method {method} --seed 1")
         rows = pq.read_table(given.folder / f"predictions/squad/{method}/1/predictions.parquet").num_rows
-        assert rows == 96 * (1 + read_method(given.params(), method, "squad").settings.epochs_times)
+        assert rows == 96 * (1 + read_method(given.params(), method, "squad").settings.epochs_factor)
 
 
 def test_what_is_wrong_with_the_weights_is_one_line(given: Project) -> None:
     _start_from(given, "bert", BERT)
-    pinned = given.params()["model"]["from"]
-    changed = f"params.yaml: model.from: 'weights' is not the folder as it is now; that is {pinned}"
+    pinned = given.params()["model"]["checkpoint"]
+    changed = f"params.yaml: model.checkpoint: 'weights' is not the folder as it is now; that is {pinned}"
     for key, value, said in (
         ("family", "modernbert", "params.yaml: family: modernbert is not allowed; weights is a bert"),
-        ("model.from", "weights", changed),
+        ("model.checkpoint", "weights", changed),
     ):
         right = given.params()[key] if key == "family" else pinned
         given.set(key, value)
@@ -146,6 +152,6 @@ def test_what_is_wrong_with_the_weights_is_one_line(given: Project) -> None:
         assert not (given.folder / "data/model").exists()
         given.set(key, right)
     _run(given, "sources.sample", "sources.model", "tokenize")
-    given.set("profiles.sample.pretrain.block", 65)
-    said = "params.yaml: profiles.sample.pretrain.block: 65 is not allowed; expected at most what data/model reads (64)"
+    given.set("pretrain.block_size", 65)
+    said = "params.yaml: pretrain.block_size: 65 is not allowed; expected at most what data/model reads (64)"
     assert given.stage("pretrain", code=2).stderr.splitlines() == [f"error: {said}"]

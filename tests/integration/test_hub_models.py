@@ -25,7 +25,7 @@ def user(project: Project, hub: LocalHub, tmp_path: Path) -> Project:
 
 
 def _start_from(user: Project, family: str, pin: str) -> None:
-    user.set_all({"family": family, "model.from": pin})
+    user.set_all({"family": family, "model.checkpoint": pin})
 
 
 def _fetch(user: Project, code: int = 0) -> str:
@@ -59,7 +59,7 @@ def test_a_model_is_fetched_once_and_is_there_offline(user: Project, hub: LocalH
 
 def test_a_model_of_the_hub_is_passed_on_offline(user: Project, hub: LocalHub) -> None:
     _start_from(user, "roberta", f"{ROBERTA}@{add_models(hub)[ROBERTA]}")
-    user.set("profiles.sample.pretrain.epochs", 0)
+    user.set("pretrain.epochs", 0)
     _fetch(user)
     asked = len(hub.requests)
     for stage in ("sources.sample", "tokenize", "pretrain", "perplexity_eval"):

@@ -55,7 +55,7 @@ def test_killed_training_goes_on_to_the_same_bytes(project: Project, launcher: l
     project.stage("sources.sample")
     project.stage("sources.model")
     project.stage("tokenize")
-    project.set("profiles.sample.squad.epochs", 2)
+    project.set("squad.epochs", 2)
     for stage, steps in ((PRETRAIN, (1, 9)), (SQUAD, (2, 8))):
         before = _outputs(project).keys()
         project.run(*launcher, *stage)
@@ -101,7 +101,7 @@ def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_pat
     path = f"{Path(sys.executable).parent}{os.pathsep}{tmp_path}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PYTHONPATH": str(project.folder), "PATH": path, "SLURM_JOB_ID": "7"}
     environment |= {"RETRACE_SAVE_SECONDS": "0"}
-    project.set("profiles.sample.pretrain.epochs", 30)
+    project.set("pretrain.epochs", 30)
     job = ["bash", "launch/slurm.sh", "pretrain"]
     with subprocess.Popen(job, cwd=project.folder, env=environment, text=True, stdout=-1, stderr=-1) as first:
         while not _states(project):

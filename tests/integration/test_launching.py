@@ -46,7 +46,7 @@ def test_accelerate_reads_each_configuration(name: str) -> None:
 
 def test_two_processes_pretrain_a_model_that_they_share(project: Project) -> None:
     project.set("precision", "fp32")
-    project.set("profiles.sample.pretrain.optimiser.kind", "adamw")
+    project.set("pretrain.optimizer.kind", "adamw")
     project.stage("sources.sample")
     project.stage("sources.model")
     project.stage("tokenize")
@@ -81,7 +81,7 @@ def test_two_processes_measure_what_one_does_and_the_same_each_time(project: Pro
 @pytest.mark.parametrize(("task", "methods"), [("sst2", ("full", "lora")), ("squad", ("adapter", "frozen"))])
 def test_two_processes_fine_tune_a_model_that_they_share(project: Project, task: str, methods: tuple[str]) -> None:
     project.set("precision", "fp32")
-    project.set(f"profiles.sample.{task}.optimiser.kind", "adamw")
+    project.set(f"{task}.optimizer.kind", "adamw")
     project.set("squad.question_match", True)
     for stage in ("sources.sample", "sources.model", "tokenize", "pretrain"):
         project.stage(stage)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from retrace.hub.repository import Pin, is_pin
+from retrace.hub.checkpoint import Pin, is_pin
 from tests.hub import LocalHub
 from tests.hub.client import run_client
 from tests.hub.content import models, tokenizers
@@ -34,12 +34,12 @@ CONTENT: dict[str, Callable[[], dict[str, bytes]]] = {
     },
     SCIBERT: lambda: models.scibert(tokenizers.bert(), MODEL) | OTHER_FILES,
 }
-PARAMS = [ROOT / "params.yaml", *sorted((ROOT / "studies").glob("*/params.yaml"))]
+PARAMS = [ROOT / "data/params.yaml", *sorted((ROOT / "studies").glob("*/params.yaml"))]
 
 
 def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
     """Write the parts of each `hub` of a params.yaml, and read its further tasks; what there is of each."""
-    from retrace.hub.settings import hub_task_settings
+    from retrace.hub.settings import HubClassificationParams
     from retrace.hub.source import read_hub_task
 
     found = []
@@ -47,7 +47,9 @@ def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, An
         tasks = hub.get("classification") or {}
         parts = _written(Path(folder) / str(number), hub) if "text" in hub else {}
         for task in tasks:
-            data = read_hub_task(hub_task_settings({"hub": hub}, task), f"hub.classification.{task}")
+            data = read_hub_task(
+                HubClassificationParams.read({"hub": hub}, key=task).task, f"hub.classification.{task}"
+            )
             parts[task] = [list(data.classes), {part: len(rows) for part, rows in data.parts.items()}]
         found.append(parts)
     return found
@@ -56,14 +58,13 @@ def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, An
 def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
     """How many documents of each part, which labels and which kinds of question `data: hub` gives."""
     from retrace.core.paths import questions_path, running_text, sentences_path
-    from retrace.core.settings import build
     from retrace.datasets.examples import read_sentences
     from retrace.datasets.squad import read_questions
     from retrace.datasets.text import read_documents, text_path
-    from retrace.hub.settings import HubSettings
+    from retrace.hub.settings import HubParams
     from retrace.hub.source import write_source
 
-    write_source(folder, build(HubSettings, {"hub": {"classification": {}, **hub}}, "hub"))
+    write_source(folder, HubParams.read({"hub": hub}))
     text = [text_path(running_text(folder), part) for part in ("train", "valid", "test")]
     sentences = [read_sentences(sentences_path(folder, part)) for part in ("train", "dev")]
     questions = [read_questions(questions_path(folder, part)) for part in ("train", "dev")]
@@ -85,7 +86,7 @@ def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[s
     for number, (pin, family) in enumerate(starts):
         target = Path(folder) / str(number)
         target.mkdir()
-        origin = Pin.parse(pin, "model.from")
+        origin = Pin.parse(pin, "model.checkpoint")
         fill(target, InitialCheckpoint(origin, family), origin)
         read_model("language_model", target, 1, "eager")
         assert read_config(target).model_type == family
@@ -93,14 +94,23 @@ def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[s
     return found
 
 
+def _preset(path: Path) -> dict[str, Any]:
+    """The settings of data/params.yaml or of a study, those of data/params.yaml in it among the others."""
+    preset = yaml.safe_load(path.read_text())
+    return {**preset, **preset.pop("data/params.yaml", {})}
+
+
 def _pins(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
     """Of the data sets, and of the models with the family of each."""
-    params = yaml.safe_load(path.read_text())
+    params = _preset(path)
     hub = params.get("hub") or {}
     parts = [hub[part] for part in ("text", "sst2", "squad") if part in hub]
     datasets = [part["repository"] for part in [*parts, *(hub.get("classification") or {}).values()]]
-    starts = [{"family": params.get("family"), **(params.get("model") or {})}, *(params.get("models") or {}).values()]
-    return datasets, [(start["from"], start["family"]) for start in starts if start.get("from")]
+    starts = [
+        {"family": params.get("family"), **(params.get("model") or {})},
+        *(params.get("checkpoints") or {}).values(),
+    ]
+    return datasets, [(start["checkpoint"], start["family"]) for start in starts if start.get("checkpoint")]
 
 
 def _put_up(hub: LocalHub) -> None:
@@ -118,7 +128,7 @@ def _put_up(hub: LocalHub) -> None:
 
 def test_every_data_set_is_there_in_config_splits_and_columns(hub: LocalHub, tmp_path: Path) -> None:
     _put_up(hub)
-    hubs = [yaml.safe_load(path.read_text()).get("hub") for path in PARAMS]
+    hubs = [_preset(path).get("hub") for path in PARAMS]
     different = {json.dumps(of, sort_keys=True): of for of in hubs if of}
     found = run_client(hub, tmp_path / "home", _read_datasets, list(different.values()), str(tmp_path))
     for of, parts in zip(different.values(), found, strict=True):

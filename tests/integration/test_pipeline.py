@@ -140,14 +140,15 @@ def test_editing_a_page_reruns_the_report_alone(clone: Project) -> None:
 
 def test_adding_and_removing_a_method(clone: Project) -> None:
     (clone.folder / "retrace/methods/again.py").write_text(METHOD)
-    clone.set("methods.again", {"lr_times": 1})
-    clone.set("finetune.methods", ["full", "scratch", "again", "lora"])
+    clone.set("methods.again", {"lr_factor": 1})
+    listed = ["full", "scratch", "again", "lora"]
+    clone.set_all({"finetune.methods": listed, "finetune.squad_methods": listed})
     cells = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("again", "lora")}
     assert _ran(clone.run("dvc", "repro")) == {*cells, "evaluate", "report"}
     metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
     assert metrics["sst2"]["again"] == metrics["sst2"]["full"], "the same method and seed must score the same"
     assert {path.name for path in (clone.folder / "models/squad/lora/1").glob("*.safetensors")} == {FILE}
-    clone.set("finetune.methods", ["full", "scratch"])
+    clone.set_all({f"finetune.{key}": ["full", "scratch"] for key in ("methods", "squad_methods")})
     assert _ran(clone.run("dvc", "repro")) <= {"evaluate", "report"}
     assert "again" not in json.loads((clone.folder / "reports/metrics.json").read_text())["sst2"]
     assert clone.run("dvc", "metrics", "diff").stdout == ""
@@ -158,8 +159,8 @@ def test_adding_a_classification_task(clone: Project) -> None:
     own.mkdir(parents=True)
     (own / "all.csv").write_text("text,label\n" + "".join(f"text {i},{i % 3}\n" for i in range(30)))
     clone.set("classification", {"topics": {"folder": "data/own/topics", "train": "all.csv", "split": 0.8}})
-    clone.set("profiles.sample.topics", {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32})
-    clone.set("finetune.classification", ["sst2", "topics"])
+    clone.set("topics", {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32})
+    clone.set("finetune.tasks", ["sst2", "topics"])
     cells = {f"finetune-sst2@topics-{method}-1" for method in ("full", "scratch")}
     assert _ran(clone.run("dvc", "repro")) == {"data/dvc.yaml:classification@topics", *cells, "evaluate", "report"}
     assert "| topics | dev | examples | 6 |" in (clone.folder / "reports/report.md").read_text()
@@ -200,7 +201,7 @@ def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> Non
     project.set("family", "llama")
     for stage in ("sources.sample", "sources.model", "tokenize", "pretrain"):
         project.stage(stage)
-    project.set("squad.answers", "generated")
+    project.set("squad.answers", "generative")
     folders = {method: project.folder / f"predictions/squad/{method}/1" for method in ("full", "lora")}
     for method in folders:
         project.stage("finetune_squad", "--method", method, "--seed", "1")
@@ -226,8 +227,8 @@ def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> Non
 
 def test_pairs_of_sentences_go_through_all_stages(project: Project) -> None:
     project.set("family", "bert")
-    project.set("profiles.sample.model.rope_theta", None)
-    project.set("profiles.sample.pretrain.next_sentence", True)
+    project.set("model.rope_theta", None)
+    project.set("pretrain.next_sentence", True)
     for stage in ("sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval"):
         project.stage(stage)
     project.stage("finetune_sst2", "--method", "full", "--seed", "1")

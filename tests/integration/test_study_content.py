@@ -14,7 +14,8 @@ import yaml
 from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import read_classes, read_examples, read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.sources.tasks import read_files, task_settings
+from retrace.sources.settings import ClassificationParams
+from retrace.sources.tasks import read_files
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub import LocalHub
 from tests.hub.content.small import PASSAGE, SHARED, Small, cut_down, small_data, spread
@@ -151,10 +152,10 @@ def test_own_files_are_made_where_there_are_none(tmp_path: Path, monkeypatch: py
     assert fill_folders(study) == []
     monkeypatch.chdir(study)
     params = {"classification": OWN}
-    citations = read_files(task_settings(params, "citations"), "classification.citations")
+    citations = read_files(ClassificationParams.read(params, key="citations").task, "classification.citations")
     assert [example.text for example in citations.parts["dev"]] == ["mine"]
     assert len(citations.classes) == 6
-    restaurants = read_files(task_settings(params, "restaurants"), "classification.restaurants")
+    restaurants = read_files(ClassificationParams.read(params, key="restaurants").task, "classification.restaurants")
     assert restaurants.classes == ("negative", "neutral", "positive")
     assert min(len(restaurants.parts[part]) for part in ("train", "dev")) >= 100
     assert restaurants.dropped > 0

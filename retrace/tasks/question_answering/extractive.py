@@ -136,8 +136,9 @@ class ExtractiveTask:
 
     def examples(self, part: str) -> list[EncodedWindow]:
         """Every window of the part's questions, in the order of the data."""
-        questions, stride = self._questions[part], self._settings.stride
-        windows = window_questions(self.name, self._tokenizer, questions, self._max_length, stride)
+        windows = window_questions(
+            self.name, self._tokenizer, self._questions[part], self._max_length, self._settings.doc_stride
+        )
         return [EncodedWindow(window, self._match(window)) for window in windows]
 
     def length(self, example: EncodedWindow) -> int:
@@ -175,7 +176,7 @@ class ExtractiveTask:
     def rows(self, examples: Sequence[EncodedWindow], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, best span, its score and the null score (None if the model never abstains)."""
         found = [
-            (example.window.question.id, best_span(example.window, score, self._settings.max_answer))
+            (example.window.question.id, best_span(example.window, score, self._settings.max_answer_length))
             for example, score in zip(examples, scores, strict=True)
         ]
         best = {

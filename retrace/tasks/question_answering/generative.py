@@ -27,7 +27,7 @@ from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import FAMILIES, Head
 from retrace.models.language_model import LanguageModel
 from retrace.results.grid import Kind
-from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, ReadingSettings
 from retrace.tasks.question_answering.windows import Window, split_words, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
@@ -50,7 +50,7 @@ class Generator(LanguageModel):
         Raises InputError with sharded weights, with which every process would have to generate as many tokens.
         """
         if isinstance(self, FSDPModule):
-            raise InputError("params.yaml: squad.answers: generated is not allowed with sharded weights (FSDP)")
+            raise InputError("params.yaml: squad.answers: generative is not allowed with sharded weights (FSDP)")
         how = GenerationConfig(
             max_new_tokens=most, do_sample=False, num_beams=1, eos_token_id=end, pad_token_id=end,
             return_dict_in_generate=True, output_logits=True,
@@ -71,7 +71,6 @@ class Generator(LanguageModel):
 
 
 QUESTION, ANSWER = "Question:", "Answer:"
-SHORTEST = 16  # tokens of question and passage, the fewest that make sense
 UNASKED = -100  # the label of a position that is not trained on
 
 
@@ -80,7 +79,7 @@ def check_family(family: str) -> None:
     able = [name for name in plugin_names(FAMILIES) if load_plugin(FAMILIES, name, "family").OBJECTIVE == "causal"]
     if family not in able:
         raise InputError(
-            f"params.yaml: squad.answers: generated is not allowed with family: {family}; "
+            f"params.yaml: squad.answers: generative is not allowed with family: {family}; "
             f"expected one of {', '.join(able)}"
         )
 
@@ -112,11 +111,12 @@ class GenerativeTask:
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
         # A window has the special tokens of a pair of texts, a prompt only one, and the cues.
         added = len(tokenizer.pair_format)
-        self._room = max_length - settings.max_answer - sum(map(len, self._cues)) + added - 1
-        if self._room < SHORTEST:
+        self._room = max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
+        if self._room < SHORTEST_PROMPT:
             raise InputError(
-                f"params.yaml: squad.max_answer: {settings.max_answer} is not allowed; of squad.max_length "
-                f"({max_length}) it leaves {max(0, self._room)} tokens to read, fewer than {SHORTEST}"
+                f"params.yaml: {name}.max_answer_length: {settings.max_answer_length} is not allowed; "
+                f"of {name}.max_length ({max_length}) it leaves {max(0, self._room)} tokens to read, fewer than "
+                f"{SHORTEST_PROMPT}"
             )
         self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
         self.has_test = "test" in self._questions
@@ -129,7 +129,7 @@ class GenerativeTask:
         A long passage is cut to the window with most of the question's words, in training to one with the answer.
         """
         windows = window_questions(
-            self.name, self._tokenizer, self._questions[part], self._room, self._settings.stride, " "
+            self.name, self._tokenizer, self._questions[part], self._room, self._settings.doc_stride, " "
         )
         by_question = groupby(windows, key=lambda window: window.question.id)
         training = part == "train"
@@ -166,7 +166,9 @@ class GenerativeTask:
         right = torch.zeros(at.shape, device=at.device).masked_scatter(at, found).sum(1, keepdim=True)
         if "prompt" not in batch:
             return right
-        own = cast(Generator, model).generate(batch["prompt"], batch["mask"], self._settings.max_answer, self._end)
+        own = cast(Generator, model).generate(
+            batch["prompt"], batch["mask"], self._settings.max_answer_length, self._end
+        )
         return torch.cat([right, own.score[:, None], own.null_score[:, None], own.ids], dim=1)
 
     def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
@@ -192,7 +194,7 @@ class GenerativeTask:
 
     def _answer(self, question: Question) -> list[int]:
         tokens = self._encoded(question.answers[0].text) if question.answers else []
-        return [*tokens[: self._settings.max_answer], self._end]
+        return [*tokens[: self._settings.max_answer_length], self._end]
 
     def _encoded(self, text: str) -> list[int]:
         """The ids of a text after a space."""

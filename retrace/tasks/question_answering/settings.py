@@ -1,24 +1,56 @@
-"""How texts are read, whatever the model."""
+"""How passages are read and answers chosen."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
 
-from retrace.core.settings import require
+from pydantic import Field, model_validator
+
+from retrace.core.settings import Count, DataSource, Params, Precision, Section, require
+from retrace.finetuning.settings import FineTuneSettings
+
+SHORTEST_WINDOW = 6  # tokens: half of them at most for [CLS], the question and [SEP], the rest for passage and [SEP]
+SHORTEST_PROMPT = 16  # tokens of question and passage; with fewer there is nothing to read
 
 
-@dataclass(frozen=True)
-class ReadingSettings:
+class ReadingSettings(Section):
     """How passages are read and answers chosen."""
 
-    answers: Literal["spans", "generated"] = "spans"  # marked in the passage, or written token by token after it
-    question_match: bool = False  # tell the model which passage words occur in the question
-    stride: int = 128  # tokens from the start of one window to the next
-    max_answer: int = 30  # tokens of the longest answer considered
+    answers: Literal["extractive", "generative"] = Field(
+        default="extractive", description="spans of the passage, or generated token by token after it (family llama)"
+    )
+    question_match: bool = Field(
+        default=False, description="mark the passage's words that occur in the question; extractive answers only"
+    )
+    doc_stride: Count = Field(default=128, description="tokens between the starts of the windows of a long passage")
+    max_answer_length: Count = Field(default=30, description="tokens of the longest answer")
 
-    def __post_init__(self) -> None:
-        for field in ("stride", "max_answer"):
-            require(getattr(self, field) > 0, field, getattr(self, field), "expected a whole number above 0")
+    @model_validator(mode="after")
+    def _marks_spans(self) -> Self:
         require(
-            not (self.question_match and self.answers == "generated"),
-            "question_match", True, "it marks words for answers: spans alone",
+            not (self.question_match and self.answers == "generative"),
+            "question_match", True, "it marks words for answers: extractive alone",
         )  # fmt: skip
+        return self
+
+
+class SquadSettings(ReadingSettings, FineTuneSettings):
+    """Fine-tuning on questions; an example is a window, or a question where answers are generated."""
+
+    @model_validator(mode="after")
+    def _has_room(self) -> Self:
+        if self.answers == "extractive":
+            least, holds = SHORTEST_WINDOW, "a token each of question and passage"
+        else:
+            least, holds = self.max_answer_length + SHORTEST_PROMPT, f"max_answer_length and {SHORTEST_PROMPT} to read"
+        require(
+            self.max_length >= least, "max_length", self.max_length, f"expected at least {least}, which hold {holds}"
+        )
+        return self
+
+
+class FineTuneSquadParams(Params):
+    """What stages/finetune_squad.py reads."""
+
+    data: DataSource
+    precision: Precision
+    squad: SquadSettings
+    entry: dict[str, Any] = Field(alias="methods.${item.method}")

@@ -64,7 +64,7 @@ def scibert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     files = bert(tokenizer, size)
     weights = load(files["model.safetensors"])
     weights = {name.replace(".gamma", ".weight").replace(".beta", ".bias"): each for name, each in weights.items()}
-    positions = torch.arange(size.max_length).expand(1, -1).clone()
+    positions = torch.arange(size.max_positions).expand(1, -1).clone()
     decoder = weights["bert.embeddings.word_embeddings.weight"].clone()
     more = {"bert.embeddings.position_ids": positions, "cls.predictions.decoder.weight": decoder}
     kept = {name: files[name] for name in ("config.json", "vocab.txt")}
@@ -76,7 +76,7 @@ def roberta(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
 
     Of the tokenizer there are vocab.json and merges.txt too, and no file names the special tokens.
     """
-    positions = {"max_position_embeddings": size.max_length + 2, "type_vocab_size": 1}
+    positions = {"max_position_embeddings": size.max_positions + 2, "type_vocab_size": 1}
     files = _upload(AutoModelForMaskedLM, "roberta", tokenizer, size, **positions)
     del files["special_tokens_map.json"]
     files["tokenizer_config.json"] = _json({"model_max_length": tokenizer.length})
@@ -104,7 +104,7 @@ def _json(values: dict[str, Any]) -> bytes:
 def _upload(head: Any, family: str, tokenizer: Published, size: ModelSettings, **settings: Any) -> dict[str, bytes]:
     """config.json, model.safetensors and the tokenizer's files."""
     ids = {f"{name}_token_id": tokenizer.id(f"{name}_token") for name in ("pad", "bos", "eos", "cls", "sep")}
-    numbers = {"vocab_size": tokenizer.tokenizer.get_vocab_size(), "max_position_embeddings": size.max_length}
+    numbers = {"vocab_size": tokenizer.tokenizer.get_vocab_size(), "max_position_embeddings": size.max_positions}
     config = AutoConfig.for_model(family, **{**size.shape, **ids, **numbers, **settings})
     torch.manual_seed(0)
     model: PreTrainedModel = head.from_config(config)

@@ -12,10 +12,10 @@ from typing import Any, cast
 import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
-from retrace.hub.repository import Pin, is_pin
-from retrace.hub.settings import HubTaskSettings, hub_task_settings
+from retrace.hub.checkpoint import Pin, is_pin
+from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 from retrace.models.settings import ModelSettings
-from retrace.sources.tasks import task_settings
+from retrace.sources.settings import ClassificationParams
 from tests.hub.content import models, tokenizers
 from tests.hub.content.datasets import (
     AG_NEWS,
@@ -37,7 +37,7 @@ from tests.hub.content.tokenizers import Published
 from tests.hub.repository import Kind
 from tests.hub.server import LocalHub
 
-SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_length=256, init_std=0.06)
+SIZE = ModelSettings(hidden_size=64, layers=2, heads=2, intermediate_size=128, max_positions=256, init_std=0.06)
 TOKENS = 4000  # of a vocabulary, or as many as there are words if they are fewer
 FAMILIES: dict[str, tuple[Callable[..., Published], Callable[[Published, ModelSettings], Files]]] = {
     "bert": (tokenizers.bert, models.bert),
@@ -59,7 +59,7 @@ def add_study(hub: LocalHub, study: Path) -> list[str]:
 
     Raises ValueError where a part of `hub` names a data set that there is nothing like.
     """
-    params = yaml.safe_load((study / "params.yaml").read_text())
+    params = _preset(study)
     found: dict[tuple[Kind, Pin], Callable[[], Files]] = {}
     for kind, pins in (("dataset", _datasets(params)), ("model", _models(params))):
         for pin, files in pins:
@@ -76,9 +76,9 @@ def fill_folders(study: Path) -> list[Path]:
 
     Raises ValueError where one is not called as a file of ../shared/data.
     """
-    params, written = yaml.safe_load((study / "params.yaml").read_text()), []
+    params, written = _preset(study), []
     for task in params.get("classification") or {}:
-        settings = task_settings(params, task)
+        settings = ClassificationParams.read(params, key=task).task
         folder = study / settings.folder
         for path in (folder / name for name in settings.parts.values()):
             if path.exists():
@@ -93,6 +93,12 @@ def fill_folders(study: Path) -> list[Path]:
     return written
 
 
+def _preset(study: Path) -> dict[str, Any]:
+    """The settings of a study, those of data/params.yaml among the others."""
+    preset = yaml.safe_load((study / "params.yaml").read_text())
+    return {**preset, **preset.pop("data/params.yaml", {})}
+
+
 def _datasets(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files]]]:
     hub = params.get("hub") or {}
     for part in ("text", "sst2", "squad"):
@@ -102,17 +108,17 @@ def _datasets(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Fil
                 raise ValueError(f"hub.{part}: there is nothing like {pin.repository}; only {', '.join(DATASETS)}")
             yield pin, DATASETS[pin.repository]
     for task in hub.get("classification") or {}:
-        settings = hub_task_settings(params, task)
+        settings = HubClassificationParams.read(params, key=task).task
         name = settings.pin.repository
         yield settings.pin, DATASETS[name] if name in DATASETS else lambda settings=settings: _news(settings)
 
 
 def _models(params: Mapping[str, Any]) -> Iterator[tuple[Pin, Callable[[], Files]]]:
-    entries = {f"models.{name}": entry for name, entry in (params.get("models") or {}).items()}
+    entries = {f"checkpoints.{name}": entry for name, entry in (params.get("checkpoints") or {}).items()}
     entries["model"] = {"family": params.get("family"), **(params.get("model") or {})}
     for key, entry in entries.items():
-        if is_pin(str(entry.get("from"))):
-            pin = Pin.parse(entry["from"], f"{key}.from")
+        if is_pin(str(entry.get("checkpoint"))):
+            pin = Pin.parse(entry["checkpoint"], f"{key}.checkpoint")
             family, scientific = entry["family"], pin.repository == SCIBERT
             yield pin, lambda family=family, scientific=scientific: _model(family, scientific)
 
@@ -124,7 +130,7 @@ def _model(family: str, scientific: bool) -> Files:
     model = models.scibert if scientific else model
     text = small_data().science if scientific else small_data().documents
     words = {word for document in text for word in document.lower().split()}
-    return model(tokenizer(text, min(TOKENS, len(words)), SIZE.max_length), SIZE)
+    return model(tokenizer(text, min(TOKENS, len(words)), SIZE.max_positions), SIZE)
 
 
 def _news(settings: HubTaskSettings) -> Files:

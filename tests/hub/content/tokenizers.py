@@ -7,7 +7,8 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, token_id, train_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import SubwordTokenizer, token_id, train_tokenizer
 from tests.tiny import TEXT
 
 LENGTH = 64  # tokens that the tiny models read

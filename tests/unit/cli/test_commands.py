@@ -388,7 +388,7 @@ def test_the_committed_params_are_right(monkeypatch, capsys) -> None:
             "params.yaml: finetune.squad: [] is not allowed here; finetune-squad in",
         ),
         (
-            "  full: {lr_times: 1}",
+            "  full: {lr_factor: 1}",
             "  full: {tuning: lora}",
             "params.yaml: methods.full.tuning: 'lora' is not allowed here; finetune-sst2 in dvc.yaml does not depend",
         ),

@@ -12,17 +12,17 @@ from tests.console import retrace
 
 GIB = 2**30
 OPTIMISER = {"kind": "adamw"}
-TUNED = {"lr": 0.001, "epochs": 1, "batch_size": 2, "max_length": 16, "optimiser": OPTIMISER}
+TUNED = {"lr": 0.001, "epochs": 1, "batch_size": 2, "max_length": 16, "optimizer": OPTIMISER}
 PARAMS: dict[str, Any] = {
-    "profile": "published", "precision": "fp32", "family": "roberta", "model": {"from": None},
-    "finetune": {"classification": ["sst2"], "methods": ["full", "frozen"], "squad": ["full"], "seeds": [1, 2]},
-    "squad": {"answers": "spans", "max_answer": 30},
-    "profiles": {"published": {
-        "tokenizer": {"kind": "bpe", "vocab_size": 300, "lowercase": False, "texts": ["text"]},
-        "model": {"hidden_size": 32, "layers": 1, "heads": 2, "intermediate_size": 32, "max_length": 16},
-        "pretrain": {"epochs": 1, "batch_size": 2, "block": 16, "optimiser": OPTIMISER},
-        "sst2": TUNED, "squad": TUNED,
-    }},
+    "precision": "fp32", "family": "roberta",
+    "finetune": {"tasks": ["sst2"], "methods": ["full", "frozen"], "squad_methods": ["full"], "seeds": [1, 2]},
+    "tokenizer": {"kind": "bpe", "vocab_size": 300, "lowercase": False},
+    "model": {
+        "checkpoint": None, "random_seed": None, "hidden_size": 32, "layers": 1, "heads": 2, "intermediate_size": 32,
+        "max_positions": 16,
+    },
+    "pretrain": {"epochs": 1, "batch_size": 2, "block_size": 16, "optimizer": OPTIMISER},
+    "sst2": TUNED, "squad": {**TUNED, "answers": "extractive"},
 }  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monke
 
 
 def test_disk_is_of_the_runs_that_are_left(machine) -> None:
-    params = {**PARAMS, "finetune": {**PARAMS["finetune"], "squad": []}}
+    params = {**PARAMS, "finetune": {**PARAMS["finetune"], "squad_methods": []}}
     runs = list(needs._runs(params, {None: needs._config(params, None)}))
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
     pretrain, full, _, frozen, _ = runs
@@ -79,22 +79,16 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
 def test_too_little_is_one_line(machine, monkeypatch, capsys, short: str, message: str) -> None:
     setattr(machine, short, 1000)
     _write(PARAMS)
-    assert retrace(monkeypatch, "needs", "--published") == 2
+    assert retrace(monkeypatch, "needs") == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
 
 
-def test_a_small_profile_needs_nothing_to_be_said(machine, monkeypatch, capsys) -> None:
-    _write({**PARAMS, "profile": "small"})
-    assert retrace(monkeypatch, "needs", "--published") == 0
-    assert capsys.readouterr().out == ""
-
-
 def test_a_model_of_unknown_size_is_named(machine, monkeypatch, capsys) -> None:
-    models = {"models": {"other": {"family": "bert", "from": f"org/other@{'a' * 40}"}}}
-    matrix = {"classification": ["sst2"], "methods": ["full"], "squad": [], "seeds": [1]}
-    _write({**PARAMS, **models, "methods": {"full": {"model": "other"}}, "finetune": matrix})
+    models = {"checkpoints": {"other": {"family": "bert", "checkpoint": f"org/other@{'a' * 40}"}}}
+    grid = {"tasks": ["sst2"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
+    _write({**PARAMS, **models, "methods": {"full": {"checkpoint": "other"}}, "finetune": grid})
     assert retrace(monkeypatch, "needs") == 0
     assert capsys.readouterr().out == (
         "needs: the sizes of other are not known before they are fetched, and left out\n"

@@ -1,74 +1,123 @@
-from dataclasses import dataclass
+"""How settings are read, and what is said of those that are wrong."""
+
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 import pytest
+from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import build, check_value, profile_key, read_params, require, section
+from retrace.core.settings import Params, Section, build, read_params, read_yaml, require, section
 
 
-@dataclass(frozen=True)
-class Inner:
-    rate: float = 0.5
+class Inner(Section):
+    rate: float = Field(default=0.5, gt=0)
+    last: float = 1.0
 
-    def __post_init__(self) -> None:
-        require(self.rate > 0, "rate", self.rate, "expected a number above 0")
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        require(self.rate <= self.last, "last", self.last, f"expected at least rate ({self.rate})")
+        return self
 
 
-@dataclass(frozen=True)
-class Outer:
-    size: int
+class Outer(Section):
+    size: int = Field(ge=1, le=9)
     kind: Literal["a", "b"] = "a"
-    given: str | None = None
+    folder: str | None = None
     names: tuple[str, ...] = ()
+    columns: str | tuple[str, ...] = "text"
+    some: Annotated[tuple[str, ...], Field(min_length=1)] = ("x",)
+    share: float | None = Field(default=None, gt=0, lt=1)
     inner: Inner = Inner()
+    entries: dict[str, Inner] | None = None
+
+
+class Read(Params):
+    lr: float
+    size: int = Field(alias="outer.size")
+    task: Inner = Field(alias="${item.task}")
+    seed: int = Field(alias="data/params.yaml:sample.seed")
+    chosen: dict = Field(alias="data/params.yaml:${data}")
+    everything: dict = Field(alias="params.yaml:")
+
+    @model_validator(mode="after")
+    def _small(self) -> Self:
+        require(self.lr <= self.size, "lr", self.lr, f"expected at most outer.size ({self.size})")
+        return self
+
+
+READ = {"data": "files", "lr": 1, "outer": {"size": 3}, "sst2": {"rate": 1}, "sample": {"seed": 7}, "files": {"a": 1}}
 
 
 def test_builds_nested_settings_with_defaults() -> None:
-    built = build(Outer, {"x": {"size": 3, "inner": {"rate": 2}, "names": ["p", "q"]}}, "x")
-    assert built == Outer(3, inner=Inner(2.0), names=("p", "q"))
+    built = build(Outer, {"x": {"size": 3, "inner": {"rate": 1}, "names": ["p", "q"], "columns": ["a"]}}, "x")
+    assert built == Outer(size=3, inner=Inner(rate=1.0), names=("p", "q"), columns=("a",))
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"size": 1, "sise": 2}, "params.yaml: x.sise: unknown key; allowed: size, kind, given, names, inner"),
-        ({}, "params.yaml: x.size is missing"),
-        ({"size": "1"}, "params.yaml: x.size: '1' is not allowed; expected a whole number"),
-        ({"size": True}, "params.yaml: x.size: True is not allowed; expected a whole number"),
-        ({"size": 1.5}, "params.yaml: x.size: 1.5 is not allowed; expected a whole number"),
-        ({"size": 1, "kind": "c"}, "params.yaml: x.kind: 'c' is not allowed; expected one of a, b"),
-        ({"size": 1, "given": 3}, "params.yaml: x.given: 3 is not allowed; expected text"),
-        ({"size": 1, "names": ["a", 1]}, "params.yaml: x.names[1]: 1 is not allowed; expected text"),
-        ({"size": 1, "inner": {"rate": 0}}, "params.yaml: x.inner.rate: 0.0 is not allowed; expected a number above 0"),
-        ({"size": 1, "inner": 4}, "params.yaml: x.inner: 4 is not allowed; expected a section of keys and values"),
+        ({"size": 1, "sise": 2}, "sise: unknown key; allowed: size, kind, folder, names, columns, some, share, inner"),
+        ({}, "size is missing"),
+        ({"size": "1"}, "size: '1' is not allowed; expected a whole number from 1 to 9"),
+        ({"size": True}, "size: true is not allowed; expected a whole number from 1 to 9"),
+        ({"size": 1.5}, "size: 1.5 is not allowed; expected a whole number from 1 to 9"),
+        ({"size": 0}, "size: 0 is not allowed; expected a whole number from 1 to 9"),
+        ({"size": 1, "kind": "c"}, "kind: 'c' is not allowed; expected one of a, b"),
+        ({"size": 1, "folder": 3}, "folder: 3 is not allowed; expected text or null"),
+        ({"size": 1, "names": ["a", 1]}, "names[1]: 1 is not allowed; expected text"),
+        ({"size": 1, "columns": 3}, "columns: 3 is not allowed; expected text or a list of names"),
+        ({"size": 1, "some": []}, "some: [] is not allowed; expected a list of at least 1 name"),
+        ({"size": 1, "share": 1}, "share: 1 is not allowed; expected a number between 0 and 1 or null"),
+        ({"size": 1, "share": float("nan")}, "share: nan is not allowed; expected a number between 0 and 1 or null"),
+        ({"size": 1, "inner": {"rate": 0}}, "inner.rate: 0 is not allowed; expected a number above 0"),
+        ({"size": 1, "inner": {"rate": 2}}, "inner.last: 1.0 is not allowed; expected at least rate (2.0)"),
+        ({"size": 1, "inner": 4}, "inner: 4 is not allowed; expected a section of keys and values"),
+        ({"size": 1, "entries": {"a": {"rat": 1}}}, "entries.a.rat: unknown key; allowed: rate, last"),
     ],
 )
 def test_names_key_value_and_what_is_allowed(values: dict, message: str) -> None:
     with pytest.raises(InputError) as caught:
         build(Outer, {"x": values}, "x")
+    assert str(caught.value).startswith(f"params.yaml: x.{message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_stage_reads_its_keys_from_both_files() -> None:
+    read = Read.read(READ, task="sst2")
+    assert (read.lr, read.size, read.task.rate, read.seed, read.chosen) == (1.0, 3, 1.0, 7, {"a": 1})
+    assert set(read.everything) == {"data", "lr", "outer", "sst2"}
+    assert read.settings.keys() == {"lr", "outer.size", "sst2", "sample.seed", "files", "params.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lr": 4}, "params.yaml: lr: 4.0 is not allowed; expected at most outer.size (3)"),
+        ({"lr": "4"}, "params.yaml: lr: '4' is not allowed; expected a number"),
+        ({"sst2": {"rat": 1}}, "params.yaml: sst2.rat: unknown key; allowed: rate, last"),
+        ({"sample": {"seed": None}}, "data/params.yaml: sample.seed: null is not allowed; expected a whole number"),
+        ({"sample": {}}, "data/params.yaml: sample.seed is missing; sample has: "),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_key_and_file(changes: dict, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Read.read(READ | changes, task="sst2")
     assert str(caught.value) == message
 
 
 def test_reads_numbers_as_dvc_does(tmp_path: Path) -> None:
-    path = tmp_path / "params.yaml"
-    path.write_text("lr: 5e-4\n")
-    assert check_value(read_params(path), "lr", float) == 0.0005
+    (tmp_path / "params.yaml").write_text("lr: 5e-4\n")
+    assert build(float, read_params(tmp_path), "lr") == 0.0005
 
 
 def test_malformed_yaml_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text("lr: 1\nseed: [1\n")
     with pytest.raises(InputError, match=r"params\.yaml:\d"):
-        read_params(path)
+        read_yaml(path)
 
 
 def test_missing_section_says_what_there_is() -> None:
-    with pytest.raises(InputError, match=r"profiles\.big\.model is missing; profiles has: small"):
-        section({"profiles": {"small": 1}}, "profiles.big.model")
-
-
-def test_unknown_profile_is_named() -> None:
-    with pytest.raises(InputError, match="profile: 'huge' is not allowed; expected one of small, large"):
-        profile_key({"profile": "huge", "profiles": {"small": {}, "large": {}}}, "model")
+    with pytest.raises(InputError, match=r"methods\.big\.rank is missing; methods has: small"):
+        section({"methods": {"small": 1}}, "methods.big.rank")

@@ -18,11 +18,11 @@ from retrace.objectives.masked import Masking, mask_blocks
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.optimizer import make_optimizers
 from retrace.training.pretraining import PretrainSettings
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import FAMILIES, MODEL
 
 VOCABULARY = Vocabulary(120, *range(5))
-RECIPE = PretrainSettings(epochs=1, batch_size=2, block=40, mask_rate=0.3)
+RECIPE = PretrainSettings(epochs=1, batch_size=2, block_size=40, mask_rate=0.3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -44,7 +44,7 @@ def test_planned_operations_are_those_of_training(family: str) -> None:
 def test_memory_grows_with_blocks_moments_and_processes() -> None:
     config = make_config("modernbert", MODEL, VOCABULARY)
     muon, more = (pretraining_needs(config, RECIPE, blocks, bf16=False, attention="eager") for blocks in (2, 4))
-    adamw = PretrainSettings(1, 2, 40, optimiser=OptimiserSettings(kind="adamw"))
+    adamw = PretrainSettings(epochs=1, batch_size=2, block_size=40, optimizer=OptimizerSettings(kind="adamw"))
     both = pretraining_needs(config, adamw, 2, bf16=False, attention="eager")
     hidden = 2 * (32 * 96 + 32 * 32 + 32 * 128 + 32 * 64)  # matrices of two layers, which Muon gives one moment
     steps = 4 * sum(1 for _ in _rest(config))  # AdamW counts its updates for each of the other weights
@@ -79,7 +79,7 @@ def test_planned_memory_is_that_of_real_tensors(family: str, method: ModuleType)
     def tune(model: PreTrainedModel, head: Head) -> None:
         method.tune(model, head, method.Settings())
 
-    optimiser = OptimiserSettings(kind="adamw")
+    optimiser = OptimizerSettings(kind="adamw")
     needs = tuning_needs("classifier", config, tune, Load(4, 40, 0, False, "eager"), optimiser)
     ids, mask = torch.full((4, 40), 7), torch.ones(4, 40, dtype=torch.long)
     mask[0, -1] = 0  # with nothing but ones, transformers leaves the mask out
@@ -103,7 +103,7 @@ def test_an_optimiser_without_weights_is_an_input_error() -> None:
     with pytest.raises(InputError, match="nothing here for adamw to train"):
         tuning_needs(
             "language_model", config, lambda model, _: model.requires_grad_(False),
-            Load(1, 8, 8, False, "eager"), OptimiserSettings(kind="adamw"),
+            Load(1, 8, 8, False, "eager"), OptimizerSettings(kind="adamw"),
         )  # fmt: skip
 
 

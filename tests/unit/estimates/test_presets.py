@@ -11,7 +11,8 @@ from retrace.estimates.architectures import config_of, find_model
 from retrace.estimates.parameters import count_parameters, sums
 from retrace.models.heads import longest_input, make_config
 from retrace.models.settings import ModelSettings
-from retrace.tokens.tokenizer import TokenizerSettings, Vocabulary, train_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import Vocabulary, train_tokenizer
 from tests.tiny import TEXT, tiny_pretrained
 from tests.toy import ROOT
 
@@ -30,7 +31,11 @@ def test_the_preset_has_as_many_rows_of_positions_as_the_model_that_the_study_tr
     length = params["profiles"][profile]["model"]["max_length"]
     settings = TokenizerSettings(**params["profiles"][profile]["tokenizer"] | {"vocab_size": 300})
     tokenizer = train_tokenizer(settings, lambda: TEXT, "vocab_size")
-    trained = make_config("roberta", ModelSettings(32, 1, 2, 32, length), Vocabulary.of(tokenizer))
+    trained = make_config(
+        "roberta",
+        ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=32, max_positions=length),
+        Vocabulary.of(tokenizer),
+    )
     assert more == 2
     assert said.max_position_embeddings == trained.max_position_embeddings == length + more
     ids = ("pad_token_id", "bos_token_id", "eos_token_id")

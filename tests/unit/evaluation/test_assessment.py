@@ -10,10 +10,13 @@ from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
+from retrace.evaluation.settings import MetricSettings
 
-SETTINGS = ScoreSettings(
-    classification=("accuracy", "f1"), squad=("squad_v2",), curves=("accuracy", "squad_v2"), resamples=400
+SETTINGS = MetricSettings(
+    classification=("accuracy", "f1"),
+    question_answering=("squad_v2",),
+    every_epoch=("accuracy", "squad_v2"),
+    bootstrap_samples=400,
 )
 TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad ale", 0), ("good hall", 1))]
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]

@@ -11,12 +11,13 @@ from retrace.evaluation.flags import figure_flags
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.scoring import Scoring
-from retrace.evaluation.settings import ScoreSettings
+from retrace.evaluation.settings import MetricSettings
 from retrace.statistics.scales import Flags
 
-SETTINGS = ScoreSettings(classification=("accuracy", "precision", "recall", "f1"), squad=("squad_v2", "rouge"),
-                         curves=("accuracy", "squad_v2"),
-                         resamples=500)  # fmt: skip
+SETTINGS = MetricSettings(
+    classification=("accuracy", "precision", "recall", "f1"), question_answering=("squad_v2", "rouge"),
+    every_epoch=("accuracy", "squad_v2"), bootstrap_samples=500,
+)  # fmt: skip
 TRAIN = [Example("good ale", None, 1), Example("bad ale", None, 0)] * 9 + [Example("good hall", None, 1)]
 LOSSES = ((None, 0.7), (0.69, 0.69))
 
@@ -44,7 +45,7 @@ def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, floa
         Epoch(n, *losses, n == 1, task.outcome(pd.DataFrame(r)))
         for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
     )
-    found = assess(task, Scoring(SETTINGS.squad, "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(SETTINGS.question_answering, "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
     return found.details.metrics.methods["full"].mean, found.flags["full 1"]
 
 

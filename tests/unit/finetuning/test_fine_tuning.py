@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,7 @@ from retrace.models.heads import make_model
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -68,7 +67,7 @@ def test_which_epoch_is_kept(
 ) -> None:
     found, scores = iter(losses), [np.zeros(2)] * 20
     monkeypatch.setattr(fine_tuning, "predict", lambda *_: (scores, next(found)))
-    tuned = fine_tune(task, _model(), replace(SETTINGS, keep=keep), 1, tiny_device(), "t")
+    tuned = fine_tune(task, _model(), SETTINGS.model_copy(update={"checkpoint": keep}), 1, tiny_device(), "t")
     assert [loss["epoch"] for loss in tuned.losses if loss["kept"]] == [kept]
 
 
@@ -79,8 +78,8 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
     """The last update of all may make the weights infinite; no loss and no gradient is computed after it."""
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", every)
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
-    optimiser = OptimiserSettings(kind="adamw", warmup=0.0)
-    last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimiser=optimiser)
+    optimiser = OptimizerSettings(kind="adamw", warmup_ratio=0.0)
+    last = FineTuneSettings(lr=1e37, epochs=1, batch_size=20, max_length=32, optimizer=optimiser)
     checkpointer = Checkpointer("t", "", tiny_device())
     with pytest.raises(
         InputError, match=r"^sst2 full 1: the validation loss is nan at epoch 1; a lower lr than 1e\+37"
@@ -90,7 +89,7 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
 
 
 def test_a_subset_depends_on_the_seed(task: Classification) -> None:
-    settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=4, max_length=32, examples=8)
+    settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=4, max_length=32, max_train_examples=8)
     batches = [TaskObjective(task, settings, seed, torch.device("cpu")) for seed in (1, 1, 2)]
     assert [objective.steps for objective in batches] == [2, 2, 2]
     tokens = [[o.tokens(b) for b in o.batches(1, slice(None))] for o in batches]

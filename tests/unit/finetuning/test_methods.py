@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.finetuning.method import PRETRAINED, entry_in_force, read_method
+from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import adjusted
-from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.methods import full, lora
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 
 PARAMS = {
     "methods": {
-        "full": {"lr_times": 2},
-        "roberta": {"tuning": "full", "model": "roberta-base"},
-        "thin": {"tuning": "lora", "rank": 4},
-        "wrong": {"tuning": "prefix"},
-        "lora": {"rank": 8, "lr_times": 3, "tasks": {"squad": {"rank": 2}}},
+        "full": {"lr_factor": 2},
+        "roberta": {"method": "full", "checkpoint": "roberta-base"},
+        "thin": {"method": "lora", "rank": 4},
+        "wrong": {"method": "prefix"},
+        "lora": {"rank": 8, "lr_factor": 3, "per_task": {"squad": {"rank": 2}}},
     }
 }
 
@@ -25,12 +25,12 @@ PARAMS = {
 def test_a_method_is_the_file_of_its_name_on_what_was_pretrained_here() -> None:
     method = read_method(PARAMS, "full")
     assert (method.tuning, method.file, method.base) == (full, "full", PRETRAINED)
-    assert method.settings.lr_times == 2
+    assert method.settings.lr_factor == 2
 
 
 def test_a_label_names_its_tuning_and_its_model() -> None:
     method = read_method(PARAMS, "roberta")
-    assert (method.tuning, method.file, method.base) == (full, "full", Path("data/models/roberta-base"))
+    assert (method.tuning, method.file, method.base) == (full, "full", Path("data/checkpoints/roberta-base"))
 
 
 def test_a_label_has_the_settings_of_its_tuning() -> None:
@@ -45,48 +45,55 @@ def test_a_method_that_params_yaml_is_silent_about_is_as_by_default() -> None:
 
 def test_a_method_may_be_set_otherwise_for_a_task() -> None:
     chosen = {task: read_method(PARAMS, "lora", task).settings for task in (None, "sst2", "squad")}
-    assert chosen[None] == chosen["sst2"] == lora.Settings(rank=8, lr_times=3)
-    assert chosen["squad"] == lora.Settings(rank=2, lr_times=3)
-    assert entry_in_force(PARAMS, "lora", "squad") == {"rank": 2, "lr_times": 3}
+    assert chosen[None] == chosen["sst2"] == lora.Settings(rank=8, lr_factor=3)
+    assert chosen["squad"] == lora.Settings(rank=2, lr_factor=3)
+    assert entry_in_force(PARAMS, "lora", "squad") == {"rank": 2, "lr_factor": 3}
 
 
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
-        ({"squad": {"rank": 0}}, "methods.lora.tasks.squad.rank: 0 is not allowed; expected a whole number above 0"),
-        ({"squad": {"ranks": 1}}, "methods.lora.tasks.squad.ranks: unknown key; allowed: tuning,"),
-        ({"squat": {"rank": 1}}, "methods.lora.tasks: 'squat' is not allowed; expected one of sst2, squad, own"),
-        ({"own": {"model": "x"}}, "methods.lora.tasks.own.model: not allowed; a method has one model for all tasks"),
-        ({"squad": 3}, "methods.lora.tasks.squad: 3 is not allowed; expected a section of keys and values"),
+        ({"squad": {"rank": 0}}, "methods.lora.per_task.squad.rank: 0 is not allowed; expected a whole number above 0"),
+        ({"squad": {"ranks": 1}}, "methods.lora.per_task.squad.ranks: unknown key; allowed: method,"),
+        (
+            {"own": {"checkpoint": "x"}},
+            "methods.lora.per_task.own.checkpoint: a method has one checkpoint for all tasks",
+        ),
+        ({"squad": 3}, "methods.lora.per_task.squad: 3 is not allowed; expected a section of keys and values"),
     ],
 )
 def test_what_is_wrong_for_one_task_is_said_whichever_is_read(tasks: dict[str, Any], message: str) -> None:
-    params = {"classification": {"own": {}}, "methods": {"lora": {"tasks": tasks}}}
+    params = {"classification": {"own": {}}, "methods": {"lora": {"per_task": tasks}}}
     with pytest.raises(InputError, match=f"^params.yaml: {re.escape(message)}"):
         read_method(params, "lora", "sst2")
 
 
 def test_an_entry_that_is_no_section() -> None:
-    with pytest.raises(InputError, match=r"^params.yaml: methods.lora: 3 is not a section of keys and values"):
+    with pytest.raises(
+        InputError, match=r"^params.yaml: methods.lora: 3 is not allowed; expected a section of keys and values"
+    ):
         read_method({"methods": {"lora": 3}}, "lora")
 
 
 def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
-    task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimiser=OptimiserSettings(kind="muon"))
-    settings = adjusted(task, lora.Settings(lr_times=2, epochs_times=4, optimiser="adamw"))
-    assert (settings.lr, settings.epochs, settings.optimiser.kind) == (0.002, 12, "adamw")
+    task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimizer=OptimizerSettings(kind="muon"))
+    settings = adjusted(task, lora.Settings(lr_factor=2, epochs_factor=4, optimizer="adamw"))
+    assert (settings.lr, settings.epochs, settings.optimizer.kind) == (0.002, 12, "adamw")
     assert adjusted(task, full.Settings()) == task
-    with pytest.raises(ValueError, match="epochs_times: 0 is not allowed; expected a number above 0"):
-        full.Settings(epochs_times=0)
 
 
 @pytest.mark.parametrize(("epochs", "times", "whole"), [(4, 1.5, 6), (3, 1.5, 5), (10, 1.1, 11), (1, 0.25, 1)])
 def test_a_method_has_whole_epochs_rounded_up(epochs: int, times: float, whole: int) -> None:
-    assert adjusted(FineTuneSettings(0.001, epochs, 8, 32), full.Settings(epochs_times=times)).epochs == whole
+    assert (
+        adjusted(
+            FineTuneSettings(lr=0.001, epochs=epochs, batch_size=8, max_length=32), full.Settings(epochs_factor=times)
+        ).epochs
+        == whole
+    )
 
 
 def test_a_tuning_that_there_is_not() -> None:
-    with pytest.raises(InputError, match=r"^params.yaml: methods.wrong.tuning: 'prefix' is not allowed; expected one"):
+    with pytest.raises(InputError, match=r"^params.yaml: methods.wrong.method: 'prefix' is not allowed; expected one"):
         read_method(PARAMS, "wrong")
     with pytest.raises(InputError, match=r"^params.yaml: finetune.methods: 'none' is not allowed; expected one of"):
         read_method(PARAMS, "none")

@@ -4,14 +4,13 @@ from pathlib import Path
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.hub.checkpoint import PinnedFolder, folder_digest, read_initial_checkpoint
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import Pin, PinnedFolder, folder_digest, read_initial_checkpoint
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def _origin(value: object) -> Pin | PinnedFolder | None:
-    return read_initial_checkpoint({"family": "bert", "model": {"from": value}}).origin
+    return read_initial_checkpoint({"family": "bert", "model": {"checkpoint": value, "random_seed": None}}).origin
 
 
 @pytest.fixture
@@ -56,7 +55,8 @@ def test_another_digest_is_an_error_that_says_what_to_write(folder: Path, value:
     with pytest.raises(InputError) as caught:
         _origin(value)
     assert str(caught.value) == (
-        f"params.yaml: model.from: {value!r} is not the folder as it is now; that is weights@{folder_digest(folder)}"
+        f"params.yaml: model.checkpoint: {value!r} is not the folder as it is now; "
+        f"that is weights@{folder_digest(folder)}"
     )
 
 
@@ -66,24 +66,23 @@ def test_neither_a_commit_nor_a_folder(folder: Path, value: str) -> None:
         _origin(value)
 
 
-def test_other_keys_and_types() -> None:
-    with pytest.raises(InputError, match=r"model.form: unknown key; allowed: from"):
-        read_initial_checkpoint({"family": "bert", "model": {"form": None}})
-    with pytest.raises(InputError, match=r"model.from is missing"):
+def test_other_types() -> None:
+    with pytest.raises(InputError, match=r"model.checkpoint is missing"):
         read_initial_checkpoint({"family": "bert", "model": {}})
-    with pytest.raises(InputError, match=r"model.from: 3 is not allowed"):
+    with pytest.raises(InputError, match=r"model.checkpoint: 3 is not allowed; expected text or null"):
         _origin(3)
 
 
-def test_a_named_model_says_its_family_and_may_be_drawn_anew(tmp_path: Path) -> None:
-    commit = "0" * 40
-    params = {"models": {"tiny": {"family": "llama", "from": f"org/name@{commit}", "random": 3}}}
-    start = read_initial_checkpoint(params, "tiny")
-    assert (str(start.origin), start.family, start.seed) == (f"org/name@{commit}", "llama", 3)
+def test_a_further_checkpoint_says_its_family_and_may_be_drawn_anew(tmp_path: Path) -> None:
+    entry = {"family": "llama", "checkpoint": f"org/name@{COMMIT}", "random_seed": 3}
+    start = read_initial_checkpoint({"checkpoints": {"tiny": entry}}, "tiny")
+    assert (str(start.origin), start.family, start.seed) == (f"org/name@{COMMIT}", "llama", 3)
 
 
-def test_a_named_model_is_from_somewhere() -> None:
-    with pytest.raises(InputError, match=r"^params.yaml: models.tiny.from: nothing is named; expected org/name@commit"):
-        read_initial_checkpoint({"models": {"tiny": {"family": "llama", "from": None}}}, "tiny")
-    with pytest.raises(InputError, match=r"^params.yaml: model.from: nothing is named"):
-        read_initial_checkpoint({"family": "bert", "model": {"from": None, "random": 1}})
+def test_a_further_checkpoint_is_from_somewhere() -> None:
+    with pytest.raises(
+        InputError, match=r"^data/params.yaml: checkpoints.tiny.checkpoint: null is not allowed; expected"
+    ):
+        read_initial_checkpoint({"checkpoints": {"tiny": {"family": "llama", "checkpoint": None}}}, "tiny")
+    with pytest.raises(InputError, match=r"^params.yaml: model.random_seed: it needs model.checkpoint"):
+        read_initial_checkpoint({"family": "bert", "model": {"checkpoint": None, "random_seed": 1}})

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,11 @@ def test_parameters_are_those_of_the_model(tmp_path: Path, family: str) -> None:
 
 def test_bert_base_has_the_published_number_of_parameters() -> None:
     """109,482,240 is BertModel's count, as the first study gives it."""
-    config = make_config("bert", ModelSettings(768, 12, 12, 3072, 512, dropout=0.1), Vocabulary(30522, 0, 1, 2, 3, 4))
+    config = make_config(
+        "bert",
+        ModelSettings(hidden_size=768, layers=12, heads=12, intermediate_size=3072, max_positions=512, dropout=0.1),
+        Vocabulary(30522, 0, 1, 2, 3, 4),
+    )
     with torch.device("meta"):
         body = AutoModel.from_config(config)
     assert sum(weight.numel() for weight in body.parameters()) == 109_482_240
@@ -75,7 +78,11 @@ def test_bert_base_has_the_published_number_of_parameters() -> None:
 
 def test_roberta_small_has_the_published_number_of_parameters() -> None:
     """22,829,056 by the formula of the study, which leaves out the one row of segment embeddings."""
-    config = make_config("roberta", ModelSettings(512, 4, 8, 512, 256), Vocabulary(32000, 1, 3, 0, 2, 4))
+    config = make_config(
+        "roberta",
+        ModelSettings(hidden_size=512, layers=4, heads=8, intermediate_size=512, max_positions=256),
+        Vocabulary(32000, 1, 3, 0, 2, 4),
+    )
     with torch.device("meta"):
         body = AutoModel.from_config(config, add_pooling_layer=False)
     assert config.max_position_embeddings == 258
@@ -86,10 +93,10 @@ def test_roberta_small_has_the_published_number_of_parameters() -> None:
 @torch.no_grad()
 def test_the_longest_input_is_read(family: str) -> None:
     config = tiny_config(family, tiny_tokenizer())
-    assert longest_input(config) == MODEL.max_length
+    assert longest_input(config) == MODEL.max_positions
     model = make_model("spans", config, 0, "eager").eval()
-    ids = torch.full((1, MODEL.max_length), 7)
-    assert model(input_ids=ids).start_logits.shape == (1, MODEL.max_length)
+    ids = torch.full((1, MODEL.max_positions), 7)
+    assert model(input_ids=ids).start_logits.shape == (1, MODEL.max_positions)
 
 
 @pytest.mark.parametrize("family", MASKED_FAMILIES)
@@ -108,7 +115,9 @@ def test_dropout_can_be_changed_afterwards(family: str) -> None:
 )  # fmt: skip
 def test_llama_has_the_published_number_of_parameters(head, parameters: int) -> None:
     """Llama-3.2-1B and its two heads, as the study with the frozen body counts them."""
-    settings = ModelSettings(2048, 16, 32, 8192, 4096, kv_heads=8)
+    settings = ModelSettings(
+        hidden_size=2048, layers=16, heads=32, intermediate_size=8192, max_positions=4096, kv_heads=8
+    )
     config = make_config("llama", settings, Vocabulary(128_256, 0, 1, 2, 3, 4))
     with torch.device("meta"):
         model = make_model(head, config, 0, "eager")
@@ -117,7 +126,7 @@ def test_llama_has_the_published_number_of_parameters(head, parameters: int) -> 
 
 @pytest.mark.parametrize(("setting", "value"), [("kv_heads", 1), ("rope_theta", 1000.0)])
 def test_settings_that_a_family_does_not_have(setting: str, value: float) -> None:
-    settings = replace(MODEL, **{setting: value})
+    settings = MODEL.model_copy(update={setting: value})
     with pytest.raises(InputError, match=rf"model\.{setting}: {value} is not allowed with family: bert"):
         make_config("bert", settings, Vocabulary.of(tiny_tokenizer()))
 
@@ -125,7 +134,9 @@ def test_settings_that_a_family_does_not_have(setting: str, value: float) -> Non
 @pytest.mark.parametrize("family", ["modernbert", "llama"])
 def test_rotary_positions_turn_as_fast_as_asked(family: str) -> None:
     vocabulary = Vocabulary.of(tiny_tokenizer())
-    configs = [make_config(family, replace(MODEL, rope_theta=theta), vocabulary) for theta in (None, 1000.0)]
+    configs = [
+        make_config(family, MODEL.model_copy(update={"rope_theta": theta}), vocabulary) for theta in (None, 1000.0)
+    ]
     shown = [str(config.rope_parameters) for config in configs]
     assert "'rope_theta': 1000.0" in shown[1]
     assert "'rope_theta': 1000.0" not in shown[0]

@@ -12,16 +12,10 @@ from retrace.objectives.language_modelling import IGNORED
 from retrace.objectives.masked import Masking
 from retrace.objectives.next_sentence import PairModelling, Pairs, relation_accuracy
 from retrace.tokens.blocks import find_documents
-from retrace.tokens.tokenizer import (
-    SubwordTokenizer,
-    TokenizerSettings,
-    Vocabulary,
-    save_tokenizer,
-    token_id,
-    train_tokenizer,
-)
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, save_tokenizer, token_id, train_tokenizer
 from retrace.training.loop import Budget, Run, train
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_config, tiny_device
 
 BLOCK, BATCH = 24, 8
@@ -186,7 +180,7 @@ def test_the_loss_is_the_sum_of_both_means() -> None:
 
 def _trained(epochs: int) -> PairModel:
     model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager")
-    optimiser = OptimiserSettings(kind="adamw", warmup=0.1, flat=0.5)
+    optimiser = OptimizerSettings(kind="adamw", warmup_ratio=0.1, decay_start=0.5)
     train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, Budget(epochs)), lambda epoch, meter: None)
     return model.eval()
 

@@ -20,7 +20,7 @@ HEALTH = {"sst2": {"full 1": {"one_class_only": "all"}, "full": {"not_above_scra
 def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The project's params in a folder with a few reports."""
     monkeypatch.chdir(tmp_path)
-    for name in ("params.yaml", "data/classification/sst2/classes.json"):
+    for name in ("params.yaml", "data/params.yaml", "data/classification/sst2/classes.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
     _write("reports/metrics.json", {"health": HEALTH, "sst2": {"full": {"1": {"accuracy": 0.5}}, "baselines": {}}})
@@ -68,7 +68,7 @@ def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
     assert read_tuning(FULL, params).classes == ("negative", "positive")
     spans = read_tuning(Cell("squad", "full", 1), params)
     assert (spans.head, spans.question_match, spans.classes) == ("spans", True, ())
-    params["squad"] |= {"question_match": False, "answers": "generated"}
+    params["squad"] |= {"question_match": False, "answers": "generative"}
     assert read_tuning(Cell("squad", "full", 1), params).head == "language_model"
 
 

@@ -3,20 +3,15 @@ import pytest
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
 from retrace.report.data import answered_table, classified_table
-from retrace.report.settings import ReportSettings
+from retrace.report.settings import sample_places
 
 
 @pytest.mark.parametrize(
-    ("sampled", "samples", "places"),
-    [
-        ("spread", 3, [0, 3, 6]),
-        ("first", 3, [0, 1, 2]),
-        ("spread", 99, list(range(10))),
-        ("first", 99, list(range(10))),
-    ],
+    ("total", "first", "places"),
+    [(12, None, [0, 2, 4, 6, 8, 10]), (4, None, [0, 1, 2, 3]), (10, 3, [0, 1, 2]), (2, 3, [0, 1])],
 )
-def test_samples_are_spread_or_the_first(sampled: str, samples: int, places: list[int]) -> None:
-    assert ReportSettings(samples, sampled).places(10) == places  # pyright: ignore[reportArgumentType]
+def test_samples_are_spread_or_the_first(total: int, first: int | None, places: list[int]) -> None:
+    assert sample_places(total, first) == places
 
 
 def test_examples_and_questions_stand_beside_what_was_said() -> None:

@@ -4,66 +4,63 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build
-from retrace.results.grid import Matrix
+from retrace.results.grid import Grid
 
-LISTED = {"classification": ["sst2", "news"], "methods": ["full", "lora"], "seeds": [1, 2]}
-
-
-def _matrix(**more: Any) -> Matrix:
-    return build(Matrix, {"finetune": LISTED | more}, "finetune")
+LISTED = {"tasks": ["sst2", "news"], "methods": ["full", "lora"], "squad_methods": ["full", "lora"], "seeds": [1, 2]}
 
 
-def test_questions_are_asked_of_every_method_where_nothing_else_is_said() -> None:
-    matrix = _matrix()
-    assert matrix.tasks == ("sst2", "news", "squad")
-    assert matrix.methods_of("squad") == matrix.methods_of("news") == ("full", "lora")
+def _grid(**more: Any) -> Grid:
+    return build(Grid, {"finetune": LISTED | more}, "finetune")
 
 
 def test_questions_have_methods_of_their_own() -> None:
-    matrix = _matrix(squad=["lora", "writer"])
-    assert matrix.methods_of("squad") == ("lora", "writer")
-    assert matrix.methods_of("sst2") == ("full", "lora")
-    assert matrix.every_method == ("full", "lora", "writer")
+    grid = _grid(squad_methods=["lora", "writer"])
+    assert grid.methods_of("squad") == ("lora", "writer")
+    assert grid.methods_of("sst2") == ("full", "lora")
+    assert grid.every_method == ("full", "lora", "writer")
 
 
 def test_questions_are_left_out() -> None:
-    assert _matrix(squad=[]).tasks == ("sst2", "news")
+    assert _grid(squad_methods=[]).all_tasks == ("sst2", "news")
 
 
-@pytest.mark.parametrize("field", ["classification", "methods", "seeds", "squad"])
+@pytest.mark.parametrize("field", ["tasks", "methods", "seeds", "squad_methods"])
 def test_nothing_is_listed_twice(field: str) -> None:
-    listed = LISTED.get(field, ["lora"])
+    listed = LISTED[field]
     twice = [*listed, listed[0]]
     with pytest.raises(InputError, match=rf"^params.yaml: finetune.{field}: .* is not allowed; expected each once$"):
-        _matrix(**{field: twice})
+        _grid(**{field: twice})
 
 
 @pytest.mark.parametrize("field", ["methods", "seeds"])
 def test_something_is_listed(field: str) -> None:
-    message = rf"^params.yaml: finetune.{field}: \[\] is not allowed; expected at least one$"
+    message = rf"^params.yaml: finetune.{field}: \[\] is not allowed; expected a list of at least 1 "
     with pytest.raises(InputError, match=message):
-        _matrix(**{field: []})
+        _grid(**{field: []})
 
 
 def test_questions_may_be_the_only_task() -> None:
-    assert _matrix(classification=[]).tasks == ("squad",)
-    with pytest.raises(InputError, match=r"^params.yaml: finetune.classification: \[\] is not allowed; "):
-        _matrix(classification=[], squad=[])
+    assert _grid(tasks=[]).all_tasks == ("squad",)
+    with pytest.raises(InputError, match=r"^params.yaml: finetune.tasks: \[\] is not allowed; "):
+        _grid(tasks=[], squad_methods=[])
 
 
 @pytest.mark.parametrize("name", ["full, tuned", 'a"b', "a/b", "../x", ".a", "-a", "a.b", "", "mean", "health"])
-@pytest.mark.parametrize("field", ["methods", "squad"])
+@pytest.mark.parametrize("field", ["methods", "squad_methods"])
 def test_a_method_is_called_what_a_folder_and_a_column_can_hold(field: str, name: str) -> None:
     with pytest.raises(InputError, match=rf"^params.yaml: finetune.{field}: .* is not allowed; expected letters"):
-        _matrix(**{field: [name]})
+        _grid(**{field: [name]})
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_seed_is_one_that_all_generators_take(seed: int) -> None:
-    with pytest.raises(InputError, match=rf"^params.yaml: finetune.seeds: {seed} is not allowed; expected 0 to"):
-        _matrix(seeds=[seed])
+    with pytest.raises(
+        InputError,
+        match=rf"^params.yaml: finetune.seeds\[0\]: {seed} is not allowed; expected a whole number from 0 to",
+    ):
+        _grid(seeds=[seed])
 
 
 def test_cells_are_called_as_their_folders() -> None:
-    matrix = _matrix(classification=["news"], squad=["lora"], seeds=[3])
-    assert matrix.cells == {"news/full/3", "news/lora/3", "squad/lora/3"}
+    grid = _grid(tasks=["news"], squad_methods=["lora"], seeds=[3])
+    assert grid.cells == {"news/full/3", "news/lora/3", "squad/lora/3"}

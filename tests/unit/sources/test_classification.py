@@ -2,7 +2,6 @@ import csv
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from ruamel.yaml import YAML
 from retrace.core.errors import InputError
 from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
 from retrace.sources.files import held_out_split
-from retrace.sources.tasks import ClassificationSettings, make_task_card, read_files, task_settings
+from retrace.sources.settings import ClassificationParams, ClassificationSettings
+from retrace.sources.tasks import make_task_card, read_files
 from tests.toy import ROOT
 
 DATA = ROOT.parent / "shared" / "data"
@@ -133,8 +133,8 @@ def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> N
 def test_numbers_that_do_not_tell_where_they_start(tmp_path: Path) -> None:
     names = ("world", "sports", "business", "science", "other")
     message = (
-        "params.yaml: classification.own.classes: labels from 1 to 4 do not tell whether the first of 5 names is that "
-        "of 0 or of 1; expected a row of 0 or of 5, or names for labels"
+        "data/params.yaml: classification.own.classes: labels from 1 to 4 do not tell whether the first of 5 names "
+        "is that of 0 or of 1; expected a row of 0 or of 5, or names for labels"
     )
     with pytest.raises(InputError) as caught:
         _read(tmp_path, "f.jsonl", _jsonl_of(1, 2, 3, 4), classes=names)
@@ -219,8 +219,8 @@ def test_a_missing_file(tmp_path: Path, name: str) -> None:
 
 def _study_entry(task: str, folder: Path) -> ClassificationSettings:
     """A task of the study plm-peft, its files elsewhere."""
-    params = YAML(typ="safe").load(ROOT / "studies/plm-peft/params.yaml")
-    return replace(task_settings(params, task), folder=str(folder))
+    params = YAML(typ="safe").load(ROOT / "studies/plm-peft/params.yaml")["data/params.yaml"]
+    return ClassificationParams.read(params, key=task).task.model_copy(update={"folder": str(folder)})
 
 
 @pytest.mark.parametrize(
@@ -235,12 +235,12 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path, task: str, na
     wanted = f"put {names} into {folder}, published at {published}"
     with pytest.raises(InputError) as caught:
         read_files(_study_entry(task, folder), key)
-    assert str(caught.value).startswith(f"params.yaml: {key}: {str(folder)!r} is not a folder; {wanted}")
+    assert str(caught.value).startswith(f"data/params.yaml: {key}: {str(folder)!r} is not a folder; {wanted}")
     folder.mkdir()
     first = names.split(", ")[0]
     with pytest.raises(InputError) as caught:
         read_files(_study_entry(task, folder), key)
-    assert str(caught.value).startswith(f"params.yaml: {key}: {folder / first}: no such file; {wanted}")
+    assert str(caught.value).startswith(f"data/params.yaml: {key}: {folder / first}: no such file; {wanted}")
     assert "\n" not in str(caught.value)
 
 
@@ -269,7 +269,7 @@ def test_the_study_reads_the_published_files(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"classes": ("x", "y")}, "f.jsonl:3: label 'z' is not allowed; expected one of x, y"),
-        ({"drop": ("w",)}, "params.yaml: classification.own.drop: no row has the label 'w'"),
+        ({"drop": ("w",)}, "data/params.yaml: classification.own.drop: no row has the label 'w'"),
         ({"drop": ("x", "y", "z")}, "f.jsonl: no example in it"),
         ({"dev": None, "split": 0.9}, "f.jsonl: 3 rows are too few for a split at 0.9"),
     ],
@@ -289,30 +289,30 @@ def test_a_label_that_training_lacks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"dev": None}, "own.split: None is not allowed; expected either dev or split"),
+        ({"dev": None}, "own.split: null is not allowed; expected either dev or split"),
         ({"split": 0.8}, "own.split: 0.8 is not allowed; expected either dev or split"),
-        ({"dev": None, "split": 1}, "own.split: 1.0 is not allowed; expected between 0 and 1"),
-        ({"text": []}, "own.text: () is not allowed; expected at least one column"),
+        ({"dev": None, "split": 1}, "own.split: 1 is not allowed; expected a number between 0 and 1 or null"),
+        ({"text": []}, "own.text: [] is not allowed; expected text or a list of at least 1 name"),
         ({"text": 3}, "own.text: 3 is not allowed; expected text"),
-        ({"classes": ["a"]}, "own.classes: ('a',) is not allowed; expected two or more, each once"),
-        ({"classes": ["a", "a", "b"]}, "own.classes: ('a', 'a', 'b') is not allowed; expected two or more, each once"),
+        ({"classes": ["a"]}, "own.classes: ['a'] is not allowed; expected two or more, each once"),
+        ({"classes": ["a", "a", "b"]}, "own.classes: ['a', 'a', 'b'] is not allowed; expected two or more, each once"),
         ({"classes": ["a", "b"], "drop": ["b"]}, "own.drop: ['b'] is not allowed; 'b' is one of classes"),
-        ({"test": "d.csv"}, "own.test: 'd.csv' is not allowed; expected another split than train and dev"),
+        ({"test": "d.csv"}, "own.test: 'd.csv' is not allowed; expected another than t.csv and d.csv"),
         ({"column": "x"}, "own.column: unknown key; allowed: train, dev, test, split, split_seed, split_by, text"),
     ],
 )
 def test_an_entry_is_checked(change, message: str) -> None:
     right = {"folder": "f", "train": "t.csv", "dev": "d.csv"}
-    task_settings({"classification": {"own": right}}, "own")
+    ClassificationParams.read({"classification": {"own": right}}, key="own")
     with pytest.raises(InputError) as caught:
-        task_settings({"classification": {"own": right | change}}, "own")
-    assert str(caught.value).startswith(f"params.yaml: classification.{message}")
+        ClassificationParams.read({"classification": {"own": right | change}}, key="own")
+    assert str(caught.value).startswith(f"data/params.yaml: classification.{message}")
 
 
 @pytest.mark.parametrize("name", ["sst2", "pretrain", "tokens", "Own", "a.b", "a/b", "", "own-test"])
 def test_names_that_a_task_may_not_have(name: str) -> None:
     with pytest.raises(InputError, match="the name is not allowed; expected a-z"):
-        task_settings({"classification": {name: {}}}, name)
+        ClassificationParams.read({"classification": {name: {}}}, key=name)
 
 
 def test_train_is_split_where_there_is_no_dev(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from retrace.datasets.examples import read_sentences
 from retrace.hub.datasets import Split
 from retrace.hub.settings import HubSentences
 from retrace.hub.source import write_sentences
-from retrace.sources.files import FilesSettings, chosen_files
+from retrace.sources.files import chosen_files, files_of_tests
+from retrace.sources.settings import FilesSettings
 
 PIN = f"org/name@{'0' * 40}"
 
@@ -51,7 +52,7 @@ def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, 
 
 
 def test_a_split_without_an_official_dev_file_leaves_no_test(tmp_path: Path) -> None:
-    assert FilesSettings(**_own(tmp_path), sst2_split=0.8, squad_split=0.8).tests == {}
+    assert files_of_tests(FilesSettings(**_own(tmp_path), sst2_split=0.8, squad_split=0.8)) == {}
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,13 @@ from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.report.assemble import samples_section, score_sections
 from retrace.report.blocks import Table
-from retrace.report.settings import ReportSettings
 from retrace.results.predictions import read_drawn, read_epochs, read_tested
 from retrace.tasks.classification import Classification
 from stages import evaluate
 from tests.tiny import tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
-SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, examples=16)
+SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32, max_train_examples=16)
 WORDS = (("charming", 1), ("stale", 0), ("full", 1), ("the guild of stale", 0))
 TRAIN, DEV = (
     [Example(f"the {noun} was {word}", None, label) for noun in nouns for word, label in WORDS]
@@ -95,10 +94,10 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
     assert [section.title for section in sections] == ["moods", "moods, test set"]
     assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
     assert "It chose nothing" in str(sections[1].blocks[0])
-    _, said, table = samples_section(read_params(), source, ReportSettings(samples=2)).blocks
+    _, said, table = samples_section(read_params(), source, 2).blocks
     assert said == "moods, test set:"
     assert isinstance(table, Table)
-    assert [row[0] for row in table.rows] == [TEST[0].text, TEST[4].text]
+    assert [row[0] for row in table.rows] == [TEST[0].text, TEST[1].text]
 
 
 def test_baselines_are_fitted_to_the_rows_that_the_models_got(source: Path) -> None:

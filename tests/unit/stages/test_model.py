@@ -6,8 +6,7 @@ import torch
 from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
-from retrace.hub.checkpoint import InitialCheckpoint, PinnedFolder
-from retrace.hub.repository import Pin
+from retrace.hub.checkpoint import InitialCheckpoint, Pin, PinnedFolder
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from stages.sources.model import (
     CONVERT,

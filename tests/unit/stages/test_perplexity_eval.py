@@ -1,7 +1,6 @@
 import math
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,8 @@ from retrace.objectives.masked import mask_id, masked_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import perplexities, unigram_losses
 from retrace.tokens.blocks import open_stream, write_stream
-from retrace.tokens.tokenizer import SubwordTokenizer, TokenizerSettings, Vocabulary, train_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, train_tokenizer
 from stages.perplexity_eval import held_out
 from tests.tiny import MODEL, TEXT, tiny_device, tiny_tokenizer
 
@@ -87,7 +87,7 @@ def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, dict[s
 
 
 def _model_of(family: str, tokenizer: SubwordTokenizer) -> LanguageModel:
-    sizes = replace(MODEL, max_length=512)
+    sizes = MODEL.model_copy(update={"max_positions": 512})
     return make_language_model(make_config(family, sizes, Vocabulary.of(tokenizer)), 0, "eager").eval()
 
 

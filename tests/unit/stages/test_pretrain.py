@@ -6,14 +6,14 @@ import torch
 from retrace.core.errors import InputError
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.training.loop import Epoch
-from retrace.training.pretraining import PretrainSettings
+from retrace.training.pretraining import PretrainParams, PretrainSettings
 from retrace.training.progress import Meter
-from stages.pretrain import Settings, evaluation
+from stages.pretrain import evaluation
 from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
-RECIPE = PretrainSettings(epochs=1, batch_size=4, block=32)
-SETTINGS = Settings(0.5, 1, "bert", "fp32", MODEL, RECIPE, None)
+RECIPE = PretrainSettings(epochs=1, batch_size=4, block_size=32)
+SETTINGS = PretrainParams(lr=0.5, seed=1, family="bert", precision="fp32", model=MODEL, pretrain=RECIPE)
 
 
 def _row(model: LanguageModel) -> dict[str, float | None]:

@@ -15,7 +15,7 @@ from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask, check_family
 from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -47,7 +47,7 @@ def _source(folder: Path, asked: dict[str, str], context: str = GUILD) -> Path:
 def _task(
     folder: Path, asked: dict[str, str], max_length: int = 64, context: str = GUILD, **settings: Any
 ) -> GenerativeTask:
-    reading = ReadingSettings(answers="generated", **{"max_answer": 8, **settings})
+    reading = ReadingSettings(answers="generative", **{"max_answer_length": 8, **settings})
     return GenerativeTask("squad", _source(folder, asked, context), TOKENIZER, max_length, reading)
 
 
@@ -169,8 +169,8 @@ def test_answers_do_not_depend_on_the_batch(tmp_path: Path) -> None:
 
 
 def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
-    optimiser = OptimiserSettings(kind="adamw")
-    settings = FineTuneSettings(lr=0.01, epochs=80, batch_size=5, max_length=64, optimiser=optimiser)
+    optimiser = OptimizerSettings(kind="adamw")
+    settings = FineTuneSettings(lr=0.01, epochs=80, batch_size=5, max_length=64, optimizer=optimiser)
     task = _task(tmp_path, BY_HEART)
     tuned = fine_tune(task, _model(task), settings, 1, tiny_device(), "t")
     assert tuned.losses[-1]["training_loss"] < 0.1 < tuned.losses[1]["training_loss"]
@@ -202,7 +202,7 @@ def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None
     with pytest.raises(
         InputError, match=r"squad\.max_answer: 50 is not allowed; of squad\.max_length \(64\) it leaves"
     ):
-        _task(tmp_path, BY_HEART, max_answer=50)
+        _task(tmp_path, BY_HEART, max_answer_length=50)
 
 
 def test_question_match_is_for_spans() -> None:

@@ -117,7 +117,7 @@ def _pieces(words: str) -> list[str]:
 
 def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(saved(LLAMA))
-    reading = ReadingSettings(answers="generated", max_answer=12)
+    reading = ReadingSettings(answers="generative", max_answer_length=12)
     task = GenerativeTask("squad", _squad(tmp_path), tokenizer, 120, reading)
     (example,) = task.examples("train")
     prompt = tokenizer.decode(example.ids.tolist(), skip_special_tokens=False)
@@ -125,13 +125,13 @@ def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> No
     assert tokenizer.decode(example.answer, skip_special_tokens=False) == " Ada Lund<|end_of_text|>"
     labels = task.collate([example])["labels"][0]
     assert labels[labels != UNASKED].tolist() == example.answer
-    assert len(example.ids) + reading.max_answer <= 120
+    assert len(example.ids) + reading.max_answer_length <= 120
 
 
 def test_generated_tokens_are_spelt_as_in_the_passage(saved: Saved, tmp_path: Path) -> None:
     tokenizer: SubwordTokenizer = load_tokenizer(saved(LLAMA))
     task = GenerativeTask(
-        "squad", _squad(tmp_path), tokenizer, 120, ReadingSettings(answers="generated", max_answer=12)
+        "squad", _squad(tmp_path), tokenizer, 120, ReadingSettings(answers="generative", max_answer_length=12)
     )
     (example,) = task.examples("dev")
     score = np.array([0.0, 0.0, 0.0, *example.answer])

@@ -179,7 +179,7 @@ def _source(folder: Path, unanswerable: bool) -> Path:
 
 @pytest.mark.parametrize("unanswerable", [True, False])
 def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Path, unanswerable: bool) -> None:
-    task = ExtractiveTask("squad", _source(tmp_path, unanswerable), TOKENIZER, 24, ReadingSettings(stride=8))
+    task = ExtractiveTask("squad", _source(tmp_path, unanswerable), TOKENIZER, 24, ReadingSettings(doc_stride=8))
     examples = task.examples("dev")
     scores = [np.zeros((task.length(example), 2)) for example in examples]
     rows = task.rows(examples, scores)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from retrace.core.errors import InputError
 from retrace.tokens.blocks import cut_blocks, open_stream, write_stream
-from retrace.tokens.tokenizer import TokenizerSettings, train_tokenizer
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import train_tokenizer
 
 TEXT = ["one two three four five", "six seven eight nine ten"] * 200
 

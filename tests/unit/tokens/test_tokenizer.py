@@ -8,9 +8,9 @@ from transformers import AutoTokenizer
 
 from retrace.core.errors import InputError
 from retrace.datasets.text import without_marks
+from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import (
     SubwordTokenizer,
-    TokenizerSettings,
     closing_tokens,
     continuing_tokens,
     load_tokenizer,
@@ -25,7 +25,7 @@ TEXT = ["the quick brown fox jumps over the lazy dog", "the slow brown bear slee
 
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
 def test_trains_saves_and_loads(tmp_path: Path, kind, size: int) -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind, size), lambda: TEXT, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size), lambda: TEXT, "k")
     assert tokenizer.get_vocab_size() == size
     save_tokenizer(tokenizer, tmp_path, lowercase=True)
     encoding = load_tokenizer(tmp_path).encode("The quick bear")
@@ -37,7 +37,8 @@ def test_trains_saves_and_loads(tmp_path: Path, kind, size: int) -> None:
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
 def test_special_tokens_may_be_numbered_as_those_of_roberta(tmp_path: Path, kind, size: int) -> None:
     own, bert = (
-        train_tokenizer(TokenizerSettings(kind, size, special=s), lambda: TEXT, "k") for s in ("roberta", "bert")
+        train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size, special=s), lambda: TEXT, "k")
+        for s in ("roberta", "bert")
     )
     names = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"]
     assert [own.id_to_token(number) for number in range(5)] == names
@@ -51,7 +52,7 @@ def test_the_same_text_gives_the_same_tokenizer_in_every_process(kind: str, size
     """The WordPiece trainer of the tokenizers library alone would not: it follows a hash table's order."""
     program = (
         "from retrace.tokens.tokenizer import *; from tests.tiny import TEXT;"
-        f"print(train_tokenizer(TokenizerSettings({kind!r}, {size}), lambda: TEXT, 'k').to_str())"
+        f"print(train_tokenizer(TokenizerSettings(kind={kind!r}, vocab_size={size}), lambda: TEXT, 'k').to_str())"
     )
     runs = [
         subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True) for _ in range(4)
@@ -62,11 +63,11 @@ def test_the_same_text_gives_the_same_tokenizer_in_every_process(kind: str, size
 
 def test_a_vocabulary_that_the_corpus_cannot_fill() -> None:
     with pytest.raises(InputError, match=r"k: 5000 is more than the corpus can fill; expected at most \d+$"):
-        train_tokenizer(TokenizerSettings("wordpiece", 5000), lambda: TEXT, "k")
+        train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=5000), lambda: TEXT, "k")
 
 
 def test_left_out_words_become_one_unknown_token() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings("wordpiece", 60), lambda: TEXT, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=60), lambda: TEXT, "k")
     (ids,) = tokenizer.encode_documents(["the <unk> fox"])
     assert [tokenizer.id_to_token(number) for number in ids].count("[UNK]") == 1
     assert without_marks("the <unk> fox", "[UNK]") == "the [UNK] fox"
@@ -78,7 +79,7 @@ SPELT = ["the [CLS] fox [SEP]", "[MASK]", "the fox[PAD]over [UNK]", "<s> the </s
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
 @pytest.mark.parametrize("loaded", [False, True])
 def test_a_special_token_spelt_out_in_a_text_is_text(tmp_path: Path, kind, size: int, loaded: bool) -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind, size), lambda: [*TEXT, *SPELT] * 2, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size), lambda: [*TEXT, *SPELT] * 2, "k")
     if loaded:
         save_tokenizer(tokenizer, tmp_path, lowercase=True)
         tokenizer = load_tokenizer(tmp_path)
@@ -106,7 +107,7 @@ def test_a_given_tokenizer_may_not_call_its_tokens_special(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
 def test_tokens_stand_where_their_text_does(kind, size: int) -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind, size), lambda: TEXT, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size), lambda: TEXT, "k")
     text = "The <unk> fox\njumps<unk> over 🙂 dogs"
     located = tokenizer.located(text)
     assert [[token.number for token in located]] == [ids[1:-1] for ids in tokenizer.encode_documents([text])]
@@ -131,7 +132,9 @@ def test_a_given_tokenizer_must_say_what_begins_a_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_tokens_that_go_on_with_a_word(kind) -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind, 290 if kind == "bpe" else 60), lambda: TEXT, "k")
+    tokenizer = train_tokenizer(
+        TokenizerSettings(kind=kind, vocab_size=290 if kind == "bpe" else 60), lambda: TEXT, "k"
+    )
     continues = continuing_tokens(tokenizer)
     words: list[str] = []
     for token in tokenizer.encode("browner overs lazy", add_special_tokens=False).tokens:
@@ -157,14 +160,16 @@ def _words(tokenizer: SubwordTokenizer, text: str) -> list[str]:
 
 def test_white_space_ends_a_word_of_bytes() -> None:
     lines = ["the end\nthe start\tthe\u3000dog\n\nthe\r\nend"] * 20
-    tokenizer = train_tokenizer(TokenizerSettings("bpe", 276), lambda: lines, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=276), lambda: lines, "k")
     assert [word for word in _words(tokenizer, lines[0]) if not word.isspace()] == [
         "the", " end", "the", " start", "the", "dog", "the", "end"
     ]  # fmt: skip
 
 
 def test_a_character_of_several_tokens_is_in_one_word() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings("bpe", 262), lambda: ["ab " * 9], "k")  # á is the bytes C3 and A1
+    tokenizer = train_tokenizer(
+        TokenizerSettings(kind="bpe", vocab_size=262), lambda: ["ab " * 9], "k"
+    )  # á is the bytes C3 and A1
     tokens = {token.number for token in tokenizer.located("xáx")}
     assert len(tokens) > 3
     assert len({token.start for token in tokenizer.located("xáx")}) == 3
@@ -173,6 +178,6 @@ def test_a_character_of_several_tokens_is_in_one_word() -> None:
 
 
 def test_white_space_changes_nothing_about_wordpiece() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings("wordpiece", 60), lambda: TEXT, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=60), lambda: TEXT, "k")
     assert not any(closing_tokens(tokenizer))
     assert _words(tokenizer, "the fox\njumps") == ["the", "fox", "jumps"]

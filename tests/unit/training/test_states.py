@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.progress import Meter
-from retrace.training.settings import OptimiserSettings
+from retrace.training.settings import OptimizerSettings
 from tests.tiny import MODEL, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -52,7 +51,7 @@ def _fail() -> None:
 def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple[dict[str, torch.Tensor], list[Any]]:
     """Train with dropout from the newest state; `action` comes before the update number `at` of this part."""
     device = tiny_device()
-    config = make_config("modernbert", replace(MODEL, dropout=0.1), VOCABULARY)
+    config = make_config("modernbert", MODEL.model_copy(update={"dropout": 0.1}), VOCABULARY)
     model = make_language_model(config, 0, "eager")
     objective = Cut(
         STREAM,
@@ -64,7 +63,7 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     )
     objective.at, objective.action = at, action
     checkpointer = Checkpointer("test", "", device)
-    run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(EPOCHS), checkpointer)
+    run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(EPOCHS), checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float | None]:
         loss, _ = mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), device)

@@ -1,4 +1,5 @@
 import math
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -26,19 +27,13 @@ from retrace.objectives.language_modelling import (
 from retrace.objectives.masked import Masking, mask_blocks, mask_id, masked_batches
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import perplexities
-from retrace.tokens.tokenizer import (
-    TokenizerSettings,
-    Vocabulary,
-    closing_tokens,
-    continuing_tokens,
-    token_id,
-    train_tokenizer,
-)
+from retrace.tokens.settings import TokenizerSettings
+from retrace.tokens.tokenizer import Vocabulary, closing_tokens, continuing_tokens, token_id, train_tokenizer
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
-from retrace.training.pretraining import PretrainSettings, check_block, check_pretraining
-from retrace.training.settings import OptimiserSettings
-from tests.tiny import MASKED_FAMILIES, MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
+from retrace.training.pretraining import PretrainParams
+from retrace.training.settings import OptimizerSettings
+from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 VOCABULARY = Vocabulary.of(TOKENIZER)
@@ -116,7 +111,7 @@ def test_words_are_masked_as_a_whole(length: int, rate: float, seed: int) -> Non
 
 def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
     lines = ["the river of the town .\nthe ale\tof the hall"] * 60
-    tokenizer = train_tokenizer(TokenizerSettings("bpe", 282), lambda: lines, "k")
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=282), lambda: lines, "k")
     continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
     ids = torch.tensor(tokenizer.encode_documents(lines))
     masking = Masking(0.3, continues=continues, closes=closes)
@@ -130,7 +125,7 @@ def test_a_word_after_a_line_break_is_masked_without_the_one_before() -> None:
 
 def test_berts_masks_are_mostly_masks() -> None:
     blocks = torch.randint(5, VOCABULARY.size, (500, 40), generator=seeded(0, "blocks"))
-    masked = mask_blocks(blocks, Masking(0.5, "bert"), VOCABULARY, seeded(0, "masks"))
+    masked = mask_blocks(blocks, Masking(0.5, "80-10-10"), VOCABULARY, seeded(0, "masks"))
     chosen = masked.labels != IGNORED
     ids, before = masked.ids[chosen], masked.labels[chosen]
     assert (masked.ids[~chosen] == blocks[~chosen]).all()
@@ -178,7 +173,7 @@ def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
 
 def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     model = _model()
-    adamw, muon = make_optimizers(model, OptimiserSettings(muon_ratio=10), 0.01)
+    adamw, muon = make_optimizers(model, OptimizerSettings(muon_lr_factor=10), 0.01)
     hidden = {id(weight) for weight in muon.param_groups[0]["params"]}
     names = {name for name, weight in model.named_parameters() if id(weight) in hidden}
     assert names == {
@@ -189,24 +184,24 @@ def test_muon_takes_the_hidden_matrices_and_adamw_the_rest() -> None:
     assert len(adamw.param_groups[0]["params"]) + len(hidden) == len(list(model.parameters()))
     set_rate([adamw, muon], 0.5)
     assert [group["lr"] for o in (adamw, muon) for group in o.param_groups] == [0.005, 0.05]
-    assert len(make_optimizers(model, OptimiserSettings(kind="adamw"), 0.01)) == 1
+    assert len(make_optimizers(model, OptimizerSettings(kind="adamw"), 0.01)) == 1
 
 
 def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
     model = _model()
     for name, weight in model.named_parameters():
         weight.requires_grad_(".layers." in name and weight.ndim == 2)
-    (muon,) = make_optimizers(model, OptimiserSettings(), 0.01)
+    (muon,) = make_optimizers(model, OptimizerSettings(), 0.01)
     assert isinstance(muon, Muon)
     model.requires_grad_(False)
     with pytest.raises(ValueError, match="empty parameter list"):
-        make_optimizers(model, OptimiserSettings(), 0.01)
+        make_optimizers(model, OptimizerSettings(), 0.01)
 
 
 def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
     device, model, losses = tiny_device(), _model(), []
     objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.torch_device)
-    run = Run("test", model, objective, device, OptimiserSettings(), lr, Budget(epochs))
+    run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(epochs))
     train(run, lambda epoch, meter: losses.append(epoch.loss))
     return losses, {name: value.clone() for name, value in model.state_dict().items()}
 
@@ -215,7 +210,7 @@ def test_a_budget_of_updates_cuts_an_epoch_short_and_one_of_seconds_ends_the_run
     seen: list[Epoch] = []
     model, device = _model(), tiny_device()
     objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.torch_device)
-    run = Run("test", model, objective, device, OptimiserSettings(), 0.01, Budget(9, updates=objective.steps + 1))
+    run = Run("test", model, objective, device, OptimizerSettings(), 0.01, Budget(9, updates=objective.steps + 1))
     speed = train(run, lambda epoch, meter: seen.append(epoch))
     assert [epoch.number for epoch in seen] == [0, 1, 2]
     assert speed.tokens == (objective.steps + 1) * 8 * 32
@@ -293,7 +288,7 @@ class Scripted:
     ],
 )
 def test_a_loss_that_rises_far_stops_the_run(losses: list[float], spike: float | None, found: str | None) -> None:
-    settings = OptimiserSettings(kind="adamw", spike=spike)
+    settings = OptimizerSettings(kind="adamw", max_loss_rise=spike)
     run = Run("test", torch.nn.Linear(1, 1), Scripted(losses), tiny_device(), settings, 0.01, Budget(2))
     if found is None:
         train(run, lambda epoch, meter: None)
@@ -389,7 +384,9 @@ class _Uniform(torch.nn.Module):
 def test_a_word_longer_than_a_block_counts_as_far_as_it_is_asked() -> None:
     """Of 240 letters 29 are asked, and as many bytes and that share of a word are counted."""
     lines = ["".join("acgt"[number] for number in torch.randint(4, (240,), generator=seeded(0, "x"))) for _ in "ab"]
-    tokenizer = train_tokenizer(TokenizerSettings("bpe", 261), lambda: lines, "k")  # a token a letter, and a space
+    tokenizer = train_tokenizer(
+        TokenizerSettings(kind="bpe", vocab_size=261), lambda: lines, "k"
+    )  # a token a letter, and a space
     model = _Uniform(261, [token_id(tokenizer, letter) for letter in "Ġacgt"])
     passages = sample_passages(iter(["\n".join(lines)]), tokenizer, 10, 32, 0)
     losses, sizes = pseudo_losses(model, passages, Vocabulary.of(tokenizer), tiny_device())
@@ -400,7 +397,9 @@ def test_a_word_longer_than_a_block_counts_as_far_as_it_is_asked() -> None:
 
 
 def test_a_long_word_is_not_cut_within_a_character() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings("bpe", 261), lambda: ["a b"], "k")  # 語 is three tokens
+    tokenizer = train_tokenizer(
+        TokenizerSettings(kind="bpe", vocab_size=261), lambda: ["a b"], "k"
+    )  # 語 is three tokens
     for length in range(6, 12):
         (passage,) = sample_passages(iter(["語" * 50]), tokenizer, 1, length, 0)
         characters = (length - 3) // 3  # of the tokens three are a space and those about the text
@@ -439,19 +438,31 @@ def test_a_loss_that_is_no_number_is_not_reported() -> None:
         document_losses(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), np.array([len(STREAM)]), tiny_device())
 
 
-def test_settings_that_do_not_go_together_name_both_keys() -> None:
-    recipe = PretrainSettings(epochs=1, batch_size=1, block=32, lr_limit=1e-4)
-    with pytest.raises(InputError, match=r"lr: 0.001 is not allowed; .* at most p.pretrain.lr_limit \(0.0001\)"):
-        check_pretraining(1e-3, recipe, "p.pretrain", is_given=False)
-    with pytest.raises(InputError, match=r"p.pretrain.block: 100 is not allowed; expected at most p.model.max_length"):
-        check_block(PretrainSettings(1, 1, 100), "p.pretrain", MODEL.max_length, "p.model.max_length")
+MODEL_SECTION = {"hidden_size": 32, "layers": 2, "heads": 2, "intermediate_size": 64, "max_positions": 64}
+PRETRAINING = {
+    "lr": 1e-3, "seed": 1, "family": "bert", "precision": "fp32", "model": MODEL_SECTION,
+    "pretrain": {"epochs": 1, "batch_size": 1, "block_size": 32},
+}  # fmt: skip
 
 
-def test_no_epochs_are_for_weights_that_are_given() -> None:
-    none = PretrainSettings(epochs=0, batch_size=1, block=32)
-    check_pretraining(1e-3, none, "p.pretrain", is_given=True)
-    with pytest.raises(InputError, match=r"p.pretrain.epochs: 0 is not allowed with model.from: null"):
-        check_pretraining(1e-3, none, "p.pretrain", is_given=False)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_lr": 1e-4}, "lr: 0.001 is not allowed; expected at most pretrain.max_lr (0.0001)"),
+        ({"block_size": 100}, "pretrain.block_size: 100 is not allowed; expected at most model.max_positions (64)"),
+        ({"epochs": 0}, "pretrain.epochs: 0 is not allowed; expected 1 or more with model.checkpoint: null"),
+    ],
+)
+def test_settings_that_do_not_go_together_name_both_keys(changes: dict[str, float], message: str) -> None:
+    params = {**PRETRAINING, "pretrain": PRETRAINING["pretrain"] | changes}
+    with pytest.raises(InputError, match=f"^params.yaml: {re.escape(message)}"):
+        PretrainParams.read(params)
+
+
+@pytest.mark.parametrize("changes", [{"epochs": 0}, {"block_size": 100}])
+def test_a_checkpoint_has_a_length_of_its_own_and_needs_no_epochs(changes: dict[str, float]) -> None:
+    model = {**MODEL_SECTION, "checkpoint": f"org/name@{'0' * 40}"}
+    PretrainParams.read({**PRETRAINING, "model": model, "pretrain": PRETRAINING["pretrain"] | changes})
 
 
 def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:
@@ -460,7 +471,7 @@ def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:
     learnt = BlockModelling(
         STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1, device.torch_device
     )
-    run = Run("none", model, learnt, device, OptimiserSettings(), 1e-3, Budget(0))
+    run = Run("none", model, learnt, device, OptimizerSettings(), 1e-3, Budget(0))
     speed = train(run, lambda epoch, meter: epoch.number)
     assert run.journal == [0]
     assert (speed.tokens, speed.flops) == (0, 0.0)

@@ -1,0 +1,28 @@
+"""How perplexity is measured."""
+
+from pydantic import Field
+
+from retrace.core.settings import Count, DataSource, Params, Precision, Section, Seed
+from retrace.statistics.settings import BootstrapSamples
+
+
+class PerplexitySettings(Section):
+    """How perplexity is measured."""
+
+    mask_rate: float = Field(default=0.15, gt=0, lt=1, description="share of tokens masked")
+    pseudo_passages: Count = Field(
+        default=64, description="passages that are scored token by token, for the pseudo-perplexity"
+    )
+    stride: Count = Field(default=64, description="tokens between the windows of a causal model")
+    seed: Seed = Field(default=0, description="draws the passages")
+
+
+class PerplexityParams(Params):
+    """What stages/perplexity_eval.py reads."""
+
+    data: DataSource
+    precision: Precision
+    perplexity: PerplexitySettings
+    block_size: Count = Field(alias="pretrain.block_size")
+    bootstrap_samples: BootstrapSamples = Field(alias="metrics.bootstrap_samples")
+    bootstrap_seed: Seed = Field(alias="metrics.seed")

@@ -1,0 +1,56 @@
+"""How text becomes tokens."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from retrace.core.settings import DataSource, Params, Section, require
+from retrace.tokens.special_tokens import OWN
+
+# In the order of their ids. RoBERTa's positions start after the id of the padding, which is 1 in the original.
+SPECIAL = {
+    "bert": (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]"),
+    "roberta": (OWN.begin, OWN.pad, OWN.end, "[UNK]", "[MASK]"),
+}
+
+
+class TokenizerSettings(Section):
+    """The tokenizer, trained here or given."""
+
+    kind: Literal["wordpiece", "bpe"] = Field(default="wordpiece", description="the kind of subwords")
+    vocab_size: int = Field(default=8192, description="tokens, special ones included")
+    lowercase: bool = Field(default=True, description="lower-case the text")
+    pretrained: str | None = Field(
+        default=None, description="a folder with a tokenizer.json to use instead of training one"
+    )
+    train_on: Annotated[tuple[Literal["text", "squad", "sst2"], ...], Field(min_length=1)] = Field(
+        default=("text",),
+        description="the running text, the passages of SQuAD, the sentences of SST-2: their training splits",
+    )
+    special: Literal["bert", "roberta"] = Field(
+        default="bert",
+        description="whose ids special tokens get; as in RoBERTa, a model has two more rows of positions",
+    )
+
+    @model_validator(mode="after")
+    def _holds_special_tokens(self) -> Self:
+        special = len(self.special_tokens)
+        require(
+            self.vocab_size > special,
+            "vocab_size",
+            self.vocab_size,
+            f"expected more than {special}, the special tokens",
+        )
+        return self
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        """The special tokens, in the order of their ids."""
+        return SPECIAL[self.special]
+
+
+class TokenizeParams(Params):
+    """What stages/tokenize.py reads."""
+
+    data: DataSource = Field(description="the data source: generated, your own files, or the Hugging Face Hub")
+    tokenizer: TokenizerSettings
