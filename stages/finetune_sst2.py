@@ -18,7 +18,7 @@ from retrace.tokens.tokenizer import load_tokenizer
 
 
 def main() -> None:
-    cell = read_cell("sst2", others=True)
+    cell = read_cell("sst2")
     params = FineTuneParams.read(task=cell.task, method=cell.method)
     settings, source = params.task, source_folder(params.data)
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)

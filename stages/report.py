@@ -10,7 +10,7 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import read_json
 from retrace.core.guard import guarded
-from retrace.core.paths import CHECKPOINT, TASKS, checkpoint_facts, source_folder
+from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
 from retrace.core.weights import parameters_by_module
 from retrace.report.assemble import (
     PREDICTIONS,
@@ -36,7 +36,7 @@ SCORES = ("metrics", "scores", "perplexity")
 def main() -> None:
     read = ReportParams.read()
     params, source = read.params, source_folder(read.data)
-    inputs = [source, TASKS, CHECKPOINT, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
+    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
         metrics, details, perplexity = (read_json(REPORTS / f"{name}.json") for name in SCORES)
         sections = [

@@ -7,8 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import figure_flags, loss_flags, overlap_flags, validation_flags
 from retrace.evaluation.outcomes import MethodRun
+from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import (
     AnswerBreakdown,
     ClassBreakdown,
@@ -22,6 +24,7 @@ from retrace.evaluation.records import (
 )
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
+from retrace.results.grid import Kind
 from retrace.statistics.comparisons import Candidate, Comparison, compare, difference, flag_unless_better
 from retrace.statistics.intervals import Figures, Resampled, resample, with_seeds
 from retrace.statistics.scales import Flags
@@ -57,6 +60,12 @@ class ScoredTask(Protocol):
     def breakdown(self, outcome: Any) -> ClassBreakdown | AnswerBreakdown:
         """The decisions by class, or counts of answers."""
         ...
+
+
+KINDS: Mapping[Kind, type[ClassificationTask] | type[QuestionAnsweringTask]] = {
+    "classification": ClassificationTask,
+    "question_answering": QuestionAnsweringTask,
+}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from retrace.datasets.examples import Example
+from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.overlap import INSIDE, INSIDE_FIRST, given_away, keys_of, known_rows
 from retrace.evaluation.confusion import by_class, confusion, counting
 from retrace.evaluation.flags import class_flags
@@ -56,6 +58,7 @@ def _both_texts(example: Example) -> str:
 class ClassificationTask:
     """The examples of a classification task, for scoring."""
 
+    outcomes = Classified
     headlines: tuple[str, ...] = ("accuracy", "f1_macro")
 
     def __init__(
@@ -77,6 +80,11 @@ class ClassificationTask:
         self.given_how = INSIDE if scored[0].pair is None else INSIDE_FIRST
         self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in scored], "words")
         self.notes: Mapping[str, str] = self._notes(len(train))
+
+    @classmethod
+    def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
+        """The task from the data; `splits` are train, dev and, to score the test split, test."""
+        return cls(read_classes(source, name), *(read_examples(source, name, part) for part in splits), drawn=drawn)
 
     def outcome(self, rows: pd.DataFrame) -> Classified:
         """Predictions, one row per example in order → the class with the largest logit, the first of equals."""

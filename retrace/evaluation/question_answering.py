@@ -6,13 +6,16 @@ They are means over answerable questions only.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
+from typing import Self
 
 import numpy as np
 import pandas as pd
 
+from retrace.core.paths import questions_path
 from retrace.datasets.overlap import keys_of, known_rows
-from retrace.datasets.squad import Question
+from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.flags import answer_flags
 from retrace.evaluation.outcomes import Answered, answered, length_groups
 from retrace.evaluation.records import AnswerBreakdown
@@ -83,6 +86,7 @@ def _overlap_answer(question: Question) -> str:
 class QuestionAnsweringTask:
     """The questions of a question-answering task, for scoring."""
 
+    outcomes = Answered
     headlines: tuple[str, ...] = ("f1", "exact")
 
     notes: Mapping[str, str] = MappingProxyType({})
@@ -102,6 +106,11 @@ class QuestionAnsweringTask:
         self.groups: Mapping[str, np.ndarray] = length_groups(
             [question.context for question in self._questions], "words of passage"
         )
+
+    @classmethod
+    def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
+        """The task from the data; `splits` are train, dev and, to score the test split, test."""
+        return cls(*(read_questions(questions_path(source, part, name)) for part in splits))
 
     def outcome(self, rows: pd.DataFrame) -> Answered:
         """Predictions, one row per question → the answer, or none where that scores higher."""

@@ -47,14 +47,13 @@ class Cell:
         return " ".join(self.path.parts)
 
 
-def read_cell(task: str, others: bool = False) -> Cell:
-    """The cell that the command line names; where it may name `others`, `task` is only the default."""
+def read_cell(task: str) -> Cell:
+    """The cell that the command line names; `task` is the default."""
     parser = argparse.ArgumentParser(description="Fine-tune the pretrained model.")
-    if others:
-        parser.add_argument("--task", default=task, help=f"{task} or an entry under classification in params.yaml")
+    parser.add_argument("--task", default=task, help=f"{task} or a further task of data/params.yaml")
     parser.add_argument("--method", required=True, help="a file of retrace/methods: how the model is tuned")
     parser.add_argument("--seed", required=True, type=int, help="draws the head, the order and the dropout")
-    return Cell(**{"task": task, **vars(parser.parse_args())})
+    return Cell(**vars(parser.parse_args()))
 
 
 def run_cell(

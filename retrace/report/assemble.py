@@ -1,16 +1,16 @@
 """Parts of a report, from what the stages wrote: scores, samples and runs; and the report as files."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from retrace.core.files import atomic_folder, read_json, write_text
-from retrace.core.paths import ON_TEST, has_test, on_test, questions_path, task_folder
+from retrace.core.paths import ON_TEST, card_path, has_test, on_test, questions_path
 from retrace.core.settings import build
-from retrace.datasets.examples import SST2, read_classes, read_examples
+from retrace.datasets.examples import read_classes, read_examples
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import decided_answers, logits_of
 from retrace.report.blocks import Figure, Section, Table
@@ -19,7 +19,7 @@ from retrace.report.perplexity import perplexity_lines
 from retrace.report.render import as_html, as_markdown
 from retrace.report.scores import health_lines, scores_section
 from retrace.report.settings import sample_places
-from retrace.results.grid import SQUAD, Grid
+from retrace.results.grid import Grid, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 
 MOST_FLAGS = 10  # of which the last line of a run tells
@@ -27,6 +27,7 @@ REPORTS, PREDICTIONS = Path("reports"), Path("predictions")
 WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 TITLES: dict[str, str] = {"sst2": "Sentiment (SST-2)", "squad": "Questions (SQuAD)"}
 
+Rows = dict[str, pd.DataFrame]  # predictions by method
 CHOSEN_BY = (
     "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
     "Those of the test set follow."
@@ -88,22 +89,32 @@ def samples_section(params: Mapping[str, Any], source: Path, first: int | None =
     """
     tables: list[str | Table] = [f"{'Spread evenly over' if first is None else 'The first of'} each task's data."]
     grid = build(Grid, params, "finetune")
-    for task in grid.tasks:
+    for task in grid.all_tasks:
         part, by_method = kept_rows(grid, source, task)
-        decided = {method: logits_of(rows).argmax(axis=1).tolist() for method, rows in by_method.items()}
         tables += [f"{title_of(on_test(task))}:"] if part == "test" else []
-        examples, classes = read_examples(source, task, part), read_classes(source, task)
-        tables.append(classified_table(examples, classes, decided, sample_places(len(examples), first)))
-    if SQUAD in grid.all_tasks:
-        part, by_method = kept_rows(grid, source, SQUAD)
-        answers = {method: decided_answers(rows) for method, rows in by_method.items()}
-        tables += [f"{title_of(on_test(SQUAD))}:"] if part == "test" else []
-        questions = read_questions(questions_path(source, part))
-        tables.append(answered_table(questions, answers, sample_places(len(questions), first)))
+        tables.append(SAMPLES[grid.kind_of(task)](source, task, part, by_method, first))
     return Section("Sample predictions", tables)
 
 
-def kept_rows(grid: Grid, source: Path, task: str) -> tuple[str, dict[str, pd.DataFrame]]:
+def _classified(source: Path, task: str, part: str, by_method: Rows, first: int | None) -> Table:
+    decided = {method: logits_of(rows).argmax(axis=1).tolist() for method, rows in by_method.items()}
+    examples, classes = read_examples(source, task, part), read_classes(source, task)
+    return classified_table(examples, classes, decided, sample_places(len(examples), first))
+
+
+def _answered(source: Path, task: str, part: str, by_method: Rows, first: int | None) -> Table:
+    answers = {method: decided_answers(rows) for method, rows in by_method.items()}
+    questions = read_questions(questions_path(source, part, task))
+    return answered_table(questions, answers, sample_places(len(questions), first))
+
+
+SAMPLES: Mapping[Kind, Callable[[Path, str, str, Rows, int | None], Table]] = {
+    "classification": _classified,
+    "question_answering": _answered,
+}
+
+
+def kept_rows(grid: Grid, source: Path, task: str) -> tuple[str, Rows]:
     """The part that was answered last, test or else dev, and the rows of predictions of each method."""
     part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
     folder, seed = PREDICTIONS / task, str(grid.seeds[0])
@@ -119,9 +130,9 @@ def read_curve(name: str) -> list[dict[str, str]]:
 
 
 def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
-    tasks = build(Grid, params, "finetune").tasks
-    return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
+    """The cards of further tasks that are trained; SST-2 and SQuAD are on the source's card."""
+    tasks = build(Grid, params, "finetune").all_tasks
+    return {task: read_json(card_path(task)) for task in tasks if task not in TITLES}
 
 
 def read_runs(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
