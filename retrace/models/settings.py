@@ -22,7 +22,7 @@ class ModelSettings(Section):
 
     checkpoint: str | None = Field(
         default=None,
-        description="weights to start from, with their tokenizer and sizes: org/name@commit of the hub or folder@digest",
+        description="weights to start from, with tokenizer and sizes: org/name@commit or folder@digest",
     )
     random_seed: Seed | None = Field(
         default=None,

@@ -1,0 +1,107 @@
+"""`retrace check`, and that what it reads is what dvc.yaml lists."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from retrace.cli.check import STAGES
+from tests.console import retrace
+from tests.toy import ROOT, Project
+
+PIN = f"org/name@{'0' * 40}"
+OWN = {"own": {"folder": "a", "train": "t.csv", "dev": "d.csv", "text": ["title", "body"]}}
+TRAINED = {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 64}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A folder with the project's settings."""
+    for name in ("params.yaml", "data/params.yaml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("lrr", 1, "params.yaml: lrr: unknown key; allowed: data, family, finetune, lr, "),
+        ("pretrain.epoch", 1, "params.yaml: pretrain.epoch: unknown key; allowed: epochs, "),
+        ("hub.txt", {}, "data/params.yaml: hub.txt: unknown key; allowed: classification, squad, sst2, text"),
+        ("lr", "fast", "params.yaml: lr: 'fast' is not allowed; expected a number above 0"),
+        ("lr", 1.0, "params.yaml: lr: 1.0 is not allowed; expected at most pretrain.max_lr (0.01)"),
+        ("seed", -1, "params.yaml: seed: -1 is not allowed; expected a whole number from 0 to 4294967295"),
+        ("data", "web", "params.yaml: data: 'web' is not allowed; expected one of sample, files, hub"),
+        ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
+        ("model.hidden_size", 130, "params.yaml: model.heads: 4 is not allowed; it must divide hidden_size (130)"),
+        ("finetune.methods", ["full", "half"], "params.yaml: methods.half is missing; methods has: full, scratch"),
+        ("finetune.methods", [], "params.yaml: finetune.methods: [] is not allowed; expected a list of at least 1"),
+        ("finetune.methods", ["a, b"], "params.yaml: finetune.methods: 'a, b' is not allowed; expected letters,"),
+        ("finetune.seeds", ["one"], "params.yaml: finetune.seeds[0]: 'one' is not allowed; expected a whole number"),
+        ("finetune.tasks", ["own"], "params.yaml: finetune.tasks: 'own' is not allowed; expected one of sst2"),
+        ("metrics.seed", -1, "params.yaml: metrics.seed: -1 is not allowed; expected a whole number from 0 to"),
+        ("metrics.question_answering", ["f1"], "params.yaml: metrics.question_answering: 'f1' is not allowed;"),
+        ("sst2.max_length", 2, "params.yaml: sst2.max_length: 2 is not allowed; expected a whole number of 3 or more"),
+        ("squad.max_length", 5, "params.yaml: squad.max_length: 5 is not allowed; expected at least 6, which hold"),
+        ("squad.answers", "generative", "params.yaml: squad.answers: generative is not allowed with family:"),
+        ("methods.full", {"method": "lora"}, "params.yaml: methods.full.method: 'lora' is not allowed; full is a"),
+        ("methods.lora.per_task", {"sst": {}}, "params.yaml: methods.lora.per_task: 'sst' is not allowed; expected"),
+        ("methods.lora.per_task", {"sst2": {"rang": 1}}, "params.yaml: methods.lora.per_task.sst2.rang: unknown key;"),
+        ("methods.lora.checkpoint", "x", "params.yaml: methods.lora.checkpoint: 'x' is not allowed; expected none, as"),
+        ("pretrain.epochs", 0, "params.yaml: pretrain.epochs: 0 is not allowed; expected 1 or more with"),
+        ("model.checkpoint", "org/name@main", "params.yaml: model.checkpoint: 'org/name@main' is not allowed;"),
+        ("classification", None, "data/params.yaml: classification: null is not allowed; expected a section"),
+        ("classification", {"sst2": {}}, "data/params.yaml: classification.sst2: the name is not allowed"),
+        ("classification", {"own": {"folder": "a"}}, "data/params.yaml: classification.own.train is missing"),
+        ("hub.classification", {"own": {}}, "data/params.yaml: hub.classification.own.repository is missing"),
+        ("hub.sst2.repository", "glue@main", "data/params.yaml: hub.sst2.repository: 'glue@main' is not allowed;"),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_one_line(project, monkeypatch, capsys, key: str, value: Any, message: str) -> None:
+    project.set(key, value)
+    if key == "model.hidden_size":
+        project.set("model.heads", 4)
+    assert retrace(monkeypatch, "check") == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {message}")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"lr": 5e-4, "finetune.squad_methods": [], "finetune.seeds": [1, 2]},
+        {"model.checkpoint": PIN, "pretrain.epochs": 0},
+        {"model.checkpoint": PIN, "pretrain.block_size": 512, "model.random_seed": 1},
+        {"classification": OWN},
+        {"classification": OWN, "finetune.tasks": ["sst2", "own"], "own": TRAINED},
+        {"checkpoints": {"big": {"family": "bert", "checkpoint": PIN}}, "methods.full": {"checkpoint": "big"}},
+    ],
+)
+def test_right_settings(project: Project, monkeypatch, capsys, changes: dict[str, Any]) -> None:
+    project.set_all(changes)
+    assert retrace(monkeypatch, "check") == 0, capsys.readouterr().err
+
+
+def _listed(params: Any) -> list[str]:
+    """The keys that dvc.yaml lists for a stage, those of other files after their names."""
+    found = []
+    for entry in params:
+        if isinstance(entry, str):
+            found.append(entry)
+            continue
+        for file, keys in entry.items():
+            found += [f"{file}:"] if keys is None else [f"{file}:{key}" for key in keys]
+    return found
+
+
+@pytest.mark.parametrize("file", ["dvc.yaml", "data/dvc.yaml"])
+def test_a_stage_reads_the_keys_that_dvc_compares(file: str) -> None:
+    stages = YAML(typ="safe").load(ROOT / file)["stages"]
+    for name, stage in stages.items():
+        assert _listed(stage.get("do", stage)["params"]) == STAGES[name].dvc_keys(), name
