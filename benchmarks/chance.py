@@ -176,7 +176,7 @@ def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Sc
         logits = np.eye(classes)[given] * generator.uniform(1, 4, (size, 1))
         return task.outcome(pd.DataFrame(logits, columns=[f"logit_{c}" for c in range(classes)]))
 
-    scoring = Scoring(SETTINGS.classification, "scores.classification", Classified)
+    scoring = Scoring(SETTINGS.classification)
     return task, scoring, _trials(generator, outcome, chance, is_sound)
 
 
@@ -204,7 +204,7 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
 
     return (
         task,
-        Scoring(SETTINGS.question_answering, "metrics.question_answering", Answered),
+        Scoring(SETTINGS.question_answering),
         _trials(generator, outcome, 0.02, is_sound),
     )
 

@@ -82,8 +82,7 @@ def read_runs(
 
 def scoring_of(settings: MetricSettings, kind: Kind, among: Sequence[str] | None = None) -> Scoring:
     """The metrics of a kind of task, or those `among` others."""
-    names = [name for name in getattr(settings, kind) if among is None or name in among]
-    return Scoring(names, f"metrics.{kind}", KINDS[kind].outcomes)
+    return Scoring([name for name in getattr(settings, kind) if among is None or name in among])
 
 
 def write_curves(name: str, runs: Sequence[MethodRun[Any]], scoring: Scoring) -> None:

@@ -83,7 +83,7 @@ def squad(
         no_answer = _by_id(na_prob, _is_number, "numbers")
         questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], na_prob)
     outcome = answered(questions, answers, no_answer, na_prob_thresh)
-    scoring = Scoring(["squad_v2", *(OTHERS if every else ())], "scores.squad", Answered)
+    scoring = Scoring(["squad_v2", *(OTHERS if every else ())])
     _print(scoring, outcome, flags | answer_flags(outcome), intervals)
 
 
@@ -111,7 +111,7 @@ def classification(
     numbers = {name: number for number, name in enumerate(classes)}
     wanted, found = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
     outcome = Classified(tuple(classes), wanted, found, probabilities)
-    scoring = Scoring(CLASSIFICATION, "scores.classification", Classified)
+    scoring = Scoring(CLASSIFICATION)
     _print(scoring, outcome, flags | class_flags(outcome), intervals)
 
 

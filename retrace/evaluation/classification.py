@@ -58,7 +58,6 @@ def _both_texts(example: Example) -> str:
 class ClassificationTask:
     """The examples of a classification task, for scoring."""
 
-    outcomes = Classified
     headlines: tuple[str, ...] = ("accuracy", "f1_macro")
 
     def __init__(

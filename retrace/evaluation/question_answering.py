@@ -86,7 +86,6 @@ def _overlap_answer(question: Question) -> str:
 class QuestionAnsweringTask:
     """The questions of a question-answering task, for scoring."""
 
-    outcomes = Answered
     headlines: tuple[str, ...] = ("f1", "exact")
 
     notes: Mapping[str, str] = MappingProxyType({})

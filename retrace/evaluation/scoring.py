@@ -7,14 +7,11 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
-from retrace.evaluation.outcomes import Answered, Classified
 from retrace.statistics.intervals import Figures, Interval, Resampled, Share, combine, interval_of_examples
 from retrace.statistics.scales import SCALES, Better, Figure
 
 SCORES = "retrace.evaluation.metrics"
-CALLED = {Classified: "classes", Answered: "answers"}
 
 
 def outcome_of(score: ModuleType) -> type:
@@ -25,12 +22,9 @@ def outcome_of(score: ModuleType) -> type:
 class Scoring:
     """Figures of an outcome by every listed metric."""
 
-    def __init__(self, names: Sequence[str], key: str, kind: type[Classified] | type[Answered]) -> None:
-        """`key` of params.yaml lists the names. Raises InputError where one is no metric of that kind of outcome."""
-        self._scores = [load_plugin(SCORES, name, key) for name in names]
-        for name, score in zip(names, self._scores, strict=True):
-            if outcome_of(score) is not kind:
-                raise InputError(f"params.yaml: {key}: {name!r} is not allowed; it is no score of {CALLED[kind]}")
+    def __init__(self, names: Sequence[str]) -> None:
+        """The names are files of retrace/evaluation/metrics, all for the same kind of outcome."""
+        self._scores = [load_plugin(SCORES, name, "metrics") for name in names]
 
     @property
     def scales(self) -> dict[str, str]:

@@ -14,10 +14,9 @@ from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
 from retrace.finetuning.finetune import fine_tune, write_tuned
-from retrace.finetuning.method import Method, start
+from retrace.finetuning.method import Method, is_part, save_trained, start
 from retrace.finetuning.settings import FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Task
-from retrace.finetuning.trained_part import is_part, save_trained
 from retrace.models.heads import longest_input, read_config, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer

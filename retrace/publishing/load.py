@@ -22,9 +22,8 @@ from transformers import PreTrainedModel
 from retrace.core.files import atomic_file, read_json
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build
-from retrace.finetuning.method import start
+from retrace.finetuning.method import FILE, load_trained, start
 from retrace.finetuning.settings import METHODS, MethodSettings
-from retrace.finetuning.trained_part import FILE, load_trained
 from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
 from retrace.models.heads import Head, read_model

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from retrace.core.files import rounded
 from retrace.evaluation.outcomes import decided_answers
-from retrace.finetuning.trained_part import FILE
+from retrace.finetuning.method import FILE
 from retrace.results.predictions import PREDICTIONS, read_epochs
 from tests.toy import Project, copy_project
 

@@ -10,8 +10,7 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
-from retrace.finetuning.method import start
-from retrace.finetuning.trained_part import is_part, load_trained, save_trained
+from retrace.finetuning.method import is_part, load_trained, save_trained, start
 from retrace.methods import adapter, lora
 from retrace.models.heads import Head, attention_matrices, make_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generated, Generator

@@ -10,8 +10,8 @@ from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
+from retrace.finetuning.method import is_part, save_trained
 from retrace.finetuning.settings import METHODS
-from retrace.finetuning.trained_part import is_part, save_trained
 from retrace.hub.checkpoint import Pin
 from retrace.models.heads import Head
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
