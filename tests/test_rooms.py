@@ -8,6 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
+SOURCES = ("sample", "files", "hub")  # of which params.yaml's `data` chooses one
 SEVEN = {"tokenize", "pretrain", "perplexity-eval", "finetune-sst2", "finetune-squad", "evaluate", "report"}
 # Rooms of which a stage depends on one file or folder: the plug-in that it loads, its kind of task.
 FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
@@ -39,7 +40,9 @@ def _stages() -> list[tuple[str, str, set[str]]]:
                 dep.replace("item.family", "family") for dep in stage["deps"] if dep.startswith(("stages/", "retrace/"))
             }
             script = next(word for word in stage["cmd"].split() if word.startswith("stages."))
-            found.append((name, script, code))
+            for data in SOURCES if "${data}" in script else [""]:
+                chosen = {dep.replace("${data}", data) for dep in code}
+                found.append((data or name, script.replace("${data}", data), chosen))
     return found
 
 

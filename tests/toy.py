@@ -94,7 +94,11 @@ def copy_project(folder: Path, git: bool = False) -> Project:
     )
     for name in filter(None, listed.stdout.split("\0")):
         source, target = ROOT / name, folder / name
-        if source.is_file() and not name.endswith("dvc.lock") and not name.startswith("reports/"):
+        if (
+            source.is_file()
+            and not name.endswith("dvc.lock")
+            and (not name.startswith("reports/") or name.endswith(".gitkeep"))
+        ):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     project = Project(folder)

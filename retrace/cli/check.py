@@ -7,14 +7,16 @@ from retrace.core.errors import InputError
 from retrace.core.registry import plugin_names
 from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml
 from retrace.evaluation.settings import EvaluateParams
+from retrace.files.settings import FilesParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, method_settings
 from retrace.hub.checkpoint import CheckpointParams, ModelParams, read_initial_checkpoint
-from retrace.hub.settings import HubClassificationParams, HubParams
+from retrace.hub.settings import HubParams
 from retrace.perplexity.settings import PerplexityParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import Grid
 from retrace.sample.settings import SampleParams
-from retrace.sources.settings import ClassificationParams, FilesParams, QuestionAnsweringParams
+from retrace.sources.hub_settings import HubClassificationParams
+from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
 from retrace.tasks.question_answering.settings import FineTuneSquadParams
 from retrace.tokens.settings import TokenizeParams
 from retrace.training.pretraining import PretrainParams

@@ -22,6 +22,7 @@ UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
 DATA = Path("data")
 TASKS = DATA / "classification"
 QUESTIONS = DATA / "question_answering"
+OWN = DATA / "own"  # the user's files
 ON_TEST = "-test"  # ends the name of a task's figures on its test set
 
 

@@ -25,7 +25,7 @@ from retrace.datasets.overlap import (
     shared_finding,
     words_of,
 )
-from retrace.sources.files import groups_of, held_out_split, split_questions
+from retrace.datasets.split import groups_of, held_out_split, split_questions
 from retrace.sources.formats import label_text, read_records
 from retrace.sources.settings import ClassificationSettings, QuestionsSettings, TaskSettings
 

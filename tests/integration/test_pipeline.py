@@ -16,12 +16,12 @@ from retrace.core.files import rounded
 from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.method import FILE
 from retrace.results.predictions import PREDICTIONS, read_epochs
-from tests.toy import Project, copy_project
+from tests.toy import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CELLS = {f"finetune-{task}-{method}-1" for task in ("sst2@sst2", "squad@squad") for method in ("full", "scratch")}
-SOURCES = {"data/dvc.yaml:sample", "data/dvc.yaml:model"}
+SOURCES = {"data/dvc.yaml:source", "data/dvc.yaml:model"}
 ALL = {*SOURCES, "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", "report"}
 
 METHOD = '''"""Full fine-tuning under another name."""
@@ -37,15 +37,6 @@ def _ran(done: subprocess.CompletedProcess[str]) -> set[str]:
     return set(re.findall(r"Running stage '(.+?)'", done.stdout + done.stderr))
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A clone in which `dvc repro` has run, committed."""
-    project = copy_project(tmp_path_factory.mktemp("finished") / "project", git=True)
-    assert _ran(project.run("dvc", "repro")) == ALL
-    project.commit("run")
-    return project
-
-
 @pytest.fixture
 def clone(finished: Project, tmp_path: Path) -> Project:
     """A copy of the finished project for one test to change."""
@@ -54,6 +45,7 @@ def clone(finished: Project, tmp_path: Path) -> Project:
 
 
 def test_everything_is_there(finished: Project) -> None:
+    assert set(YAML(typ="safe").load(finished.folder / "dvc.lock")["stages"]) == ALL - SOURCES
     reports = finished.folder / "reports"
     metrics = json.loads((reports / "metrics.json").read_text())
     assert set(metrics["sst2"]) == {"baselines", "full", "scratch"}
