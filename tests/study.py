@@ -15,13 +15,12 @@ from retrace.datasets.examples import Example, write_task
 
 EVIL = "<script>good</script>"
 PARAMS: dict[str, Any] = {
-    "profile": "small", "precision": "auto", "data": "hub",
+    "precision": "auto", "data": "hub",
     "hub": {"classification": {"mood": {"repository": "org/mood"}}},
-    "models": {"tiny": {"family": "bert", "from": "org/tiny"}},
-    "finetune": {"classification": ["mood"], "methods": ["full"], "squad": [], "seeds": [1, 2]},
-    "methods": {"full": {"model": "tiny"}, "lora": {"model": "tiny"}},
-    "report": {"samples": 2},
-    "profiles": {"small": {"mood": {"lr": 0.001}}, "published": {"mood": {"lr": 0.00005}}},
+    "checkpoints": {"tiny": {"family": "bert", "checkpoint": "org/tiny"}},
+    "finetune": {"tasks": ["mood"], "methods": ["full"], "squad_methods": [], "seeds": [1, 2]},
+    "methods": {"full": {"checkpoint": "tiny"}, "lora": {"checkpoint": "tiny"}},
+    "mood": {"lr": 0.001},
 }  # fmt: skip
 PUBLISHED: dict[str, Any] = {
     "title": EVIL, "source": "A report",
@@ -77,8 +76,8 @@ def _write_data(data: Path) -> None:
     write_task(task, ["bad", "good"], {"dev": [Example(EVIL, None, 1), Example("bad ale", None, 0)]})
     parts = {"dev": {"examples": 2, "classes": {"bad": 1, "good": 1}}}
     write_json(task / "card.json", {"parts": parts, "shared": {}, "dropped": {}, "findings": []})
-    write_json(data / "models/tiny/source.json", {"from": "org/tiny@0123", "license": "mit"})
-    save_file({"bert.embeddings.weight": np.zeros((4, 2), np.float32)}, data / "models/tiny/model.safetensors")
+    write_json(data / "checkpoints/tiny/source.json", {"from": "org/tiny@0123", "license": "mit"})
+    save_file({"bert.embeddings.weight": np.zeros((4, 2), np.float32)}, data / "checkpoints/tiny/model.safetensors")
 
 
 def _write_predictions(folder: Path) -> None:

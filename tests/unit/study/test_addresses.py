@@ -178,7 +178,7 @@ def test_what_the_studies_counted(address: str, expected: int) -> None:
 
 
 def test_a_method_is_set_as_the_study_sets_it() -> None:
-    wide = {"methods": {"wide": {"tuning": "lora", "rank": 32}, "lora": {"rank": 16}}}
+    wide = {"methods": {"wide": {"method": "lora", "rank": 32}, "lora": {"rank": 16}}}
     address = "parameters.roberta-small.classification.{}.added"
     added = 4 * 4 * (512 + 512)  # four matrices of four layers, for each rank
     assert counted(address.format("wide"), wide) == 32 * added
@@ -219,5 +219,5 @@ def test_the_studys_memory_to_the_printed_digits(address: str, printed: str) -> 
 )
 def test_an_address_that_leads_nowhere_says_what_there_is(address: str, said: str) -> None:
     with pytest.raises(LookupError) as error:
-        counted(address, {"methods": {"mine": {"tuning": "lora"}}})
+        counted(address, {"methods": {"mine": {"method": "lora"}}})
     assert said in str(error.value)
