@@ -4,6 +4,9 @@ How often one of two equal methods is called better, by seeds and by how far the
 interval of a mean over seeds holds what the method would have over all seeds and examples. How often a model that
 has learned is flagged as one that has not, over a hundred tasks of both kinds, beside models that have not.
 
+Last result: at most 3.9% of two equal methods called better with 2, 3 or 5 seeds, none with one; intervals hold the
+truth in 94% of the trials or more; none of 100 sound models flagged, 25 of 25 that learned nothing (chance.json).
+
     python benchmarks/chance.py
 """
 
