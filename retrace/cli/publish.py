@@ -154,7 +154,7 @@ def _require_no_doubts(doubts: Mapping[str, str], told: Sequence[str]) -> None:
 def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str) -> None:
     """Write the card and the figures."""
     write_text(folder / "README.md", str(model_card(facts)))
-    figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity}
+    figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
     write_json(
         folder / "metrics.json", {"model": name_of(cell), "commit": commit, **figures, "health": read_flags(cell)}
     )

@@ -4,14 +4,13 @@ Figures go to standard output as json; what looks wrong about them is said besid
 """
 
 import json
-import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from retrace.core.errors import InputError
 from retrace.datasets.examples import class_order
@@ -63,7 +62,7 @@ def squad(
     Raises InputError where a file is wrong or no prediction belongs to the data set.
     """
     questions = read_questions(dataset)
-    answers = _by_id(predictions, _is_text, "answer texts")
+    answers = _by_id(predictions, dict[str, str], "answer texts")
     missing = [question.id for question in questions if question.id not in answers]
     if len(missing) == len(questions):
         raise InputError(f"{predictions}: no prediction for any question of {dataset}")
@@ -80,7 +79,7 @@ def squad(
         flags["unknown"] = counted
     no_answer = None
     if na_prob:
-        no_answer = _by_id(na_prob, _is_number, "numbers")
+        no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")
         questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], na_prob)
     outcome = answered(questions, answers, no_answer, na_prob_thresh)
     scoring = Scoring(["squad_v2", *(OTHERS if every else ())])
@@ -156,19 +155,11 @@ def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> Non
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)
 
 
-def _by_id(path: Path, allowed: Callable[[Any], bool], called: str) -> dict[str, Any]:
-    values = read_json_file(path)
-    if not isinstance(values, dict) or not all(allowed(value) for value in values.values()):
-        raise InputError(f"{path}: expected one object of question ids and {called}")
-    return values
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
+    try:
+        return TypeAdapter(kind).validate_python(read_json_file(path), strict=True)
+    except ValidationError:
+        raise InputError(f"{path}: expected one object of question ids and {called}") from None
 
 
 def _in_order_of(no_answer: dict[str, float], questions: list[Question], path: Path) -> list[Question]:

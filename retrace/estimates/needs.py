@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from transformers import PreTrainedConfig
 
@@ -32,7 +33,6 @@ PRESETS = {
     "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
 }  # whose sizes are known before they are fetched
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
-MEMORY = Path("/proc/meminfo")  # of Linux, in KiB
 PROMPT = 2  # tokens of a written answer beside its words: those that begin and end it
 
 
@@ -162,9 +162,6 @@ def _memory() -> tuple[int, int, str]:
 
 
 def _main_memory() -> tuple[int, int]:
-    """Bytes free, or all where that is not known, and bytes in all."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if not MEMORY.is_file():
-        return whole, whole
-    lines = dict(line.split(":") for line in MEMORY.read_text(encoding="ascii").splitlines())
-    return 1024 * int(lines["MemAvailable"].split()[0]), whole
+    """Bytes free and bytes in all."""
+    memory = psutil.virtual_memory()
+    return memory.available, memory.total

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
@@ -12,11 +11,13 @@ from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test,
 from retrace.core.settings import build, section
 from retrace.datasets.examples import read_classes
 from retrace.evaluation.assessment import SCRATCH
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import RUNS, Cell
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.checkpoint import Pin
 from retrace.models.heads import Head, read_config
+from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, Scores, files_origin, hub_origin, sample_origin
 from retrace.publishing.load import Tuning
@@ -24,9 +25,10 @@ from retrace.report.blocks import Table
 from retrace.report.data import counts_table
 from retrace.report.settings import settings_table
 from retrace.results.grid import Grid
+from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import SquadSettings
+from retrace.training.records import RunRecord
 
-REPORTS = Path("reports")
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIMITS = {
     "classifier": "It answers with one of its classes, whatever it is given.",
@@ -55,7 +57,7 @@ def read_facts(
         address.repository, _summary(cell, family, params), published.use, published.library, published.lines,
         base, _said(started), tags, read_origins(cell, params),
         read_counts(cell, params), read_training(cell, params, commit), read_scores(cell) if cell else None,
-        None if cell else read_perplexity(),
+        None if cell else PerplexityReport.read(PERPLEXITY),
         flag_lines(cell),
         _limits(cell, params, published),
     )  # fmt: skip
@@ -87,35 +89,30 @@ def read_scores(cell: Cell) -> Scores:
 
     Raises InputError where it was not scored.
     """
-    is_test = _is_tested(cell)
+    is_test, seed = _is_tested(cell), str(cell.seed)
     task = on_test(cell.task) if is_test else cell.task
-    figures, details = (read_json(REPORTS / f"{name}.json").get(task, {}) for name in ("metrics", "scores"))
-    seed = str(cell.seed)
-    if seed not in figures.get(cell.method, {}) or cell.method not in details.get("methods", {}):
-        raise InputError(f"{REPORTS / 'metrics.json'}: no figures of {name_of(cell)}; run dvc repro first")
-    trial = details["methods"][cell.method]["seeds"][seed]
+    metrics, details = Metrics.read(METRICS).tasks.get(task), Details.read(DETAILS).tasks.get(task)
+    method = metrics and metrics.methods.get(cell.method)
+    if metrics is None or details is None or method is None or seed not in method.seeds:
+        raise InputError(f"{METRICS}: no figures of {name_of(cell)}; run dvc repro first")
+    found = details.methods[cell.method].seeds[seed]
     return Scores(
-        figures[cell.method][seed], trial["intervals"], trial["before"], figures["baselines"], details["baselines"],
-        details["scales"], details["headlines"], split="test" if is_test else "validation",
+        method.seeds[seed].to_json(), found.intervals, found.before, metrics.baselines, details.baselines,
+        details.scales, details.headlines, split="test" if is_test else "validation",
     )  # fmt: skip
-
-
-def read_perplexity() -> Mapping[str, Any]:
-    """The figures of the pretrained model."""
-    return read_json(REPORTS / "perplexity.json")
 
 
 def learned_nothing(cell: Cell | None) -> dict[str, str]:
     """Signs that a model has learned nothing, name → evidence; of the pretrained one where None."""
     if cell is None:
-        flags = {part: figures["health"] for part, figures in read_perplexity().items()}
-        return {f"{name} on {part}": evidence for part, of in flags.items() for name, evidence in of.items()}
-    return _health(cell, f"{cell.method} {cell.seed}")
+        splits = PerplexityReport.read(PERPLEXITY).splits
+        return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
+    return _flags(cell, f"{cell.method} {cell.seed}")
 
 
 def read_flags(cell: Cell | None) -> dict[str, str]:
     """The same, and the flags of the method over all seeds and of the data."""
-    others = {} if cell is None else _health(cell, cell.method) | _health(cell, "data")
+    others = {} if cell is None else _flags(cell, cell.method) | _flags(cell, "data")
     return learned_nothing(cell) | others
 
 
@@ -143,11 +140,10 @@ def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
 
 def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> Table:
     """Run, versions and settings in force, by name; settings by their keys in params.yaml."""
-    run = read_json((RUNS / "pretrain" if cell is None else RUNS / cell.path).with_suffix(".json"))
+    run = RunRecord.read((RUNS / "pretrain" if cell is None else RUNS / cell.path).with_suffix(".json"))
     made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
-    made |= {name.replace("_", " "): run[name] for name in ("updates", "parameters", "trained_parameters", "device")
-             if name in run}  # fmt: skip
-    made["precision in force"] = run["precision"]
+    made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
+    made |= {"device": run.device, "precision in force": run.precision}
     keys = PRETRAINING if _is_own(cell, params) else ("precision",)
     tuned: dict[str, Any] = {}
     if cell is not None:
@@ -188,8 +184,7 @@ def _origin(name: str, params: Mapping[str, Any]) -> Origin:
 
 def _is_tested(cell: Cell) -> bool:
     """Whether the figures of a cell are on a test set."""
-    path = REPORTS / "metrics.json"
-    return path.is_file() and on_test(cell.task) in read_json(path)
+    return METRICS.is_file() and on_test(cell.task) in Metrics.read(METRICS).tasks
 
 
 def _test_split(task: str, params: Mapping[str, Any]) -> str:
@@ -247,13 +242,13 @@ def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) 
     return found
 
 
-def _health(cell: Cell, name: str) -> dict[str, str]:
-    """Flags of a trial, a method or the data; those of the figures on the test set first, where there are such."""
-    health = read_json(REPORTS / "metrics.json")["health"]
-    flags = health.get(cell.task, {}).get(name, {})
-    if not _is_tested(cell):
+def _flags(cell: Cell, name: str) -> Flags:
+    """Flags of a model, a method or the data; those of the figures on the test set first, where there are such."""
+    metrics = Metrics.read(METRICS)
+    flags = metrics.flags.get(cell.task, {}).get(name, {})
+    if on_test(cell.task) not in metrics.tasks:
         return flags
-    tested = health.get(on_test(cell.task), {}).get(name, {})
+    tested = metrics.flags.get(on_test(cell.task), {}).get(name, {})
     return tested | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
 
 
