@@ -10,7 +10,7 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import read_json
 from retrace.core.guard import guarded
-from retrace.core.paths import CHECKPOINT, TASKS, checkpoint_facts, source_folder
+from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
@@ -37,7 +37,7 @@ TITLE = "Retrace report"
 def main() -> None:
     read = ReportParams.read()
     params, source = read.params, source_folder(read.data)
-    inputs = [source, TASKS, CHECKPOINT, PREDICTIONS, MODEL, METRICS, DETAILS, PERPLEXITY]
+    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, METRICS, DETAILS, PERPLEXITY]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
         metrics, details, perplexity = Metrics.read(METRICS), Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         sections = [

@@ -21,7 +21,7 @@ from retrace.evaluation.probabilities import class_name, classes_with_columns, p
 from retrace.evaluation.scoring import Scoring
 from retrace.sources.formats import Rows, labels_of, read_rows
 from retrace.statistics.comparisons import Flags
-from retrace.statistics.intervals import draw
+from retrace.statistics.intervals import resample
 
 CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 RESAMPLES = 10_000
@@ -82,7 +82,7 @@ def squad(
         no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")
         questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], na_prob)
     outcome = answered(questions, answers, no_answer, na_prob_thresh)
-    scoring = Scoring(["squad_v2", *(OTHERS if every else ())], "scores.squad", Answered)
+    scoring = Scoring(["squad_v2", *(OTHERS if every else ())])
     _print(scoring, outcome, flags | answer_flags(outcome), intervals)
 
 
@@ -110,7 +110,7 @@ def classification(
     numbers = {name: number for number, name in enumerate(classes)}
     wanted, found = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
     outcome = Classified(tuple(classes), wanted, found, probabilities)
-    scoring = Scoring(CLASSIFICATION, "scores.classification", Classified)
+    scoring = Scoring(CLASSIFICATION)
     _print(scoring, outcome, flags | class_flags(outcome), intervals)
 
 
@@ -148,7 +148,7 @@ def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> Non
     found: dict[str, Any] = figures | scoring.notes(outcome)
     if intervals:
         size = len(outcome.answers if isinstance(outcome, Answered) else outcome.labels)
-        drawn = draw({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
+        drawn = resample({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
         found["intervals"] = scoring.intervals(figures, scoring.shares(outcome), drawn, outcome.fewest)
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | figure_flags(figures, scoring.scales)).items():

@@ -28,6 +28,7 @@ DATA_KEYS = (
     "files",
     "hub",
     "classification",
+    "question_answering",
     "checkpoints",
 )  # of data/params.yaml; all others of params.yaml
 LARGEST_SEED = 2**32 - 1  # that NumPy takes

@@ -7,7 +7,7 @@ from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.paths import CHECKPOINT, checkpoint_facts, on_test, source_folder, task_folder
+from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
 from retrace.core.settings import build, section
 from retrace.datasets.examples import read_classes
 from retrace.evaluation.assessment import SCRATCH
@@ -24,7 +24,7 @@ from retrace.publishing.load import Tuning
 from retrace.report.blocks import Table
 from retrace.report.data import counts_table
 from retrace.report.settings import settings_table
-from retrace.results.grid import SQUAD, Grid
+from retrace.results.grid import Grid
 from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import SquadSettings
 from retrace.training.records import RunRecord
@@ -76,10 +76,10 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     settings = method.settings.model_copy(
         update={"method": None, "checkpoint": None}
     )  # labels of this project, which mean nothing elsewhere
-    if cell.task != SQUAD:
+    if matrix.kind_of(cell.task) == "classification":
         classes = read_classes(source_folder(build(str, params, "data")), cell.task)
         return Tuning(method.file, settings, "classifier", tuple(classes))
-    reading = build(SquadSettings, params, SQUAD)
+    reading = build(SquadSettings, params, cell.task)
     head: Head = "language_model" if reading.answers == "generative" else "spans"
     return Tuning(method.file, settings, head, question_match=reading.question_match)
 
@@ -134,7 +134,7 @@ def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
     path = source_folder(build(str, params, "data")) / "card.json"
     names = _data_of(cell, params)
     card = read_json(path) if path.is_file() else {}  # further tasks need no source
-    others = {name: read_json(task_folder(name) / "card.json") for name in names if name not in card}
+    others = {name: read_json(card_path(name)) for name in names if name not in card}
     return counts_table(card, [name for name in names if name in card], others)
 
 
@@ -169,8 +169,8 @@ def _family(cell: Cell | None, params: Mapping[str, Any]) -> str:
 
 def _origin(name: str, params: Mapping[str, Any]) -> Origin:
     data = build(str, params, "data")
-    own, of_hub = params.get("classification", {}), params.get("hub", {})
-    if name in own:
+    of_hub = params.get("hub", {})
+    if name in {**params.get("classification", {}), **params.get("question_answering", {})}:
         return files_origin(name)
     if name in of_hub.get("classification", {}):
         entry = of_hub["classification"][name]
@@ -229,7 +229,8 @@ def _summary(cell: Cell | None, family: str, params: Mapping[str, Any]) -> str:
 def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) -> list[str]:
     found = [LIMITS[published.use]]
     if cell is not None:
-        settings = build(SquadSettings if cell.task == SQUAD else FineTuneSettings, params, cell.task)
+        is_read = build(Grid, params, "finetune").kind_of(cell.task) == "question_answering"
+        settings = build(SquadSettings if is_read else FineTuneSettings, params, cell.task)
         found.append(f"It was trained on at most {settings.max_length} tokens at once.")
         found += [CHOSEN] if settings.checkpoint == "best" and read_scores(cell).split == "validation" else []
     elif section(params, "pretrain").get("intra_document_attention"):

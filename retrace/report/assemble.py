@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 
 from retrace.core.files import atomic_folder, read_json, write_text
-from retrace.core.paths import ON_TEST, has_test, on_test, questions_path, task_folder
+from retrace.core.paths import ON_TEST, card_path, has_test, on_test, questions_path
 from retrace.core.settings import build
-from retrace.datasets.examples import SST2, read_classes, read_examples
+from retrace.datasets.examples import read_classes, read_examples
 from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import decided_answers, logits_of
 from retrace.evaluation.records import Details, Metrics
@@ -101,7 +101,7 @@ def _classified(source: Path, task: str, part: str, predictions: Predictions, fi
 
 
 def _answered(source: Path, task: str, part: str, predictions: Predictions, first: int | None) -> Table:
-    questions = read_questions(questions_path(source, part))
+    questions = read_questions(questions_path(source, part, task))
     answers = {method: decided_answers(rows) for method, rows in predictions.items()}
     return answered_table(questions, answers, sample_places(len(questions), first))
 
@@ -118,9 +118,9 @@ def read_curve(name: str) -> pd.DataFrame:
 
 
 def read_task_cards(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What was found in the classification tasks that are trained; SST-2 is on the source's card."""
-    tasks = build(Grid, params, "finetune").tasks
-    return {task: read_json(task_folder(task) / "card.json") for task in tasks if task != SST2}
+    """The cards of further tasks that are trained; SST-2 and SQuAD are on the source's card."""
+    tasks = build(Grid, params, "finetune").all_tasks
+    return {task: read_json(card_path(task)) for task in tasks if task not in TITLES}
 
 
 def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:

@@ -32,8 +32,8 @@ def counts_table(card: Mapping[str, Any], names: Sequence[str], tasks: Mapping[s
     ]
     for name, task in tasks.items():
         for part, counts in task["parts"].items():
-            found = [("examples", counts["examples"]), *counts["classes"].items()]
-            rows += [(name, part, what, f"{count:,}") for what, count in found]
+            found = {**counts, **counts.get("classes", {})}
+            rows += [(name, part, what, f"{count:,}") for what, count in found.items() if what != "classes"]
     return Table(("data", "split", "what", "count"), rows)
 
 

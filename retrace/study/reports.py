@@ -29,7 +29,7 @@ from retrace.report.blocks import Section
 from retrace.report.data import data_section
 from retrace.report.perplexity import perplexity_section
 from retrace.report.settings import model_section, models_section, settings_section
-from retrace.results.grid import SQUAD, Grid
+from retrace.results.grid import Grid
 from retrace.results.predictions import read_updates
 from retrace.statistics.scales import SCALES
 from retrace.study.addresses import Reports
@@ -50,7 +50,8 @@ def pretrains(params: Mapping[str, Any]) -> bool:
 def read_reports(params: Mapping[str, Any]) -> Reports:
     """What the stages wrote of what params.yaml lists."""
     grid, has_language_model = build(Grid, params, "finetune"), pretrains(params)
-    tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}), "sst2", SQUAD]
+    tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}),
+             *params.get("question_answering", {}), "sst2", "squad"]  # fmt: skip
     scores = read_json(REPORTS / "scores.json")
     tasks += [on_test(task) for task in tasks if task not in scores]  # of one that was run it is known
     return Reports(
@@ -114,7 +115,7 @@ def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
             yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures, _updates(shown.task, curve))
     if not study.curves:
         for task, curve in reports.curves.items():
-            if task != SQUAD:
+            if build(Grid, reports.params, "finetune").kind_of(task) == "classification":
                 figures = [name for name in CURVES if name in curve]
                 yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
 

@@ -14,13 +14,13 @@ from ruamel.yaml import YAML
 
 from retrace.core.files import rounded
 from retrace.evaluation.outcomes import decided_answers
-from retrace.finetuning.trained_part import FILE
+from retrace.finetuning.method import FILE
 from retrace.results.predictions import PREDICTIONS, read_epochs
 from tests.toy import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-CELLS = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("full", "scratch")}
+CELLS = {f"finetune-{task}-{method}-1" for task in ("sst2@sst2", "squad@squad") for method in ("full", "scratch")}
 SOURCES = {"data/dvc.yaml:source", "data/dvc.yaml:model"}
 ALL = {*SOURCES, "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", "report"}
 
@@ -90,7 +90,7 @@ def test_nothing_reruns_when_nothing_changed(clone: Project) -> None:
         "pretrain",
         "perplexity-eval",
         "finetune-sst2@sst2-full-1",
-        "finetune-squad@full-1",
+        "finetune-squad@squad-full-1",
         "evaluate",
         "report",
     ],
@@ -165,7 +165,7 @@ def test_adding_and_removing_a_method(clone: Project) -> None:
     clone.set("methods.again", {"lr_factor": 1})
     listed = ["full", "scratch", "again", "lora"]
     clone.set_all({"finetune.methods": listed, "finetune.squad_methods": listed})
-    cells = {f"finetune-{task}{method}-1" for task in ("sst2@sst2-", "squad@") for method in ("again", "lora")}
+    cells = {f"finetune-{task}-{method}-1" for task in ("sst2@sst2", "squad@squad") for method in ("again", "lora")}
     assert _ran(clone.run("dvc", "repro")) == {*cells, "evaluate", "report"}
     metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
     assert metrics["sst2"]["again"] == metrics["sst2"]["full"], "the same method and seed must score the same"
@@ -176,22 +176,40 @@ def test_adding_and_removing_a_method(clone: Project) -> None:
     assert clone.run("dvc", "metrics", "diff").stdout == ""
 
 
-def test_adding_a_classification_task(clone: Project) -> None:
+def test_adding_a_task_of_each_kind(clone: Project) -> None:
     own = clone.folder / "data/own/topics"
     own.mkdir(parents=True)
     (own / "all.csv").write_text("text,label\n" + "".join(f"text {i},{i % 3}\n" for i in range(30)))
     clone.set("classification", {"topics": {"folder": "data/own/topics", "train": "all.csv", "split": 0.8}})
     clone.set("topics", {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 32})
     clone.set("finetune.tasks", ["sst2", "topics"])
-    cells = {f"finetune-sst2@topics-{method}-1" for method in ("full", "scratch")}
-    assert _ran(clone.run("dvc", "repro")) == {"data/dvc.yaml:classification@topics", *cells, "evaluate", "report"}
-    assert "| topics | dev | examples | 6 |" in (clone.folder / "reports/report.md").read_text()
+    (clone.folder / "data/own/newsqa").mkdir()
+    shutil.copy(clone.folder / "data/sample/squad/train.json", clone.folder / "data/own/newsqa/all.json")
+    clone.set("question_answering", {"newsqa": {"folder": "data/own/newsqa", "train": "all.json", "split": 0.75}})
+    clone.set("newsqa", dict(clone.params()["squad"]))
+    clone.set("finetune.questions", ["squad", "newsqa"])
+    before = json.loads((clone.folder / "reports/metrics.json").read_text())
+    stages = {"classification@topics", "question-answering@newsqa"}
+    cells = {
+        f"finetune-{task}-{method}-1" for task in ("sst2@topics", "squad@newsqa") for method in ("full", "scratch")
+    }
+    sources = {f"data/dvc.yaml:{stage}" for stage in (*stages, "source")}  # the source looks at all of data/own
+    assert _ran(clone.run("dvc", "repro")) == {*sources, *cells, "evaluate", "report"}
+    metrics = json.loads((clone.folder / "reports/metrics.json").read_text())
+    assert {task: metrics[task] for task in ("sst2", "squad")} == {task: before[task] for task in ("sst2", "squad")}
+    assert set(metrics["newsqa"]["baselines"]) == {"no_answer", "word_overlap"}
+    assert metrics["newsqa"]["full"]["1"]["total"] == 24
+    report = (clone.folder / "reports/report.md").read_text()
+    assert "| topics | dev | examples | 6 |" in report
+    assert "| newsqa | dev | questions | 24 |" in report
+    assert (clone.folder / "models/newsqa/full/1/model.safetensors").is_file()
+    assert clone.run("python", "-m", "retrace.cli.main", "check").stdout.endswith(": ok\n")
 
 
 def test_a_rerun_with_the_launcher_changes_no_metric(clone: Project) -> None:
     """By `accelerate-launch`, as users have it; the other tests start stages as tests/warm.py does."""
     before = {p: p.read_bytes() for p in (clone.folder / "reports").glob("*.json")}
-    forced = ("pretrain", "finetune-squad@full-1", "evaluate")
+    forced = ("pretrain", "finetune-squad@squad-full-1", "evaluate")
     launched = clone.with_variables(RETRACE_RUN="")
     assert _ran(launched.run("dvc", "repro", "--force", "--single-item", *forced)) == set(forced)
     assert before == {p: p.read_bytes() for p in (clone.folder / "reports").glob("*.json")}
