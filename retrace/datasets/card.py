@@ -44,7 +44,8 @@ def make_card(folder: Path) -> dict[str, Any]:
     """
     with without_collection():
         text = {part: _text(text_path(running_text(folder), part)) for part in PARTS}
-        (sentences, of_sentences), (questions, of_questions) = _sentences(folder), _questions(folder)
+        files = {part: questions_path(folder, part) for part in splits_of(folder, "squad")}
+        (sentences, of_sentences), (questions, of_questions) = _sentences(folder), count_questions(files)
     findings = [f"sst2: {finding}" for finding in of_sentences] + [f"squad: {finding}" for finding in of_questions]
     for part, counts in text.items():
         if counts["unknown_words"]:
@@ -81,8 +82,12 @@ def _sentences(folder: Path) -> Counted:
     return counts | shared, findings
 
 
-def _questions(folder: Path) -> Counted:
-    questions = {part: read_questions(questions_path(folder, part)) for part in splits_of(folder, "squad")}
+def count_questions(files: Mapping[str, Path]) -> Counted:
+    """Counts of a set of questions by split, and what they share.
+
+    Raises InputError naming the file and the question where something is wrong.
+    """
+    questions = {part: read_questions(path) for part, path in files.items()}
     counts = {
         part: {"questions": len(found), "unanswerable": sum(not question.answers for question in found)}
         for part, found in questions.items()

@@ -32,3 +32,9 @@ class SplitSettings(Section):
         taken = [name for name in (self.train, self.dev) if name is not None]
         require(self.test not in taken, "test", self.test, f"expected another than {' and '.join(taken)}")
         return self
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What the splits that there are are called where they come from."""
+        named = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {part: name for part, name in named.items() if name is not None}

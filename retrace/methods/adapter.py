@@ -12,8 +12,8 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.settings import Count
+from retrace.finetuning.method import is_new
 from retrace.finetuning.settings import MethodSettings
-from retrace.finetuning.trained_part import is_new
 from retrace.models.heads import Head, sublayer_outputs, token_embeddings
 
 SPREAD = 1e-2  # standard deviation of the initial weights, truncated at two of them: section 3.6 of the paper

@@ -13,8 +13,8 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.settings import Count, Dropout, Positive
+from retrace.finetuning.method import is_new
 from retrace.finetuning.settings import MethodSettings
-from retrace.finetuning.trained_part import is_new
 from retrace.models.heads import Head, attention_matrices, token_embeddings
 
 TASK_TYPES = {

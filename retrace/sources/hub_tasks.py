@@ -1,7 +1,5 @@
 """Further classification tasks on data sets of the hub, entries under hub.classification in data/params.yaml."""
 
-from dataclasses import replace
-
 from retrace.hub.datasets import Split, open_split
 from retrace.sources.hub_settings import HubTaskSettings
 from retrace.sources.tasks import Records, Table, TaskData, read_task
@@ -18,7 +16,7 @@ def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
         return read_task(settings, key, {part: Table(of.name, of.records()) for part, of in splits.items()})
     kept = tuple(name for name in known if name not in settings.drop)
     tables = {part: Table(of.name, _named(of, settings.label, known)) for part, of in splits.items()}
-    return read_task(replace(settings, classes=kept), key, tables)
+    return read_task(settings.model_copy(update={"classes": kept}), key, tables)
 
 
 def _named(split: Split, column: str, names: tuple[str, ...]) -> Records:

@@ -19,6 +19,15 @@ TAKEN = (
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
+class QuestionsSettings(SplitSettings):
+    """A further question-answering set in SQuAD's format, version 1.1 or 2.0; train, dev and test are files."""
+
+    folder: str = Field(description="relative to the project")
+    published: str | None = Field(
+        default=None, description="where the files are given out; named where they are missing"
+    )
+
+
 class TaskSettings(SplitSettings):
     """A further classification task: which columns hold what."""
 
@@ -43,12 +52,6 @@ class TaskSettings(SplitSettings):
         both = set(classes or ()) & set(self.drop)
         require(not both, "drop", self.drop, f"{min(both, default='')!r} is one of classes")
         return self
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """What the splits that there are are called where they come from."""
-        named = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {part: name for part, name in named.items() if name is not None}
 
 
 class ClassificationSettings(TaskSettings):
@@ -84,3 +87,9 @@ class ClassificationParams(TaskParams):
     """What stages/sources/classification.py reads."""
 
     task: ClassificationSettings = Field(alias="data/params.yaml:classification.${key}")
+
+
+class QuestionAnsweringParams(TaskParams):
+    """What stages/sources/question_answering.py reads."""
+
+    task: QuestionsSettings = Field(alias="data/params.yaml:question_answering.${key}")

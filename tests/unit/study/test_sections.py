@@ -15,7 +15,7 @@ from tests.toy import ROOT
 
 
 def _section(**entry: Any) -> Section:
-    (section,) = size_sections([entry], {"methods": {"thin": {"tuning": "lora", "rank": 1}}})
+    (section,) = size_sections([entry], {"methods": {"thin": {"method": "lora", "rank": 1}}})
     return section
 
 
