@@ -18,14 +18,14 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is 
 	dvc repro
 
 test: $(BIN)/.dev ## Run the tests
-	pytest -n 2 --dist loadfile
+	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/chance.py
 	python benchmarks/processes.py
 	python benchmarks/interruptions.py
-	python benchmarks/growth.py
-	python benchmarks/noop.py
+	python benchmarks/growth.py --project $(PROJECT)
+	cd $(PROJECT) && python $(CURDIR)/benchmarks/noop.py
 	python benchmarks/memory.py
 	python benchmarks/full_size.py
 	python benchmarks/tokenising.py --project $(PROJECT)

@@ -4,6 +4,9 @@ How often one of two equal methods is called better, by seeds and by how far the
 interval of a mean over seeds holds what the method would have over all seeds and examples. How often a model that
 has learned is flagged as one that has not, over a hundred tasks of both kinds, beside models that have not.
 
+Last result: at most 3.9% of two equal methods called better with 2, 3 or 5 seeds, none with one; intervals hold the
+truth in 94% of the trials or more; none of 100 sound models flagged, 25 of 25 that learned nothing (chance.json).
+
     python benchmarks/chance.py
 """
 
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -25,7 +29,7 @@ from retrace.datasets.squad import Answer, Question  # noqa: E402
 from retrace.evaluation.assessment import assess  # noqa: E402
 from retrace.evaluation.classification import ClassificationTask  # noqa: E402
 from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun  # noqa: E402  # noqa: E402
-from retrace.evaluation.question_answering import ReadingTask  # noqa: E402
+from retrace.evaluation.question_answering import QuestionAnsweringTask  # noqa: E402
 from retrace.evaluation.scoring import Scoring  # noqa: E402
 from retrace.evaluation.settings import MetricSettings  # noqa: E402
 from retrace.statistics.comparisons import Candidate, compare  # noqa: E402
@@ -173,9 +177,9 @@ def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Sc
         wrong = (labels + generator.integers(1, classes, size)) % classes
         given = np.where(generator.random(size) < accuracy, labels, wrong)
         logits = np.eye(classes)[given] * generator.uniform(1, 4, (size, 1))
-        return task.outcome([{f"logit_{c}": row[c] for c in range(classes)} for row in logits])
+        return task.outcome(pd.DataFrame(logits, columns=[f"logit_{c}" for c in range(classes)]))
 
-    scoring = Scoring(SETTINGS.classification, "scores.classification", Classified)
+    scoring = Scoring(SETTINGS.classification)
     return task, scoring, _trials(generator, outcome, chance, is_sound)
 
 
@@ -189,7 +193,7 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
         first = passage.split()[int(generator.integers(30))].rstrip(".")
         answers = () if generator.random() < 1 / 3 else (Answer(first, passage.index(first)),)
         questions.append(Question(str(number), "T", passage, f"which one is it {number}", answers))
-    task = ReadingTask([], questions)
+    task = QuestionAnsweringTask([], questions)
 
     def outcome(accuracy: float) -> Answered:
         is_right = generator.random(size) < accuracy
@@ -199,11 +203,11 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
             text = question.answers[0].text if right and question.answers else wrong
             refuses = right and not question.answers
             rows.append({"id": question.id, "text": text, "score": 0.0, "null_score": 1.0 if refuses else -1.0})
-        return task.outcome(rows)
+        return task.outcome(pd.DataFrame(rows))
 
     return (
         task,
-        Scoring(SETTINGS.question_answering, "metrics.question_answering", Answered),
+        Scoring(SETTINGS.question_answering),
         _trials(generator, outcome, 0.02, is_sound),
     )
 

@@ -5,6 +5,9 @@ batches of 32 sentences padded to the longest, or of 12 windows padded to the mo
 sentences once at the examples' learning rate and once at the best of a few. On questions only the speed is
 compared, since a model learns nothing there in so short a time.
 
+Last result: 921 sentences a second beside 227, accuracy 0.798 beside 0.794 at the Trainer's best rate; 63 windows a
+second beside 30, on two cores (fine_tuning.json).
+
     python benchmarks/fine_tuning.py --project FOLDER   # a clone with SST-2 and SQuAD, after `dvc repro pretrain`
 """
 
@@ -130,12 +133,12 @@ def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     from retrace.compute.device import open_device
     from retrace.core.settings import build, read_params
     from retrace.finetuning.method import PRETRAINED
-    from retrace.tasks.question_answering.extractive import Reading
+    from retrace.tasks.question_answering.extractive import ExtractiveTask
     from retrace.tasks.question_answering.settings import ReadingSettings
     from retrace.tokens.tokenizer import load_tokenizer
 
     settings, asked = limited("squad", arguments.windows), build(ReadingSettings, read_params(), "squad")
-    task = Reading(source(), load_tokenizer(PRETRAINED), settings.max_length, asked)
+    task = ExtractiveTask("squad", source(), load_tokenizer(PRETRAINED), settings.max_length, asked)
     return task, settings, open_device(arguments.seed)
 
 

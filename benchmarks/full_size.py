@@ -4,6 +4,8 @@ Each cell is a process of its own, on the GPU where there is one. On a processor
 than before, freed memory that it keeps included, and `--share 16` takes a sixteenth of each batch. `hours` is what the
 study's examples and epochs take at that speed if every example is as long as the longest: an upper bound.
 
+Last result: the planned memory and the measured are beside each other in full_size.json, on two cores.
+
     python benchmarks/full_size.py --share 16    # writes full_size.json
 """
 

@@ -3,6 +3,8 @@
 The project's params.yaml names the files. A hub on loopback serves the same data, as parquet; both stages are run once
 and then in turn, seven times.
 
+Last result: 1.78 s beside 0.93 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
+
     python benchmarks/hub.py --project FOLDER
 """
 

@@ -2,6 +2,8 @@
 
 Run in a project whose pipeline is up to date; both sides are timed in turn, seven times.
 
+Last result: 1.3 s, 2.5 times an empty pipeline of as many stages, before code deps were folders.
+
     python benchmarks/noop.py
 """
 

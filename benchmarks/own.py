@@ -3,16 +3,16 @@
 import numpy as np
 
 from retrace.compute.device import Device, open_device
+from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
-from retrace.training.pretraining import PretrainParams
 from stages import pretrain
 
 TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
 
 
 def open_pretraining(seed: int) -> tuple[PretrainParams, SubwordTokenizer, np.ndarray, Device]:
-    """What `pretrain.start` takes: settings, tokenizer, training tokens and device of the current folder's project."""
+    """A project's settings, tokenizer, training tokens and device, for `retrace.pretraining.run.load`."""
     settings = PretrainParams.read().model_copy(update={"seed": seed})
     stream = open_stream(pretrain.TOKENS / "train.npy")
     return settings, load_tokenizer(pretrain.TOKENIZER), stream, open_device(seed, settings.precision)

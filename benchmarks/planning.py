@@ -20,8 +20,8 @@ from own import open_pretraining  # noqa: E402
 
 from retrace.compute.device import peak_memory  # noqa: E402
 from retrace.estimates.memory import pretraining_needs  # noqa: E402
+from retrace.pretraining.run import load  # noqa: E402
 from retrace.training.loop import Budget, Run, train  # noqa: E402
-from stages import pretrain  # noqa: E402
 
 UPDATES = 8
 
@@ -34,7 +34,7 @@ def main() -> None:
     settings, tokenizer, stream, device = open_pretraining(seed=1)
     recipe = settings.pretrain
     before = peak_memory()
-    model, objective = pretrain.start(settings, None, tokenizer, stream, device)
+    model, objective = load(settings, None, tokenizer, stream, device)
     budget = Budget(1, updates=UPDATES)
     run = Run("run", model, objective, device, recipe.optimizer, settings.lr, budget)
     speed = train(run, lambda epoch, meter: None)

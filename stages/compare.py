@@ -15,6 +15,8 @@ from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
 from retrace.core.paths import TASKS
 from retrace.core.settings import read_params
+from retrace.evaluation.records import DETAILS, METRICS, Metrics
+from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.report.assemble import PREDICTIONS, REPORTS, health_line, write_report
 from retrace.study.page import study_sections
 from retrace.study.published import read_published
@@ -24,13 +26,12 @@ from retrace.study.sections import size_sections
 from retrace.study.verdicts import compare_tables, notices
 
 PAGE = REPORTS / "study"
-METRICS = ("metrics", "scores", "perplexity")
 
 
 def main() -> None:
     arguments = _arguments()
     params, path = read_params(), arguments.published
-    inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), *(REPORTS / f"{name}.json" for name in METRICS)]
+    inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), METRICS, DETAILS, PERPLEXITY]
     with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
         study, reports = read_published(path), read_reports(params)
         result = StudyResult(study.title, study.source, arguments.run == "small", compare_tables(study, reports))
@@ -44,7 +45,7 @@ def main() -> None:
         write_report(study.title, sections, PAGE)
     verdicts = Counter(cell.verdict for *_, cell in result.cells())
     print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    print(health_line(reports.metrics, reports.perplexity or {}))
+    print(health_line(Metrics.read(METRICS), PerplexityReport.read(PERPLEXITY) if reports.perplexity else None))
 
 
 def _arguments() -> argparse.Namespace:

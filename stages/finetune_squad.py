@@ -1,39 +1,40 @@
-"""Questions: a pretrained model + data/<source>/squad → {models,predictions}/squad/<method>/<seed>.
+"""Question answering: a pretrained model + a set of questions → {models,predictions}/<task>/<method>/<seed>.
 
-Writes the kept epoch's weights, and the best span or the generated answer, its score and the null score of
-every validation question before the first and after each epoch; `stages.evaluate` scores them.
+The set is SQuAD of the data source, or one that `question_answering` in data/params.yaml describes. Writes the kept
+epoch's weights, and the best span or the generated answer of every validation question, its score and the null score,
+before training and after each epoch, which `stages.evaluate` scores.
 
-    accelerate launch --config_file launch/one.yaml -m stages.finetune_squad --method full --seed 1
+    accelerate launch --config_file launch/one.yaml -m stages.finetune_squad --task squad --method full --seed 1
 """
 
 from typing import Any
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.paths import source_folder
+from retrace.core.paths import QUESTIONS, source_folder
 from retrace.finetuning.method import read_method
 from retrace.finetuning.run import read_cell, run_cell
 from retrace.finetuning.task import Task
 from retrace.models.heads import read_config
-from retrace.tasks.question_answering.extractive import Reading
-from retrace.tasks.question_answering.generative import Answering, check_family
+from retrace.tasks.question_answering.extractive import ExtractiveTask
+from retrace.tasks.question_answering.generative import GenerativeTask, check_family
 from retrace.tasks.question_answering.settings import FineTuneSquadParams
 from retrace.tokens.tokenizer import load_tokenizer
 
-TASKS = {"extractive": Reading, "generative": Answering}
+TASKS = {"extractive": ExtractiveTask, "generative": GenerativeTask}
 
 
 def main() -> None:
     cell = read_cell("squad")
-    params = FineTuneSquadParams.read(method=cell.method)
-    settings, source = params.squad, source_folder(params.data)
+    params = FineTuneSquadParams.read(task=cell.task, method=cell.method)
+    settings, source = params.task, source_folder(params.data)
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
 
     def read_task() -> Task[Any]:
         if settings.answers == "generative":
             check_family(read_config(method.base).model_type)
-        return TASKS[settings.answers](source, load_tokenizer(method.base), settings.max_length, settings)
+        return TASKS[settings.answers](cell.task, source, load_tokenizer(method.base), settings.max_length, settings)
 
-    run_cell(cell, method, read_task, settings, params.precision, [source], params.settings)
+    run_cell(cell, method, read_task, settings, params.precision, [source, QUESTIONS / cell.task], params.settings)
 
 
 if __name__ == "__main__":

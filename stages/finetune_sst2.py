@@ -1,9 +1,8 @@
 """Classes: a pretrained model + a task's examples → {models,predictions}/<task>/<method>/<seed>.
 
 The task is SST-2 of the data source, or one that `classification` in data/params.yaml describes. Writes the kept
-epoch's weights, and what the model answers on the validation set before the first and after each epoch;
-`stages.evaluate`
-scores it.
+epoch's weights, and the predictions on the validation set before training and after each epoch, which `stages.evaluate`
+scores.
 
     accelerate launch --config_file launch/one.yaml -m stages.finetune_sst2 --task sst2 --method full --seed 1
 """
@@ -19,7 +18,7 @@ from retrace.tokens.tokenizer import load_tokenizer
 
 
 def main() -> None:
-    cell = read_cell("sst2", others=True)
+    cell = read_cell("sst2")
     params = FineTuneParams.read(task=cell.task, method=cell.method)
     settings, source = params.task, source_folder(params.data)
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)

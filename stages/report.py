@@ -10,8 +10,10 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import read_json
 from retrace.core.guard import guarded
-from retrace.core.paths import CHECKPOINT, TASKS, checkpoint_facts, source_folder
+from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
 from retrace.core.weights import parameters_by_module
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
+from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.report.assemble import (
     PREDICTIONS,
     REPORTS,
@@ -30,15 +32,14 @@ from retrace.report.settings import ReportParams, model_section, settings_sectio
 
 MODEL = Path("models/pretrained")
 TITLE = "Retrace report"
-SCORES = ("metrics", "scores", "perplexity")
 
 
 def main() -> None:
     read = ReportParams.read()
     params, source = read.params, source_folder(read.data)
-    inputs = [source, TASKS, CHECKPOINT, PREDICTIONS, MODEL, *(REPORTS / f"{name}.json" for name in SCORES)]
+    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, METRICS, DETAILS, PERPLEXITY]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
-        metrics, details, perplexity = (read_json(REPORTS / f"{name}.json") for name in SCORES)
+        metrics, details, perplexity = Metrics.read(METRICS), Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         sections = [
             *score_sections(metrics, details),
             perplexity_section(perplexity, read_curve("pretrain")),

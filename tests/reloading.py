@@ -24,8 +24,8 @@ from retrace.finetuning.task import Row, Task
 from retrace.models.heads import read_config, takes_segments
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
-from retrace.tasks.question_answering.extractive import Reader, Reading
-from retrace.tasks.question_answering.generative import Answering
+from retrace.tasks.question_answering.extractive import ExtractiveTask, SpanModel
+from retrace.tasks.question_answering.generative import GenerativeTask
 from retrace.tasks.question_answering.settings import SquadSettings
 from retrace.tokens.tokenizer import load_tokenizer
 
@@ -49,10 +49,10 @@ def predicted(model: Any, task_name: str) -> list[Row]:
     settings = build(SquadSettings if task_name == "squad" else FineTuneSettings, params, task_name)
     task = _task(task_name, settings.max_length, params)
     device = open_device(1, params["precision"])
-    body = model.body if isinstance(model, Reader) else model
+    body = model.body if isinstance(model, SpanModel) else model
     body.set_attn_implementation(device.attention)
     examples = task.examples("dev")
-    asked = model if isinstance(model, Reader) else task.wrap(model)
+    asked = model if isinstance(model, SpanModel) else task.wrap(model)
     return task.rows(examples, predict(task, asked, examples, 2 * settings.batch_size, device)[0])
 
 
@@ -61,7 +61,9 @@ def _task(name: str, max_length: int, params: dict[str, Any]) -> Task[Any]:
     if name != "squad":
         return Classification(name, source, tokenizer, max_length, takes_segments(read_config(PRETRAINED)))
     reading = build(SquadSettings, params, "squad")
-    return {"extractive": Reading, "generative": Answering}[reading.answers](source, tokenizer, max_length, reading)
+    return {"extractive": ExtractiveTask, "generative": GenerativeTask}[reading.answers](
+        name, source, tokenizer, max_length, reading
+    )
 
 
 def _found(pairs: list[str]) -> Iterator[dict[str, Any]]:

@@ -12,16 +12,16 @@ from safetensors.numpy import save_file
 
 from retrace.core.files import write_json, write_text
 from retrace.datasets.examples import Example, write_task
+from retrace.training.records import RunRecord
 
 EVIL = "<script>good</script>"
 PARAMS: dict[str, Any] = {
-    "profile": "small", "precision": "auto", "data": "hub",
+    "precision": "auto", "data": "hub",
     "hub": {"classification": {"mood": {"repository": "org/mood"}}},
-    "models": {"tiny": {"family": "bert", "from": "org/tiny"}},
-    "finetune": {"classification": ["mood"], "methods": ["full"], "squad": [], "seeds": [1, 2]},
-    "methods": {"full": {"model": "tiny"}, "lora": {"model": "tiny"}},
-    "report": {"samples": 2},
-    "profiles": {"small": {"mood": {"lr": 0.001}}, "published": {"mood": {"lr": 0.00005}}},
+    "checkpoints": {"tiny": {"family": "bert", "checkpoint": "org/tiny"}},
+    "finetune": {"tasks": ["mood"], "methods": ["full"], "squad_methods": [], "seeds": [1, 2]},
+    "methods": {"full": {"checkpoint": "tiny"}, "lora": {"checkpoint": "tiny"}},
+    "mood": {"lr": 0.001},
 }  # fmt: skip
 PUBLISHED: dict[str, Any] = {
     "title": EVIL, "source": "A report",
@@ -55,6 +55,12 @@ SEEDS = {
 }
 MEAN = {name: (SEEDS["1"][name] + SEEDS["2"][name]) / 2 for name in SEEDS["1"]}
 
+RUN = RunRecord(
+    updates=686, seconds=46.3, tokens_per_second=900, waiting_percent=1.0, teraflops_per_second=0.1,
+    utilisation_percent=None, peak_memory_mib=673, gpu_memory_mib=None, parameters=8, trained_parameters=8,
+    processes=1, device="cpu", precision="fp32",
+)  # fmt: skip
+
 
 def write_study(folder: Path) -> None:
     """Write all that the study's stage reads."""
@@ -65,10 +71,7 @@ def write_study(folder: Path) -> None:
     _write_data(folder / "data")
     for seed in (1, 2):
         _write_predictions(folder / f"predictions/mood/full/{seed}")
-        run = {"seconds": 12.5 * seed, "updates": 40, "peak_memory_mib": 500, "device": "cpu", "precision": "fp32"}
-        absent = ("tokens_per_second", "waiting_percent", "teraflops_per_second", "utilisation_percent",
-                  "gpu_memory_mib", "parameters", "trained_parameters", "processes")  # fmt: skip
-        write_json(folder / f"reports/runs/mood/full/{seed}.json", run | dict.fromkeys(absent))
+        write_json(folder / f"reports/runs/mood/full/{seed}.json", RUN.to_json() | {"seconds": 12.5 * seed})
     _write_scores(folder / "reports")
 
 
@@ -77,8 +80,8 @@ def _write_data(data: Path) -> None:
     write_task(task, ["bad", "good"], {"dev": [Example(EVIL, None, 1), Example("bad ale", None, 0)]})
     parts = {"dev": {"examples": 2, "classes": {"bad": 1, "good": 1}}}
     write_json(task / "card.json", {"parts": parts, "shared": {}, "dropped": {}, "findings": []})
-    write_json(data / "models/tiny/source.json", {"from": "org/tiny@0123", "license": "mit"})
-    save_file({"bert.embeddings.weight": np.zeros((4, 2), np.float32)}, data / "models/tiny/model.safetensors")
+    write_json(data / "checkpoints/tiny/source.json", {"from": "org/tiny@0123", "license": "mit"})
+    save_file({"bert.embeddings.weight": np.zeros((4, 2), np.float32)}, data / "checkpoints/tiny/model.safetensors")
 
 
 def _write_predictions(folder: Path) -> None:
@@ -94,8 +97,9 @@ def _write_predictions(folder: Path) -> None:
 
 def _write_scores(reports: Path) -> None:
     cells: dict[str, Any] = {seed: {"epoch": 1} | values for seed, values in SEEDS.items()}
-    cells |= {"mean": MEAN, "sd": {name: SEEDS["2"][name] - MEAN[name] for name in MEAN}}
     ends = {"low": 0.69, "high": 0.81, "low_examples": 0.7, "high_examples": 0.8}
+    spread = {name: SEEDS["2"][name] - MEAN[name] for name in MEAN}
+    cells |= {"mean": MEAN, "sd": spread, "interval": {"accuracy": ends}}
     classes = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 1} for name in ("bad", "good")}
     seed = {"intervals": {"accuracy": ends}, "before": {"accuracy": 0.25}, "confusion": [[1, 0], [0, 1]],
             "classes": classes, "groups": {"1–4 words": {"accuracy": 0.5, "examples": 2}}}  # fmt: skip
@@ -104,7 +108,7 @@ def _write_scores(reports: Path) -> None:
         "headlines": ["accuracy"], "scales": dict.fromkeys(MEAN, "fraction"), "notes": {}, "comparisons": [],
         "better": {"accuracy": "higher"}, "figures": figures,
         "baselines": {"majority": {"accuracy": {"low": 0.4, "high": 0.6}}},
-        "methods": {"full": {"intervals": {"accuracy": ends}, "seeds": {"1": seed, "2": seed}}},
+        "methods": {"full": {"intervals": {"accuracy": ends}, "intervals_of": "both", "seeds": {"1": seed, "2": seed}}},
     }  # fmt: skip
     write_json(reports / "metrics.json", {"mood": figures, "health": {}})
     write_json(reports / "scores.json", {"mood": details})

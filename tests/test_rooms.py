@@ -8,6 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
+SOURCES = ("sample", "files", "hub")  # of which params.yaml's `data` chooses one
 SEVEN = {"tokenize", "pretrain", "perplexity-eval", "finetune-sst2", "finetune-squad", "evaluate", "report"}
 # Rooms of which a stage depends on one file or folder: the plug-in that it loads, its kind of task.
 FAMILY, METHOD = "retrace/families/${family}.py", "retrace/methods/${item.method}.py"
@@ -26,21 +27,29 @@ LOADED = {
     "finetune-sst2": ["retrace.families", "retrace.methods"],
     "finetune-squad": ["retrace.families", "retrace.methods"],
     "evaluate": ["retrace.evaluation.metrics"],
+    "compare": ["retrace.families", "retrace.methods"],
 }
 
 
 def _stages() -> list[tuple[str, str, set[str]]]:
-    """Name, script and code deps of each stage of the pipeline and of the data."""
+    """Name, script and code deps of each stage of the pipeline, of the data and of the studies."""
     found = []
-    for file in ("dvc.yaml", "data/dvc.yaml"):
-        for name, stage in YAML(typ="safe").load(ROOT / file)["stages"].items():
+    for path in sorted([ROOT / "dvc.yaml", *ROOT.glob("data/dvc.yaml"), *ROOT.glob("studies/**/dvc.yaml")]):
+        for name, stage in YAML(typ="safe").load(path)["stages"].items():
             stage = stage.get("do", stage)
-            code = {
-                dep.replace("item.family", "family") for dep in stage["deps"] if dep.startswith(("stages/", "retrace/"))
-            }
+            code = {_plug_in(dep) for dep in stage["deps"] if dep.startswith(("stages/", "retrace/"))}
             script = next(word for word in stage["cmd"].split() if word.startswith("stages."))
-            found.append((name, script, code))
+            for data in SOURCES if "${data}" in script else [""]:
+                chosen = {dep.replace("${data}", data) for dep in code}
+                label = "/".join([*path.parent.relative_to(ROOT).parts, data or name])
+                found.append((label, script.replace("${data}", data), chosen))
     return found
+
+
+def _plug_in(dep: str) -> str:
+    """A study lists its families and methods by their files, or all of them: they are dependencies of the same kind."""
+    room = "/".join(dep.split("/")[:2])
+    return PARTS[room] if room in ("retrace/families", "retrace/methods") else dep
 
 
 STAGES = _stages()
@@ -66,7 +75,7 @@ def _room(module: str) -> str | None:
 def test_code_deps_are_the_rooms_that_a_stage_reaches(
     graph: grimp.ImportGraph, name: str, script: str, deps: set[str]
 ) -> None:
-    loaded = {plugin for package in LOADED.get(name, []) for plugin in graph.find_children(package)}
+    loaded = {plugin for package in LOADED.get(name.rpartition("/")[2], []) for plugin in graph.find_children(package)}
     start = {script, *loaded}
     reached = start.union(*(graph.find_upstream_modules(module) for module in start))
     rooms = {_room(module) for module in reached} - {None}

@@ -43,7 +43,8 @@ class Project:
         environment["PYTHONPATH"] = os.pathsep.join([str(self.folder), self.variables.get("PYTHONPATH", "")])
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
         if environment.get(warm.VARIABLE):
-            environment.setdefault("RETRACE_RUN", " ".join(warm.COMMAND))  # in place of Accelerate's launcher
+            if environment.get("RETRACE_RUN", "python") == "python":  # DVC's stages: without Accelerate's launcher
+                environment["RETRACE_RUN"] = " ".join(warm.COMMAND)
             command = _warm(*command)
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -94,7 +95,11 @@ def copy_project(folder: Path, git: bool = False) -> Project:
     )
     for name in filter(None, listed.stdout.split("\0")):
         source, target = ROOT / name, folder / name
-        if source.is_file() and not name.endswith("dvc.lock") and not name.startswith("reports/"):
+        if (
+            source.is_file()
+            and not name.endswith("dvc.lock")
+            and (not name.startswith("reports/") or name.endswith(".gitkeep"))
+        ):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     project = Project(folder)
@@ -110,7 +115,8 @@ def _warm(program: str, *arguments: str) -> tuple[str, ...]:
     """The same command by the server of tests/warm.py, where that is for it."""
     if program == "dvc":
         return (*warm.COMMAND, "-m", "dvc", *arguments)
-    return (*(warm.COMMAND if program == sys.executable else [program]), *arguments)
+    plain = program == sys.executable and arguments[0] in ("-m", "-c")
+    return (*warm.COMMAND, *arguments) if plain else (program, *arguments)
 
 
 def _yaml() -> YAML:

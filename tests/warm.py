@@ -4,12 +4,13 @@ python -IS tests/warm.py [-m MODULE | -c CODE] [ARGUMENT …] does what `python`
 of its own, with the working directory, environment, input and output of the caller. RETRACE_WARM is the path of the
 server's socket; the first command starts the server, which ends with the process that `address` was called in.
 
-What the environment says to the hub's clients is read when they are imported: commands with a variable HF_… are forked
-from a second server, before these imports.
+What the environment says to the hub's clients is read when they are imported: with a variable HF_…, commands that may
+talk to the hub are forked from a second server, before these imports.
 """
 
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -40,7 +41,8 @@ def address(folder: Path) -> str:
 
 def call(arguments: list[str]) -> int:
     """Have a command run; its exit code, less than 0 where a signal ended it."""
-    hub = any(name.startswith("HF_") for name in os.environ)
+    alone = re.match(r"stages\.(?!sources\.)|dvc$", arguments[1])  # talks to no hub
+    hub = not alone and any(name.startswith("HF_") for name in os.environ)
     with socket.socket(socket.AF_UNIX) as server:
         path, owner = os.environ[VARIABLE].split(":")
         _connect(server, path, owner, hub)

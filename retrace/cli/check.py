@@ -1,23 +1,25 @@
 """`retrace check`: is every setting one that the stages accept, and is every key read by a stage?"""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.registry import plugin_names
 from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml
 from retrace.evaluation.settings import EvaluateParams
+from retrace.files.settings import FilesParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, method_settings
 from retrace.hub.checkpoint import CheckpointParams, ModelParams, read_initial_checkpoint
-from retrace.hub.settings import HubClassificationParams, HubParams
+from retrace.hub.settings import HubParams
 from retrace.perplexity.settings import PerplexityParams
+from retrace.pretraining.settings import PretrainParams
 from retrace.report.settings import ReportParams
-from retrace.results.grid import SQUAD, Grid
+from retrace.results.grid import Grid
 from retrace.sample.settings import SampleParams
-from retrace.sources.settings import ClassificationParams, FilesParams
+from retrace.sources.hub_settings import HubClassificationParams
+from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
 from retrace.tasks.question_answering.settings import FineTuneSquadParams
 from retrace.tokens.settings import TokenizeParams
-from retrace.training.pretraining import PretrainParams
 
 FAMILIES = "retrace.families"
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
@@ -34,6 +36,7 @@ STAGES: Mapping[str, type[Params]] = {
     "hub": HubParams,
     "model": ModelParams,
     "classification": ClassificationParams,
+    "question-answering": QuestionAnsweringParams,
     "hub-classification": HubClassificationParams,
     "checkpoints": CheckpointParams,
 }
@@ -51,16 +54,16 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     for stage, of in STAGES.items():
         if not any("{" in key for key in of.dvc_keys()) or stage == "report":
             of.read(settings)
-    tasks = _tasks(settings)
-    read = {_fixed(key) for of in STAGES.values() for key in of.dvc_keys()} | set(tasks)
+    tasks, questions = _tasks(settings), _questions(settings)
+    read = {_fixed(key) for of in STAGES.values() for key in of.dvc_keys()} | {*tasks, *questions}
     _require_read(params, {key for key in read if file_of(key) == PARAMS}, PARAMS)
     _require_read(data, {key for key in read if file_of(key) == DATA_PARAMS}, DATA_PARAMS)
     one_of("family", settings["family"], plugin_names(FAMILIES))
     for name in build(dict[str, dict], settings, "checkpoints"):
         one_of(f"checkpoints.{name}.family", read_initial_checkpoint(settings, name).family, plugin_names(FAMILIES))
     read_initial_checkpoint(settings)
-    _check_methods(settings, tasks)
-    _check_fine_tuning(settings, tasks)
+    _check_methods(settings, [*tasks, *questions])
+    _check_fine_tuning(settings, tasks, questions)
 
 
 def one_of(key: str, name: str, allowed: Collection[str]) -> None:
@@ -80,6 +83,17 @@ def _tasks(settings: Mapping[str, Any]) -> dict[str, bool]:
                 raise InputError(f"{DATA_PARAMS}: {section}.{name}: classification has a task of that name too")
             tasks[name] = entry.get("pair") is not None
     return tasks
+
+
+def _questions(settings: Mapping[str, Any]) -> list[str]:
+    """The question-answering tasks that there are."""
+    others = build(dict[str, dict], settings, "question_answering")
+    for name in others:
+        QuestionAnsweringParams.read(settings, key=name)
+        for section in ("classification", "hub.classification"):
+            if name in build(dict[str, dict], settings, section):
+                raise InputError(f"{DATA_PARAMS}: question_answering.{name}: {section} has a task of that name too")
+    return ["squad", *others]
 
 
 def _fixed(key: str) -> str:
@@ -114,10 +128,10 @@ def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
         if found.checkpoint is not None:
             one_of(f"methods.{label}.checkpoint", found.checkpoint, settings["checkpoints"])
         for task in entry.get(PER_TASK) or {}:
-            one_of(f"methods.{label}.{PER_TASK}", task, [*tasks, SQUAD])
+            one_of(f"methods.{label}.{PER_TASK}", task, tasks)
 
 
-def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, bool]) -> None:
+def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, bool], questions: Sequence[str]) -> None:
     """The tasks that are listed, or have a section, and their sections."""
     grid = build(Grid, settings, "finetune")
     for task in grid.tasks:
@@ -130,8 +144,11 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, bool]) -
                     f"{PARAMS}: {task}.max_length: {length} is not allowed; expected at least {SHORTEST_PAIR}, "
                     "which hold a token of each text"
                 )
-    squad = FineTuneSquadParams.read(settings, method=grid.methods[0]).squad
-    for label in grid.squad_methods if squad.answers == "generative" else ():
+    for task in grid.questions:
+        one_of("finetune.questions", task, questions)
+    listed = [task for task in questions if task in settings or task in grid.questions]
+    read = [FineTuneSquadParams.read(settings, task=task, method=grid.methods[0]).task for task in listed]
+    for label in grid.squad_methods if any(task.answers == "generative" for task in read) else ():
         from retrace.tasks.question_answering.generative import check_family  # here, as it takes seconds to import
 
         checkpoint = method_settings(settings, label)[1].checkpoint

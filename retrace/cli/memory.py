@@ -25,8 +25,8 @@ from retrace.estimates.published_memory import formula_memory
 from retrace.finetuning.method import TASK_OF, read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
+from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.settings import SquadSettings
-from retrace.training.pretraining import PretrainSettings
 from retrace.training.settings import OptimizerSettings
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {

@@ -1,11 +1,9 @@
 """`retrace needs`: disk and memory that the runs of params.yaml take, and what there is, before any of them starts.
 
-A study says it in its first stage. Memory is the most that tensors take in an update of any of the runs on one device,
+`retrace study run` says it first. Memory is the most that tensors take in an update of any of the runs on one device,
 as `retrace memory` estimates it; the program and the data come on top. Disk is of models: those fetched, those trained,
 DVC's copies, and the states of the largest run while it lasts. Data and predictions are small beside them.
 """
-
-import typer
 
 from retrace.core.settings import read_params
 
@@ -19,9 +17,3 @@ def main() -> None:
 
     for line in require_room(read_params()):
         print(line)
-
-
-if __name__ == "__main__":  # as the stages of a study call it
-    from retrace.core.errors import exit_cleanly
-
-    exit_cleanly(lambda: typer.run(main))

@@ -14,7 +14,7 @@ from retrace.core.files import size
 from retrace.core.settings import build, read_params
 from retrace.estimates.architectures import config_of
 from retrace.estimates.memory import pretraining_needs
-from retrace.training.pretraining import PretrainSettings
+from retrace.pretraining.settings import PretrainSettings
 
 
 def main(

@@ -22,7 +22,10 @@ PRESETS = Path("presets")
 FIRST = "sample"
 COMMENT = re.compile(r"^([^#\n]*\S) {2,}#", re.MULTILINE)  # a comment after a value that became shorter
 # Replaced as a whole, as what such a section holds belongs together; all others are merged key by key.
-WHOLE = ("methods", "files", "checkpoints", "classification", "hub.classification", "hub.text", "hub.sst2", "hub.squad")
+WHOLE = (
+    "methods", "files", "checkpoints", "classification", "question_answering",
+    "hub.classification", "hub.text", "hub.sst2", "hub.squad",
+)  # fmt: skip
 
 
 def main(
@@ -79,7 +82,7 @@ def _merge(
         key = f"{above}{name}"
         if name in into and into[name] == value:
             continue
-        is_of_task = file == PARAMS and not above and not default_of(STAGES.values(), key)[0]  # a further one
+        is_of_task = file == PARAMS and not above and not default_of(STAGES, key)[0]  # a further one
         if (key in WHOLE or is_of_task) and isinstance(into.get(name), MutableMapping) and isinstance(value, Mapping):
             for gone in [other for other in into[name] if other not in value]:
                 del into[name][gone]
@@ -96,7 +99,7 @@ def _merge(
 
 def _add(into: MutableMapping[str, Any], name: str, value: Any, preset: Path, file: Path, key: str) -> None:
     """Add a key that the file leaves out, unless the value is its default anyway."""
-    known, default = default_of(STAGES.values(), key)
+    known, default = default_of(STAGES, key)
     if not known and not (file == PARAMS and "." not in key and isinstance(value, Mapping)):  # which may be a task's
         raise InputError(f"{preset}: {key}: unknown key; {file} has no such key")
     if not known or value != default:

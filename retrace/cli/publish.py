@@ -28,7 +28,7 @@ from retrace.publishing.bundle import Address, base_digest, write_pretrained, wr
 from retrace.publishing.card import ModelFacts, eval_results, model_card
 from retrace.publishing.facts import flag_lines, learned_nothing, name_of, read_facts, read_flags, read_tuning
 from retrace.publishing.provenance import head_commit, stale_stages, uncommitted_files
-from retrace.results.grid import SQUAD
+from retrace.results.grid import Grid
 
 PREPARED = Path(".retrace/publish")
 REASONS = ("dirty", "stale", "unlearned")
@@ -125,7 +125,7 @@ def _doubts(cell: Cell | None, base: Path) -> dict[str, str]:
     if files:
         what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
         found["dirty"] = f"the model would belong to no commit: {what} not committed"
-    stale = stale_stages(_stages(cell, base))
+    stale = stale_stages(_stages(cell, base, read_params()))
     if stale:
         found["stale"] = f"{', '.join(stale)}: out of date by dvc.lock; run dvc repro and commit it"
     signs = learned_nothing(cell)
@@ -135,10 +135,12 @@ def _doubts(cell: Cell | None, base: Path) -> dict[str, str]:
     return found
 
 
-def _stages(cell: Cell | None, base: Path) -> list[str]:
+def _stages(cell: Cell | None, base: Path, params: Mapping[str, Any]) -> list[str]:
     if cell is None:
         return ["pretrain", "perplexity-eval"]
-    tuned = f"squad@{cell.method}" if cell.task == SQUAD else f"sst2@{cell.task}-{cell.method}"
+    kind = build(Grid, params, "finetune").kind_of(cell.task)
+    stage = "squad" if kind == "question_answering" else "sst2"
+    tuned = f"{stage}@{cell.task}-{cell.method}"
     first = ["pretrain"] if base == PRETRAINED else []
     return [*first, f"finetune-{tuned}-{cell.seed}", "evaluate"]
 
@@ -152,7 +154,7 @@ def _require_no_doubts(doubts: Mapping[str, str], told: Sequence[str]) -> None:
 def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str) -> None:
     """Write the card and the figures."""
     write_text(folder / "README.md", str(model_card(facts)))
-    figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity}
+    figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
     write_json(
         folder / "metrics.json", {"model": name_of(cell), "commit": commit, **figures, "health": read_flags(cell)}
     )

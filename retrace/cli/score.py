@@ -4,14 +4,13 @@ Figures go to standard output as json; what looks wrong about them is said besid
 """
 
 import json
-import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from retrace.core.errors import InputError
 from retrace.datasets.examples import class_order
@@ -22,7 +21,7 @@ from retrace.evaluation.probabilities import class_name, classes_with_columns, p
 from retrace.evaluation.scoring import Scoring
 from retrace.sources.formats import Rows, labels_of, read_rows
 from retrace.statistics.comparisons import Flags
-from retrace.statistics.intervals import draw
+from retrace.statistics.intervals import resample
 
 CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 RESAMPLES = 10_000
@@ -63,7 +62,7 @@ def squad(
     Raises InputError where a file is wrong or no prediction belongs to the data set.
     """
     questions = read_questions(dataset)
-    answers = _by_id(predictions, _is_text, "answer texts")
+    answers = _by_id(predictions, dict[str, str], "answer texts")
     missing = [question.id for question in questions if question.id not in answers]
     if len(missing) == len(questions):
         raise InputError(f"{predictions}: no prediction for any question of {dataset}")
@@ -80,10 +79,10 @@ def squad(
         flags["unknown"] = counted
     no_answer = None
     if na_prob:
-        no_answer = _by_id(na_prob, _is_number, "numbers")
+        no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")
         questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], na_prob)
     outcome = answered(questions, answers, no_answer, na_prob_thresh)
-    scoring = Scoring(["squad_v2", *(OTHERS if every else ())], "scores.squad", Answered)
+    scoring = Scoring(["squad_v2", *(OTHERS if every else ())])
     _print(scoring, outcome, flags | answer_flags(outcome), intervals)
 
 
@@ -111,7 +110,7 @@ def classification(
     numbers = {name: number for number, name in enumerate(classes)}
     wanted, found = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
     outcome = Classified(tuple(classes), wanted, found, probabilities)
-    scoring = Scoring(CLASSIFICATION, "scores.classification", Classified)
+    scoring = Scoring(CLASSIFICATION)
     _print(scoring, outcome, flags | class_flags(outcome), intervals)
 
 
@@ -149,26 +148,18 @@ def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> Non
     found: dict[str, Any] = figures | scoring.notes(outcome)
     if intervals:
         size = len(outcome.answers if isinstance(outcome, Answered) else outcome.labels)
-        drawn = draw({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
+        drawn = resample({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
         found["intervals"] = scoring.intervals(figures, scoring.shares(outcome), drawn, outcome.fewest)
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | figure_flags(figures, scoring.scales)).items():
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)
 
 
-def _by_id(path: Path, allowed: Callable[[Any], bool], called: str) -> dict[str, Any]:
-    values = read_json_file(path)
-    if not isinstance(values, dict) or not all(allowed(value) for value in values.values()):
-        raise InputError(f"{path}: expected one object of question ids and {called}")
-    return values
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
+    try:
+        return TypeAdapter(kind).validate_python(read_json_file(path), strict=True)
+    except ValidationError:
+        raise InputError(f"{path}: expected one object of question ids and {called}") from None
 
 
 def _in_order_of(no_answer: dict[str, float], questions: list[Question], path: Path) -> list[Question]:

@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 
 from retrace.cli.check import STAGES
 from retrace.core.registry import plugin_names
-from retrace.core.settings import DATA_PARAMS, PARAMS, Section, allowed, annotation_of, shown
+from retrace.core.settings import DATA_PARAMS, PARAMS, TASK_OF, Section, allowed, annotation_of, shown
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings
 from retrace.training.settings import OptimizerSettings
 
@@ -25,7 +25,7 @@ anything.
 - NAME in a key is a name of your own.
 """
 # What dvc.yaml fills in, and whose keys are shown in its place.
-NAMES = {"${item.task}": "sst2", "${item.method}": "NAME", "${key}": "NAME"}
+NAMES = {"${item.method}": "NAME", "${key}": "NAME"}
 Row = tuple[str, str, str, str]
 
 
@@ -60,9 +60,9 @@ def _heading(key: str) -> str:
 
 def _keys(file: Any) -> Iterator[tuple[str, Any, FieldInfo | None]]:
     """The keys of a file that stages read, with their types."""
-    for stage in STAGES.values():
-        for name, field in stage.model_fields.items():
-            key = field.alias or name
+    for stage, of in STAGES.items():
+        for name, field in of.model_fields.items():
+            key = (field.alias or name).replace("${item.task}", TASK_OF.get(stage, ""))
             is_of_data = key.startswith(f"{DATA_PARAMS}:")
             key = key.removeprefix(f"{DATA_PARAMS}:")
             if is_of_data != (file == DATA_PARAMS) or key == "${data}" or key == f"{PARAMS}:":
@@ -71,11 +71,7 @@ def _keys(file: Any) -> Iterator[tuple[str, Any, FieldInfo | None]]:
                 key = key.replace(variable, shown_as)
             if key == "methods.NAME":
                 yield key, MethodSettings, None
-                yield (
-                    f"{key}.{PER_TASK}",
-                    dict,
-                    FieldInfo(default={}, description="other values for single tasks, by name"),
-                )
+                yield f"{key}.{PER_TASK}", dict, FieldInfo(default={}, description="other values for single tasks")
                 for method in plugin_names(METHODS):
                     settings = import_module(f"{METHODS}.{method}").Settings
                     if settings is not MethodSettings:

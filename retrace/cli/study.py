@@ -1,6 +1,7 @@
 """`retrace study`: the published studies, and their figures beside Retrace's.
 
-`retrace study list` has a line for each folder of studies/; `retrace study compare NAME` one for each figure.
+`retrace study list` has a line for each folder of studies/. `retrace study run NAME` runs one in a workspace, and
+leaves params.yaml as it is. `retrace study compare NAME` has a line for each figure.
 """
 
 import json
@@ -34,7 +35,7 @@ def compare(
     """Show published figures beside Retrace's."""
     folder = _folder(name)
     if not (folder / RESULT).is_file():
-        raise InputError(f"{STUDIES}/{name} was not run: dvc repro {STUDIES}/{name}/dvc.yaml, in the project's root")
+        raise InputError(f"{STUDIES}/{name} was not run: retrace study run {name}")
     result = StudyResult.read(folder / RESULT)
     if as_json:
         print(json.dumps(result.to_json(), indent=2, ensure_ascii=False))
@@ -48,6 +49,20 @@ def compare(
     counts = Counter(cell.verdict for *_, cell in result.cells())
     print(*(f"{name}: {meaning}" for name, meaning in VERDICTS.items() if counts[name]), sep="\n")
     print(f"{counts.total()} figures: " + ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]))
+
+
+def run(
+    name: Name,
+    small: Annotated[bool, typer.Option("--small", help="tiny models and little data: minutes on two cores")] = False,
+) -> None:
+    """Run a study as published, or small, and compare its figures."""
+    from retrace.cli.workspace import run_study
+
+    folder = _folder(name)
+    code = run_study(folder.parents[1], name, small)
+    if code:
+        raise typer.Exit(code)
+    print(f"{folder / 'reports/report.html'}; all figures: retrace study compare {name}")
 
 
 def _how_it_was_run(folder: Path) -> str:
@@ -73,4 +88,4 @@ def _folders() -> dict[str, Path]:
     raise InputError(f"{here}: neither here nor above is a folder {STUDIES} with a study in it")
 
 
-SUBCOMMANDS = {"list": list_studies, "compare": compare}
+SUBCOMMANDS = {"list": list_studies, "run": run, "compare": compare}

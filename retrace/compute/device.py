@@ -1,7 +1,7 @@
-"""The processor a stage runs on: threads, seeds, precision and the process group.
+"""The device that a stage runs on: threads, seeds, precision and the process group.
 
-Accelerate finds the processes and their devices; everything else is set here, in one place, so that
-the same params on the same machine give the same numbers.
+Accelerate finds the processes and their devices. Everything else is set here, so that the same params on the same
+machine give the same numbers.
 """
 
 import ctypes
@@ -26,11 +26,11 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's names for them, of malloc.h
 
 @dataclass(frozen=True)
 class Device:
-    """Where tensors live and in which precision products are computed."""
+    """Where tensors live, and in which precision matrices are multiplied."""
 
     accelerator: Accelerator
     bf16: bool
-    sharded: bool  # whether processes that train a model share its weights rather than each hold all of them
+    sharded: bool  # whether each process holds a shard of the weights rather than all of them
 
     @property
     def torch_device(self) -> torch.device:
@@ -39,7 +39,7 @@ class Device:
 
     @property
     def rank(self) -> int:
-        """This process's number, from 0."""
+        """The number of this process, from 0."""
         return self.accelerator.process_index
 
     @property
@@ -49,7 +49,7 @@ class Device:
 
     @property
     def rank_slice(self) -> slice:
-        """This process's part of what all of them divide among themselves: every so-manieth from its number on."""
+        """This process's items: every n-th, starting at its rank."""
         return slice(self.rank, None, self.processes)
 
     @property
@@ -59,14 +59,14 @@ class Device:
 
     @property
     def attention(self) -> str:
-        """The attention that is fastest here: on processors eager beats sdpa at short lengths."""
+        """transformers' fastest attention here: on CPUs eager beats sdpa at short lengths."""
         return "sdpa" if self.torch_device.type == "cuda" else "eager"
 
     def share_batches(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, bool]]:
-        """This process's share of batches, each with whether it counts.
+        """This process's batches, each with whether it counts.
 
-        Every process gets as many, since a sharded model's forward pass takes all of them: where the last round
-        has none left for a process, the round's first stands in and does not count.
+        Every process gets the same number, since all take part in a sharded model's forward pass: a process for which
+        the last round has no batch gets the round's first one, which does not count.
         """
         rest = iter(batches)
         while one_round := list(islice(rest, self.processes)):
@@ -81,21 +81,21 @@ class Device:
         return totals.tolist()
 
     def autocast(self) -> torch.autocast:
-        """Mixed precision where the hardware does bf16 well, else nothing."""
+        """Mixed precision in bf16 where it is on."""
         return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.bf16)
 
 
 def open_device(seed: int, precision: Precision = "auto") -> Device:
-    """Join the process group, set threads, seeds and deterministic kernels.
+    """Join the process group; set threads, seeds and deterministic kernels.
 
-    Raises InputError for a seed that not all generators take.
+    Raises InputError for a seed that not all generators accept.
     """
     if not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"seed: {seed} is not allowed; expected a whole number from 0 to {LARGEST_SEED}")
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it CUDA's products are not deterministic
     _keep_freed_memory()
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
-    if sharded:  # by retrace.compute.sharding; without these, Accelerate and transformers expect to do it themselves
+    if sharded:  # retrace.compute.sharding does it; these keep Accelerate and transformers from doing it too
         os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))
@@ -107,15 +107,15 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
 
 
 def peak_memory() -> int:
-    """The most memory this process has held so far, in bytes."""
+    """The most memory that this process has used so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _keep_freed_memory() -> None:
-    """Have glibc keep what is freed for the next tensor of that size.
+    """Make glibc reuse freed memory instead of returning it to the system.
 
-    It would hand every large tensor back to the system, which then clears each page anew at every update:
-    a quarter of the time of training a small model on a processor. Other C libraries have no such knob.
+    The system clears each page anew at every update, which takes a quarter of the time of training a small model on a
+    CPU. Other C libraries have no such setting.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -124,7 +124,7 @@ def _keep_freed_memory() -> None:
 
 
 def _threads(accelerator: Accelerator) -> int:
-    """Processor threads for this process: `RETRACE_THREADS`, else its share of the cores.
+    """CPU threads for this process: `RETRACE_THREADS`, else its share of the cores.
 
     Accelerate sets OMP_NUM_THREADS to 1 for its children, which would leave cores idle.
     """

@@ -1,7 +1,7 @@
-"""Floating-point operations of training, and what share of a device's peak they are.
+"""Floating-point operations of training, and the peak of devices.
 
-Model FLOPs utilisation as Chowdhery et al. 2022 (PaLM, appendix B) define it: the operations that the
-model's matrix products need, forward and backward, over what the device could do in the same time.
+Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the operations of the model's matrix products,
+forward and backward, over those that the device could do in the same time.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,15 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-# Dense bf16 operations a second, from the maker's data sheets, by a part of the device's name.
+# Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
 
 
 class ProductOperations(TorchDispatchMode):
-    """Counts the operations of the matrix products that run while it is entered, by torch's formulas.
+    """A context that counts the operations of matrix products by torch's formulas.
 
-    An element-wise operation is not counted, a multiplication with its addition counts twice. Torch's own counter
-    tells them by module, for which it keeps tensors alive that would else be freed.
+    A multiplication with its addition counts as two; element-wise operations are not counted. Torch's own
+    FlopCounterMode counts by module, for which it keeps tensors alive that would otherwise be freed.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class ProductOperations(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run the operation, and count it."""
+        """Run and count an operation."""
         result = func(*args, **(kwargs or {}))
         if formula := flop_registry.get(func.overloadpacket):
             self.total += formula(*args, **(kwargs or {}), out_val=result)
@@ -38,7 +38,7 @@ class ProductOperations(TorchDispatchMode):
 
 
 def count_flops(model: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Operations of the matrix products in one forward and backward pass; the run is left as it was."""
+    """Operations of the matrix products in one forward and backward pass; generators are left unchanged."""
     with torch.random.fork_rng(), ProductOperations() as operations:
         loss().backward()
     model.zero_grad(set_to_none=True)
@@ -46,7 +46,7 @@ def count_flops(model: nn.Module, loss: Callable[[], Tensor]) -> int:
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """The most bf16 operations a second that the device's maker promises, where it is known."""
+    """The device's peak bf16 operations per second; None where it is not known."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)

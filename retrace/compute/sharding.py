@@ -1,10 +1,10 @@
-"""Sharded training (FSDP2; Zhao et al. 2023), for models that one device cannot train whole.
+"""Sharded training (FSDP2; Zhao et al. 2023), for models that do not fit on one device.
 
-Every process keeps a part of each weight, of its gradient and of its moments. The weights of a layer are whole
-only while that layer computes, so every process must take part in every forward and backward pass.
+Every process keeps a shard of each weight, of its gradient and of its moments. A layer's weights are gathered only
+while the layer computes, so every process must take part in every forward and backward pass.
 
-Accelerate shards on GPUs alone and does nothing elsewhere, without a word. Here PyTorch is called directly, so
-that what runs on GPUs is what tests run on processors; the variable that asks for it is Accelerate's.
+Accelerate shards on GPUs only, and silently does nothing elsewhere. Here PyTorch is called directly, so that tests on
+CPUs run the code that runs on GPUs. Accelerate's environment variable turns it on.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 def to_device(model: Model, device: Device) -> Model:
-    """The model on its device; where processes share the weights, its layers and then the rest are sharded in place."""
+    """Move the model to its device; with sharding, shard its layers and then the rest in place."""
     if not device.sharded:
         nn.Module.to(model, device.torch_device)
         return model
@@ -38,17 +38,17 @@ def to_device(model: Model, device: Device) -> Model:
 
 
 def data_parallel(model: nn.Module, device: Device) -> nn.Module:
-    """The model to train: one whose gradients are averaged over the processes in the backward pass."""
+    """A model whose gradients are averaged over the processes in the backward pass."""
     return model if isinstance(model, FSDPModule) else device.accelerator.prepare_model(model)
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """The tensor, put together from its parts where it is sharded; every process must call it."""
+    """The whole of a tensor that may be sharded; every process must call it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def local_shard(tensor: Tensor, like: Tensor) -> Tensor:
-    """A whole tensor cut as `like` is: this process's part of it where that is sharded."""
+    """A whole tensor sharded as `like` is."""
     if not isinstance(like, DTensor):
         return tensor
     everywhere = DTensor.from_local(tensor.to(like.device), like.device_mesh, [Replicate()], run_check=False)
@@ -56,9 +56,9 @@ def local_shard(tensor: Tensor, like: Tensor) -> Tensor:
 
 
 def gather_weights(model: nn.Module) -> dict[str, Tensor]:
-    """All weights by name, tied ones once; of a sharded model on the main process alone, elsewhere none.
+    """All weights by name, tied ones once; every process must call it.
 
-    Every process must call it. Those of a sharded model are copies on the CPU.
+    Those of a sharded model are copies on the CPU, on the main process only; other processes get none.
     """
     if isinstance(model, FSDPModule):
         weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
@@ -69,9 +69,9 @@ def gather_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Give a model what `gather_weights` returned; every process must call it."""
+    """Load what `gather_weights` returned; every process must call it."""
     if isinstance(model, FSDPModule):
-        model.reshard()  # what is in no layer stays whole after a forward pass, and weights are given in parts
+        model.reshard()  # weights outside the layers stay gathered after a forward pass
         options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True, strict=False)
         set_model_state_dict(model, dict(weights), options=options)
     else:
@@ -79,10 +79,10 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
 
 
 def _layer_policy(device: Device) -> MixedPrecisionPolicy:
-    """Whole weights in bf16 where products are: autocast would keep its own copy of every weight for the backward pass.
+    """Gather weights in bf16 where products are: autocast would keep a copy of every weight for the backward pass.
 
-    Gradients are averaged in float32, and what goes from layer to layer stays as autocast has it. Processors
-    multiply as autocast says: their norms take no bf16 weights beside float32 activations.
+    Gradients are averaged in float32, and activations between layers stay as autocast has them. On CPUs autocast does
+    it all: their norms accept no bf16 weights with float32 activations.
     """
     if device.torch_device.type == "cpu" or not device.bf16:
         return MixedPrecisionPolicy()

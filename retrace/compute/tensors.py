@@ -9,12 +9,12 @@ from torch import Tensor
 
 
 def seeded(seed: int, purpose: str) -> torch.Generator:
-    """A generator of its own for one purpose, so that one more draw here shifts none elsewhere."""
+    """A generator for one purpose, so that draws for one purpose do not depend on those for another."""
     return torch.Generator().manual_seed(zlib.crc32(f"{seed} {purpose}".encode()))
 
 
 def padded(sequences: Sequence[Sequence[int] | np.ndarray], fill: int) -> Tensor:
-    """Sequences filled up on the right to the longest: (B, T), int64."""
+    """Sequences padded on the right to the longest: (B, T), int64."""
     rows = np.full((len(sequences), max(map(len, sequences))), fill, dtype=np.int64)
     for row, sequence in zip(rows, sequences, strict=True):
         row[: len(sequence)] = sequence
@@ -22,5 +22,5 @@ def padded(sequences: Sequence[Sequence[int] | np.ndarray], fill: int) -> Tensor
 
 
 def mask_of(sequences: Sequence[Sequence[int] | np.ndarray]) -> Tensor:
-    """1 where a token is, 0 where padding is: (B, T), int64."""
+    """The attention mask, 1 for tokens and 0 for padding: (B, T), int64."""
     return padded([np.ones(len(sequence)) for sequence in sequences], 0)

@@ -122,8 +122,10 @@ def file_digest(path: Path) -> str:
 
 
 def running() -> list[Holder]:
-    """Who holds the lock of each guarded run that goes on in this folder."""
-    found = (holder(path) for path in sorted(LOCKS.glob("*.lock")))
+    """Who holds the lock of each guarded run that goes on in this folder or in the workspace of a study."""
+    found = (
+        holder(path) for path in sorted([*LOCKS.glob("*.lock"), *Path().glob(f".retrace/studies/*/{LOCKS}/*.lock")])
+    )
     return [each for each in found if each is not None]
 
 

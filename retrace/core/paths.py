@@ -21,6 +21,8 @@ from retrace.core.files import read_json
 UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
 DATA = Path("data")
 TASKS = DATA / "classification"
+QUESTIONS = DATA / "question_answering"
+OWN = DATA / "own"  # the user's files
 ON_TEST = "-test"  # ends the name of a task's figures on its test set
 
 
@@ -34,14 +36,20 @@ def sentences_path(folder: Path, part: str) -> Path:
     return folder / "sst2" / f"{part}.tsv"
 
 
-def questions_path(folder: Path, part: str) -> Path:
-    """Questions of `train`, `dev` or `test`."""
-    return folder / "squad" / f"{part}.json"
+def questions_path(folder: Path, part: str, task: str = "squad") -> Path:
+    """Questions of `train`, `dev` or `test`: of SQuAD in the source's folder, of another set beside the sources."""
+    return (folder / task if task == "squad" else folder.parent / QUESTIONS.name / task) / f"{part}.json"
 
 
 def task_folder(task: str, data: Path = DATA) -> Path:
     """What is known of a classification task: its classes and, of all but SST-2, its examples."""
     return data / TASKS.name / task
+
+
+def card_path(task: str, data: Path = DATA) -> Path:
+    """The card of a further task, of either kind."""
+    questions = data / QUESTIONS.name / task / "card.json"
+    return questions if questions.is_file() else task_folder(task, data) / "card.json"
 
 
 def on_test(task: str) -> str:
@@ -51,8 +59,8 @@ def on_test(task: str) -> str:
 
 def has_test(folder: Path, task: str) -> bool:
     """Whether a task has a test split beside the one that chooses the epoch; `folder` is the source's."""
-    own = {"sst2": sentences_path(folder, "test"), "squad": questions_path(folder, "test")}
-    return own.get(task, task_folder(task, folder.parent) / "test.jsonl").is_file()
+    classified = sentences_path(folder, "test") if task == "sst2" else task_folder(task, folder.parent) / "test.jsonl"
+    return classified.is_file() or questions_path(folder, "test", task).is_file()
 
 
 def splits_of(folder: Path, task: str) -> tuple[str, ...]:

@@ -23,15 +23,12 @@ from ruamel.yaml.error import MarkedYAMLError
 from retrace.core.errors import InputError
 
 PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
-DATA_KEYS = (
-    "sample",
-    "files",
-    "hub",
-    "classification",
-    "checkpoints",
-)  # of data/params.yaml; all others of params.yaml
+# Of data/params.yaml; all others are of params.yaml.
+DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "checkpoints")
 LARGEST_SEED = 2**32 - 1  # that NumPy takes
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
+
+TASK_OF = {"finetune-sst2": "sst2", "finetune-squad": "squad"}  # always there, unlike what else dvc.yaml lists
 
 T = TypeVar("T")
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
@@ -312,11 +309,11 @@ def _filled(name: str, params: Mapping[str, Any], item: Mapping[str, str]) -> st
     return str(PARAMS) if key == f"{PARAMS}:" else key.removeprefix(f"{DATA_PARAMS}:")
 
 
-def default_of(stages: Iterable[type[Params]], key: str) -> tuple[bool, Any]:
+def default_of(stages: Mapping[str, type[Params]], key: str) -> tuple[bool, Any]:
     """Whether a key of the settings is one that some stage reads, and its default, or None where it has none."""
-    for stage in stages:
-        for name, field in stage.model_fields.items():
-            top = (field.alias or name).removeprefix(f"{DATA_PARAMS}:").replace("${item.task}", "sst2")
+    for stage, of in stages.items():
+        for name, field in of.model_fields.items():
+            top = (field.alias or name).removeprefix(f"{DATA_PARAMS}:").replace("${item.task}", TASK_OF.get(stage, ""))
             if key != top and not key.startswith(f"{top}."):
                 continue
             found: FieldInfo | None = field

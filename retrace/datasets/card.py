@@ -1,9 +1,7 @@
-"""Python's search for objects that refer to one another in a circle, put off where millions are made that do not.
+"""The data card of a source: counts of every split, and texts that splits have in common.
 
-What a data source holds, checked: counts of every split, and texts that splits share.
-
-A text that is in training and validation alike makes scores look better than they are, so it is
-counted and reported; it is no error, for published data sets have some.
+Texts that are in both training and validation data make scores too good, so they are counted and reported. They are no
+error, since published data sets have some.
 """
 
 import gc
@@ -22,9 +20,9 @@ from retrace.datasets.text import PARTS, count_words, read_documents, text_path
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """No garbage is looked for meanwhile: of a hundred thousand questions that takes a third of the time.
+    """Pause garbage collection while millions of acyclic objects are created.
 
-    What nothing refers to is freed all the same.
+    It takes a third of the time of reading a hundred thousand questions, and frees nothing there.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -35,18 +33,19 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-Counted = tuple[dict[str, Any], list[str]]  # counts, and what a user should know, one line each
+Counted = tuple[dict[str, Any], list[str]]  # counts, and findings, one line each
 _QUOTED = re.compile(r'".*"".*"')  # a cell with a quote in it, which is doubled
 
 
 def make_card(folder: Path) -> dict[str, Any]:
-    """Read every file of the source in `folder` and count.
+    """Read and check all files of the source in `folder`, and count.
 
     Raises InputError naming file and line where something is wrong.
     """
     with without_collection():
         text = {part: _text(text_path(running_text(folder), part)) for part in PARTS}
-        (sentences, of_sentences), (questions, of_questions) = _sentences(folder), _questions(folder)
+        files = {part: questions_path(folder, part) for part in splits_of(folder, "squad")}
+        (sentences, of_sentences), (questions, of_questions) = _sentences(folder), count_questions(files)
     findings = [f"sst2: {finding}" for finding in of_sentences] + [f"squad: {finding}" for finding in of_questions]
     for part, counts in text.items():
         if counts["unknown_words"]:
@@ -83,24 +82,28 @@ def _sentences(folder: Path) -> Counted:
     return counts | shared, findings
 
 
-def _questions(folder: Path) -> Counted:
-    asked = {part: read_questions(questions_path(folder, part)) for part in splits_of(folder, "squad")}
+def count_questions(files: Mapping[str, Path]) -> Counted:
+    """Counts of a set of questions by split, and what they share.
+
+    Raises InputError naming the file and the question where something is wrong.
+    """
+    questions = {part: read_questions(path) for part, path in files.items()}
     counts = {
         part: {"questions": len(found), "unanswerable": sum(not question.answers for question in found)}
-        for part, found in asked.items()
+        for part, found in questions.items()
     }
-    keys = {part: keys_of((question.context, question.text) for question in found) for part, found in asked.items()}
+    keys = {part: keys_of((question.context, question.text) for question in found) for part, found in questions.items()}
     shared, findings = _overlaps(keys, "questions")
     passages = known_rows(*(list(dict.fromkeys(passage for passage, _ in keys[part])) for part in ("dev", "train")))
     findings += shared_finding(passages, "passages", "dev")
     if not counts["train"]["unanswerable"] and counts["dev"]["unanswerable"]:
         findings.append("dev has unanswerable questions and train none: the model will always answer")
-    findings += [finding for part, found in asked.items() for finding in _oddities(part, found)]
+    findings += [finding for part, found in questions.items() for finding in _oddities(part, found)]
     return counts | shared | {"shared_passages": int(passages.sum())}, findings
 
 
 def _overlaps(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
-    """What dev shares with train and, where there is a test, that with both."""
+    """Items of dev that are in train too, and of test that are in either, where there is a test split."""
     pairs = {"shared_between_splits": ("dev", "train")}
     if "test" in keys:
         pairs |= {f"shared_by_test_and_{other}": ("test", other) for other in ("train", "dev")}
@@ -113,7 +116,7 @@ def _overlaps(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
 
 
 def _oddities(part: str, questions: Sequence[Question]) -> list[str]:
-    """What is no error and yet seldom meant."""
+    """Findings that are no errors, but seldom intended."""
     counts = {
         "answers of {} stand between spaces that are left out": sum(
             answer.trimmed for question in questions for answer in question.answers

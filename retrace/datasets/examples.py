@@ -21,15 +21,16 @@ UNLABELLED = "; GLUE gives out its test set without labels, so that it cannot be
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """A sentence and its class, 0 or 1."""
+class Example:
+    """A text, or two that belong together, and the number of its class."""
 
     text: str
+    pair: str | None
     label: int
 
 
-def read_sentences(path: Path) -> list[Sentence]:
-    """Read a file whose first line names the columns, `sentence` and `label` among them.
+def read_sentences(path: Path) -> list[Example]:
+    """Read a tab-separated file whose header has the columns `sentence` and `label`.
 
     Raises InputError naming the file and line where the header or a row is wrong.
     """
@@ -49,33 +50,24 @@ def read_sentences(path: Path) -> list[Sentence]:
     return sentences
 
 
-def _row(path: Path, number: int, cells: list[str], header: list[str], text: int, label: int) -> Sentence:
+def _row(path: Path, number: int, cells: list[str], header: list[str], text: int, label: int) -> Example:
     if len(cells) != len(header):
         raise InputError(f"{path}:{number}: {len(cells)} columns where the header has {len(header)}")
     if cells[label] not in LABELS:
         raise InputError(f"{path}:{number}: label {cells[label]!r} is not allowed; expected {' or '.join(LABELS)}")
     if not cells[text].strip():
         raise InputError(f"{path}:{number}: the sentence is empty")
-    return Sentence(cells[text].strip(), int(cells[label]))
+    return Example(cells[text].strip(), None, int(cells[label]))
 
 
 SST2, SENTIMENTS = "sst2", ("negative", "positive")
 CLASSES = "classes.json"
 
 
-@dataclass(frozen=True)
-class Example:
-    """A text, or two that belong together, and the number of its class."""
-
-    text: str
-    pair: str | None
-    label: int
-
-
 def read_classes(source: Path, task: str) -> tuple[str, ...]:
     """The names of the task's classes, by number.
 
-    Raises InputError where the task was not read.
+    Raises InputError where the task's data was not prepared.
     """
     if task == SST2:
         return SENTIMENTS
@@ -91,16 +83,16 @@ def read_classes(source: Path, task: str) -> tuple[str, ...]:
 def read_examples(source: Path, task: str, part: str) -> list[Example]:
     """The examples of `train`, `dev` or, where the task has one, `test`, in the order of the data.
 
-    Raises InputError where the file is missing, and for SST-2, which is the user's own, where a row is wrong.
+    Raises InputError where the file is missing or, for SST-2, a row is wrong.
     """
     if task == SST2:
-        return [Example(row.text, None, row.label) for row in read_sentences(sentences_path(source, part))]
+        return read_sentences(sentences_path(source, part))
     path = task_folder(task, source.parent) / f"{part}.jsonl"
     return [Example(**json.loads(line)) for _, line in numbered_lines(path)]
 
 
 def write_task(folder: Path, classes: Sequence[str], parts: Mapping[str, Sequence[Example]]) -> None:
-    """Write what `read_classes` and `read_examples` read."""
+    """Write the files that `read_classes` and `read_examples` read."""
     write_json(folder / CLASSES, list(classes))
     for part, examples in parts.items():
         lines = (json.dumps(asdict(example), ensure_ascii=False) for example in examples)
@@ -111,6 +103,6 @@ _NUMBER = re.compile(r"-?[0-9]+")
 
 
 def class_order(names: Iterable[str]) -> list[str]:
-    """Every class once: in the order of numbers where all are whole numbers, else of the alphabet."""
+    """All classes, sorted by number where all are whole numbers, else alphabetically."""
     every = sorted(set(names))
     return sorted(every, key=int) if all(_NUMBER.fullmatch(name) for name in every) else every

@@ -1,7 +1,6 @@
-"""What a training set gives away of another split: rows that are in both, and texts that lie in one another.
+"""Leakage between splits: rows that are in both, and texts of one split that are contained in texts of the other.
 
-Words are compared without case, accents, white space and how punctuation is set off: a tokenizer in lower case makes
-the same of them.
+Words are compared without case, accents and white space, as a lower-case tokenizer does.
 """
 
 import re
@@ -24,7 +23,7 @@ _WORD = re.compile(rf"[{_SIGNS}]|[^\W{_SIGNS}]+|[^\w\s]")
 
 
 def words_of(text: str) -> Words:
-    """The text's words and signs, by which it is compared."""
+    """The text's words and punctuation marks, by which it is compared."""
     plain = text.lower()
     if not plain.isascii():
         plain = "".join(sign for sign in unicodedata.normalize("NFD", plain) if not unicodedata.combining(sign))
@@ -33,22 +32,22 @@ def words_of(text: str) -> Words:
 
 
 def keys_of(rows: Iterable[tuple[str, str | None]]) -> list[Key]:
-    """Rows of a text and perhaps a second one, as they are compared."""
+    """Words of rows of one text or two, by which they are compared."""
     found = list(rows)
     words = {text: words_of(text) for row in found for text in row if text is not None}
     return [(words[first], None if second is None else words[second]) for first, second in found]
 
 
 def known_rows(rows: Sequence[Hashable], training: Sequence[Hashable]) -> np.ndarray:
-    """Which of the rows are in the training data too: (N,), bool."""
+    """Which rows are in the training data too: (N,), bool."""
     known = set(training)
     return np.array([row in known for row in rows], dtype=bool)
 
 
 def given_away(texts: Sequence[Words], training: Sequence[Words]) -> np.ndarray:
-    """Which texts lie word for word in a training text, or have half of their words or more from one: (N,), bool.
+    """Which texts are part of a training text, or consist for at least half of their words of one: (N,), bool.
 
-    A training text that is held so has LONG words or more. A text without words is not looked for.
+    Such a training text within a text has LONG words or more. A text without words never counts.
     """
     index = PhraseIndex.of([*training, *texts])
     places_before = np.append(0, np.cumsum(index.owners < len(training)))  # of training texts
@@ -65,14 +64,14 @@ def given_away(texts: Sequence[Words], training: Sequence[Words]) -> np.ndarray:
 
 
 def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "train") -> list[str]:
-    """A line on rows (N,), bool, of a part that are in another too, where there are any."""
+    """A line on the rows (N,), bool, of a split that are in another split too, if there are any."""
     if not shared.any():
         return []
     return [f"{int(shared.sum()):,} of {len(shared):,} {what} of {part} are in {training} too"]
 
 
 def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str, how: str = INSIDE) -> list[str]:
-    """A line on rows (N,), bool, of a part that the training data gives away, where there are more than are shared."""
+    """A line on the rows (N,), bool, of a split that the training data gives away, if they are more than the shared."""
     if not (given & ~shared).any():
         return []
     count = f"{int(given.sum()):,} of {len(given):,} {what} of {part}"
@@ -81,15 +80,15 @@ def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: s
 
 @dataclass(frozen=True)
 class PhraseIndex:
-    """All places in a number of texts, sorted by the words from there on: those where a text occurs are neighbours."""
+    """A suffix array of several texts: all places, sorted by the words from there on; equal phrases are adjacent."""
 
-    owners: np.ndarray  # the number of the text that each place is in
-    ranges: dict[int, tuple[int, int]]  # by the number of a text with words: its first place, and that after its last
+    owners: np.ndarray  # the text that each place is in, by its number
+    ranges: dict[int, tuple[int, int]]  # by text: first place where it occurs, and end; texts without words have none
     lengths: np.ndarray  # of the texts, in words
 
     @classmethod
     def of(cls, texts: Sequence[Words]) -> "PhraseIndex":
-        """The index of these texts, numbered in their order."""
+        """The index of these texts."""
         numbers: dict[str, int] = {}
         words = array("i")
         for text in texts:

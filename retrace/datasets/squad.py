@@ -11,11 +11,11 @@ from retrace.datasets.text import parse_json
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer's text and the character of the passage where it starts, without white space about it."""
+    """An answer's text without surrounding white space, and the character of the passage where it starts."""
 
     text: str
     start: int
-    trimmed: bool = field(default=False, compare=False)  # whether the file has white space about it
+    trimmed: bool = field(default=False, compare=False)  # whether the file has white space around it
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Question:
 
 
 def read_questions(path: Path) -> list[Question]:
-    """Read every question of the file.
+    """Read all questions of a file.
 
-    Raises InputError naming the file, and the line or the question, where json, a field or an
-    answer's offset is wrong, where an id occurs twice or where there is no question at all.
+    Raises InputError naming the file, and the line or the question, where json, a field or an answer's offset is wrong,
+    an id occurs twice or there is no question.
     """
     document = read_json_file(path)
     if not isinstance(document, dict) or not isinstance(document.get("data"), list):
@@ -49,7 +49,10 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def read_json_file(path: Path) -> Any:
-    """Any json file; InputError naming file and line where it is missing, empty, not UTF-8 or not json."""
+    """Read any json file.
+
+    Raises InputError naming file and line where it is missing, empty, not UTF-8 or not json.
+    """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     raw = path.read_bytes()
@@ -81,7 +84,7 @@ def _question(path: Path, where: str, title: str, context: str, qa: Any) -> Ques
     if not isinstance(impossible, bool | None):
         raise InputError(f"{path}: {where}: is_impossible {impossible!r} is not allowed; expected true or false")
     if impossible and qa.get("answers"):
-        raise InputError(f"{path}: {where}: is_impossible is true, and yet there are answers")
+        raise InputError(f"{path}: {where}: is_impossible is true, but there are answers")
     items = [] if impossible else _field(path, where, qa, "answers", list)
     return Question(
         identifier, title, context, text.strip(), tuple(_answer(path, where, context, item) for item in items)
@@ -96,7 +99,7 @@ def _answer(path: Path, where: str, context: str, item: Any) -> Answer:
         inside = context.encode(errors="replace")[max(0, start) :].startswith(text.encode(errors="replace"))
         counted = ", but at that byte; expected the number of characters before it" if start >= 0 and inside else ""
         raise InputError(f"{path}: {where}: the answer {text!r} is not at character {start}{counted}")
-    # No token covers white space at an end, so that with it there would seem to be no answer.
+    # No token covers surrounding white space, so the answer would not match any tokens.
     return Answer(text.strip(), start + len(text) - len(text.lstrip()), text != text.strip())
 
 

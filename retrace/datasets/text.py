@@ -1,7 +1,4 @@
-"""Text files read line by line, and json, with the place named where one cannot be read.
-
-Running text in WikiText's format, or plain: documents one after the other, never all in memory.
-"""
+"""Running text, as WikiText or plain, read document by document; lines and json with the place of what is wrong."""
 
 import json
 import re
@@ -16,7 +13,7 @@ _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character beyond 16 bit
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line numbers from 1 and lines without their end, decoded as UTF-8 one at a time.
+    """Read a UTF-8 file line by line: line numbers from 1, and lines without line breaks.
 
     Raises InputError where the file is missing or empty, or a line is not UTF-8.
     """
@@ -35,9 +32,9 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def parse_json(text: str, path: Path, line: int = 1) -> Any:
-    """What the json in a file says that starts on this line.
+    """Parse the json that starts at a line of a file.
 
-    Raises InputError naming file and line where it is not json or has a character that no text can hold.
+    Raises InputError naming file and line where it is not json or contains half a surrogate pair.
     """
     try:
         found = json.loads(text)
@@ -60,14 +57,14 @@ _TITLE = re.compile(r"^ = (?!= ).+ = ?$")  # a section's heading has two signs o
 
 
 def text_path(folder: Path, part: str) -> Path:
-    """The file of one part in WikiText's naming."""
+    """The file of a split, named as in WikiText."""
     return folder / f"wiki.{part}.tokens"
 
 
 def read_documents(path: Path) -> Iterator[str]:
     """Yield documents: articles where the file has WikiText's ` = Title = ` lines, else paragraphs.
 
-    A paragraph ends at an empty line. Raises InputError where the file has no text at all.
+    A paragraph ends at an empty line. Raises InputError where the file has no text.
     """
     lines: list[str] = []
     articles = found = False
@@ -85,14 +82,14 @@ def read_documents(path: Path) -> Iterator[str]:
         found = True
         yield "\n".join(lines)
     if not found:
-        raise InputError(f"{path}: there is no text in it")
+        raise InputError(f"{path}: no text in it")
 
 
 def count_words(text: str) -> int:
-    """Words as the file has them, separated by white space."""
+    """The number of words, separated by white space."""
     return len(text.split())
 
 
 def without_marks(text: str, unknown: str) -> str:
-    """Text that a tokenizer is trained on: WikiText's mark for a left-out word is spelt as the token `unknown`."""
+    """Text for training a tokenizer: WikiText's mark for an unknown word is replaced by the token `unknown`."""
     return text.replace(UNKNOWN, unknown)

@@ -26,9 +26,9 @@ from retrace.core.errors import InputError
 from retrace.estimates.parameters import empty_model
 from retrace.models.heads import Head
 from retrace.models.language_model import LanguageModel
-from retrace.tasks.question_answering.extractive import Reader
+from retrace.pretraining.settings import PretrainSettings
+from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.training.optimizer import make_optimizers
-from retrace.training.pretraining import PretrainSettings
 from retrace.training.settings import OptimizerSettings
 
 
@@ -211,7 +211,7 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
         if head == "language_model":
             scores = LanguageModel(model).first(ids, load.asked)
         elif head == "spans":
-            scores = Reader(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
+            scores = SpanModel(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
             scores = scores.transpose(1, 2).flatten(0, 1)
         else:
             scores = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits

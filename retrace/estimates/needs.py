@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from transformers import PreTrainedConfig
 
@@ -21,9 +22,9 @@ from retrace.finetuning.run import WEIGHTS, Cell, adjusted
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.hub.checkpoint import Pin, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
-from retrace.results.grid import SQUAD, Grid
+from retrace.pretraining.settings import PretrainSettings
+from retrace.results.grid import Grid
 from retrace.tasks.question_answering.settings import SquadSettings
-from retrace.training.pretraining import PretrainSettings
 
 PRESETS = {
     "google-bert/bert-base-uncased": "bert-base",
@@ -32,7 +33,6 @@ PRESETS = {
     "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
 }  # whose sizes are known before they are fetched
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
-MEMORY = Path("/proc/meminfo")  # of Linux, in KiB
 PROMPT = 2  # tokens of a written answer beside its words: those that begin and end it
 
 
@@ -122,16 +122,15 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
         yield Planned("pretrain", None, needs, PRETRAINED.is_dir())
     grid = build(Grid, params, "finetune")
     for task in grid.all_tasks:
-        head: Head = "classifier" if task != SQUAD else _head_for_questions(params)
+        is_read = grid.kind_of(task) == "question_answering"
+        head: Head = _head_for_questions(params, task) if is_read else "classifier"
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
             config = configs[method.settings.checkpoint]
             if config is None:
                 continue
-            settings = adjusted(
-                build(SquadSettings if task == SQUAD else FineTuneSettings, params, task), method.settings
-            )
-            written = build(int, params, "squad.max_answer_length") + PROMPT if head == "language_model" else 0
+            settings = adjusted(build(SquadSettings if is_read else FineTuneSettings, params, task), method.settings)
+            written = build(int, params, f"{task}.max_answer_length") + PROMPT if head == "language_model" else 0
             asked = settings.batch_size * written
             load = Load(settings.batch_size, settings.max_length, asked, bf16, attention)
             needs = tuning_needs(head, config, method.tune, load, settings.optimizer)
@@ -140,8 +139,8 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
                 yield Planned(cell.title, method.settings.checkpoint, needs, (WEIGHTS / cell.path).is_dir())
 
 
-def _head_for_questions(params: Mapping[str, Any]) -> Head:
-    return "language_model" if section(params, "squad.answers") == "generative" else "spans"
+def _head_for_questions(params: Mapping[str, Any], task: str) -> Head:
+    return "language_model" if section(params, f"{task}.answers") == "generative" else "spans"
 
 
 def _disk(runs: Iterable[Planned]) -> int:
@@ -163,9 +162,6 @@ def _memory() -> tuple[int, int, str]:
 
 
 def _main_memory() -> tuple[int, int]:
-    """Bytes free, or all where that is not known, and bytes in all."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if not MEMORY.is_file():
-        return whole, whole
-    lines = dict(line.split(":") for line in MEMORY.read_text(encoding="ascii").splitlines())
-    return 1024 * int(lines["MemAvailable"].split()[0]), whole
+    """Bytes free and bytes in all."""
+    memory = psutil.virtual_memory()
+    return memory.available, memory.total

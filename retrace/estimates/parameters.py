@@ -1,4 +1,4 @@
-"""How many parameters a model has, by name, known without the memory that they would take."""
+"""How many parameters a model has, by name, counted on the meta device without allocating them."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -22,12 +22,12 @@ _GROUPS: dict[Grouping, Callable[[str], str]] = {
 
 @dataclass(frozen=True)
 class Count:
-    """A parameter of a model; tied ones are one."""
+    """A parameter of a model; tied weights count once."""
 
     name: str
     shape: tuple[int, ...]
     is_trained: bool
-    is_added: bool  # by the tuning method; the architecture has it not
+    is_added: bool  # by the fine-tuning method
     is_head: bool  # outside the pretrained body
 
     @property
@@ -38,7 +38,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Row:
-    """Parameters that are counted together."""
+    """A group of parameters."""
 
     name: str
     size: int
@@ -49,7 +49,7 @@ def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "e
     """A model whose weights have shapes and no values (torch's meta device).
 
     Without a head it is the one with the family's pretraining head: `body_of` is then what was pretrained. BERT's
-    has a pooler, as pairs of sentences were among what it learnt; RoBERTa's has none.
+    has a pooler, as it was pretrained on pairs of sentences; RoBERTa's has none.
     """
     with torch.device("meta"):
         return make_model(head or pretraining_head(config), config, 0, attention)
@@ -63,7 +63,7 @@ def body_of(model: PreTrainedModel) -> PreTrainedModel:
 def count_parameters(
     head: Head | None, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object]
 ) -> tuple[PreTrainedModel, list[Count]]:
-    """The model after `tune`, without values, and its parameters; without a head where None."""
+    """The model after `tune`, on the meta device, and its parameters; of the body alone where `head` is None."""
     model = empty_model(head, config)
     original = {id(weight) for weight in model.parameters()}
     with torch.device("meta"):
@@ -78,15 +78,12 @@ def count_parameters(
 
 
 def total(counts: Iterable[Count]) -> int:
-    """All of them."""
+    """The sum of their sizes."""
     return sum(count.size for count in counts)
 
 
 def sums(counts: Iterable[Count]) -> dict[str, int]:
-    """All of them; trained or not; those that the tuning method added; those of the head, which is no part of the body.
-
-    BERT's pooler is of the body: it was pretrained.
-    """
+    """Parameters in total, trained, frozen, added by the method, and of the head; BERT's pooler is not of the head."""
     counts = list(counts)
     trainable = total(count for count in counts if count.is_trained)
     biases = total(count for count in counts if count.is_head and count.name.endswith("bias"))
@@ -101,7 +98,7 @@ def sums(counts: Iterable[Count]) -> dict[str, int]:
 
 
 def rows(counts: Iterable[Count], by: Grouping) -> list[Row]:
-    """Size and how many are trained of each parameter, each module that holds some itself, or each layer."""
+    """Size and trained size of each parameter, module or layer."""
     found: dict[str, tuple[int, int]] = {}
     for count in counts:
         name = _GROUPS[by](count.name)

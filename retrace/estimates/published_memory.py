@@ -21,7 +21,7 @@ QUESTIONABLE = (
     "(queries, keys and values, attention's weights and dropout masks, inputs of the norms and of the activation) is "
     "left out; only the inputs of the frozen matrices can go. The saving is far smaller than the formulas say.",
     "Attention is taken to keep its weights: with a fused kernel the term in l² is gone.",
-    "Embeddings, the head, the statistics of the norms and what is held for a moment only are left out.",
+    "Embeddings, the head, the statistics of the norms and temporary tensors are left out.",
     "The example's figures are called MiB and are in megabytes of 10⁶ bytes, with N rounded to 3·10⁹ where its own "
     "formula gives less.",
 )
@@ -29,7 +29,7 @@ QUESTIONABLE = (
 
 @dataclass(frozen=True)
 class Shape:
-    """What the formulas ask of an encoder."""
+    """The sizes of an encoder that the formulas use."""
 
     layers: int
     hidden: int
@@ -38,7 +38,7 @@ class Shape:
 
     @classmethod
     def of(cls, config: PreTrainedConfig) -> "Shape":
-        """The shape of a model of this config."""
+        """The sizes in a config."""
         return cls(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.num_attention_heads)
 
 
@@ -51,7 +51,7 @@ class Memory:
     per_token_pair: int
 
     def at(self, batch: int, length: int) -> int:
-        """Bytes with so many examples of so many tokens."""
+        """Bytes for a batch of so many examples of so many tokens."""
         return self.constant + batch * length * (self.per_token + length * self.per_token_pair)
 
 
@@ -78,7 +78,7 @@ def adapter_memory(parameters: int, added: int, shape: Shape, width: int) -> Mem
 
 
 def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tuple[str, Memory] | None:
-    """The formula for a method and what it gives for a model; None where the study has none."""
+    """The formula for a method and its value for a model; None where the study has none."""
     shape = Shape.of(config)
     if method.file in ("full", "scratch"):
         return FULL, full_memory(needs.parameters, shape)
@@ -90,7 +90,7 @@ def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tu
 
 @dataclass(frozen=True)
 class Equation:
-    """One of the study's equations of an encoder layer, and what has to be kept of it, by the study's list."""
+    """An equation of an encoder layer, and what the study says the backward pass needs of it."""
 
     number: int
     text: str
@@ -111,7 +111,7 @@ EQUATIONS = (
 )  # fmt: skip
 
 
-# The study's example, and what it printed of it.
+# The study's example, and the figures printed for it.
 EXAMPLE = Shape(layers=64, hidden=1920, inner=7680, heads=32)
 EXAMPLE_VOCABULARY = 50_000
 EXAMPLE_WIDTH = 120  # of its adapters
@@ -122,7 +122,7 @@ CLAIM = 3 / 4  # the share of the memory that adapters are said to save at least
 
 
 def example_memory(parameters: int = EXAMPLE_PARAMETERS) -> dict[str, Memory]:
-    """The example's memory by what is tuned, with its N as it is rounded or with another."""
+    """The example's memory by method, with N rounded as in the study or given."""
     added = adapter_parameters(EXAMPLE, EXAMPLE_WIDTH)
     return {
         "full": full_memory(parameters, EXAMPLE),

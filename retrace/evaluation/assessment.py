@@ -7,8 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import figure_flags, loss_flags, overlap_flags, validation_flags
 from retrace.evaluation.outcomes import MethodRun
+from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import (
     AnswerBreakdown,
     ClassBreakdown,
@@ -22,8 +24,9 @@ from retrace.evaluation.records import (
 )
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
-from retrace.statistics.comparisons import Candidate, Comparison, compare, difference, not_above
-from retrace.statistics.intervals import Figures, Resampled, draw, with_seeds
+from retrace.results.grid import Kind
+from retrace.statistics.comparisons import Candidate, Comparison, compare, difference, flag_unless_better
+from retrace.statistics.intervals import Figures, Resampled, resample, with_seeds
 from retrace.statistics.scales import Flags
 
 SCRATCH = "scratch"  # the method without pretraining, the baseline of the others
@@ -57,6 +60,12 @@ class ScoredTask(Protocol):
     def breakdown(self, outcome: Any) -> ClassBreakdown | AnswerBreakdown:
         """The decisions by class, or counts of answers."""
         ...
+
+
+KINDS: Mapping[Kind, type[ClassificationTask] | type[QuestionAnsweringTask]] = {
+    "classification": ClassificationTask,
+    "question_answering": QuestionAnsweringTask,
+}
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ class _Assessor:
             name: scoring.resampled(outcome, set(self._headlines) if name in untrained else ())
             for name, outcome in outcomes.items()
         }
-        self._drawn = draw(self._resampled, len(task.shared), settings.bootstrap_samples, settings.seed)
+        self._drawn = resample(self._resampled, len(task.shared), settings.bootstrap_samples, settings.seed)
         self._shares = {name: scoring.shares(outcome) for name, outcome in outcomes.items()}
         self._fewest = runs[0].kept.outcome.fewest
         self._by_method = {method: self._mean_intervals(of) for method, of in self._methods.items()}
@@ -224,7 +233,7 @@ class _Assessor:
         if way == "neither" or any(figure not in side.drawn[0] for side in (model, other)):
             return {}
         found = difference(figure, model, other, are_alike=True)
-        return not_above(
+        return flag_unless_better(
             figure, shown, _mean(model, figure), _mean(other, figure), found.interval, way,
             note if found.is_of_models else "",
         )  # fmt: skip

@@ -1,19 +1,58 @@
-"""Texts in classes: what was decided, beside the majority class and TF-IDF with logistic regression."""
+"""Scoring of classification tasks, with the majority class and TF-IDF with logistic regression as baselines."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from scipy.special import softmax
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 
-from retrace.datasets.examples import Example
+from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.overlap import INSIDE, INSIDE_FIRST, given_away, keys_of, known_rows
-from retrace.evaluation.baselines import has_words, majority, tfidf
 from retrace.evaluation.confusion import by_class, confusion, counting
 from retrace.evaluation.flags import class_flags
 from retrace.evaluation.outcomes import Classified, length_groups, logits_of
 from retrace.evaluation.records import ClassBreakdown
 from retrace.statistics.scales import Flags
+
+WORD, CHARACTER = (
+    r"(?u)\b\w\w+\b",
+    r"\S",
+)  # scikit-learn's pattern, and where no text matches it
+
+
+def majority(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
+    """The most frequent class of the training data, for every example."""
+    most = Counter(example.label for example in train).most_common(1)[0][0]
+    return [most] * len(dev)
+
+
+def tfidf(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
+    """Logistic regression on TF-IDF of words and pairs of words, with scikit-learn's defaults.
+
+    A word has two letters or more; if no training text has one, characters are counted instead. With one class in the
+    training data it is the majority baseline.
+    """
+    if len({example.label for example in train}) < 2:
+        return majority(train, dev)
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=WORD if has_words(train) else CHARACTER)
+    features = vectorizer.fit_transform([_both_texts(example) for example in train])
+    model = LogisticRegression(max_iter=1000).fit(features, [example.label for example in train])
+    return model.predict(vectorizer.transform([_both_texts(example) for example in dev])).tolist()
+
+
+def has_words(train: Sequence[Example]) -> bool:
+    """Whether a training text has a word as TF-IDF counts them."""
+    return any(re.search(WORD, _both_texts(example)) for example in train)
+
+
+def _both_texts(example: Example) -> str:
+    return example.text if example.pair is None else f"{example.text} {example.pair}"
 
 
 class ClassificationTask:
@@ -25,21 +64,26 @@ class ClassificationTask:
         self, classes: Sequence[str], train: Sequence[Example], dev: Sequence[Example],
         test: Sequence[Example] | None = None, drawn: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
-        """`drawn`: numbers of the training examples that the models were given, and baselines are; None: all."""
-        asked = dev if test is None else test
-        self._classes, self._asked = tuple(classes), asked
+        """`drawn`: numbers of the training examples that models and baselines are trained on; None for all."""
+        scored = dev if test is None else test
+        self._classes, self._examples = tuple(classes), scored
         self._train = train if drawn is None else [train[number] for number in drawn]
-        self._labels = np.array([example.label for example in asked])
+        self._labels = np.array([example.label for example in scored])
         self.split = "dev" if test is None else "test"
         keys, of_train, of_dev = (
             keys_of((example.text, example.pair) for example in of)
-            for of in (asked, train, [] if test is None else dev)
+            for of in (scored, train, [] if test is None else dev)
         )
         self.shared, self.shared_with_dev = known_rows(keys, of_train), known_rows(keys, of_dev)
         self.given = given_away(*([text for text, _ in of] for of in (keys, of_train)))
-        self.given_how = INSIDE if asked[0].pair is None else INSIDE_FIRST
-        self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in asked], "words")
+        self.given_how = INSIDE if scored[0].pair is None else INSIDE_FIRST
+        self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in scored], "words")
         self.notes: Mapping[str, str] = self._notes(len(train))
+
+    @classmethod
+    def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
+        """The task from the data; `splits` are train, dev and, to score the test split, test."""
+        return cls(read_classes(source, name), *(read_examples(source, name, part) for part in splits), drawn=drawn)
 
     def outcome(self, rows: pd.DataFrame) -> Classified:
         """Predictions, one row per example in order → the class with the largest logit, the first of equals."""
@@ -47,8 +91,8 @@ class ClassificationTask:
         return Classified(self._classes, self._labels, logits.argmax(axis=1), softmax(logits, axis=1))
 
     def baselines(self) -> dict[str, Classified]:
-        """The majority class, and TF-IDF with logistic regression."""
-        decided = {"majority": majority(self._train, self._asked), "tfidf": tfidf(self._train, self._asked)}
+        """Majority class, and TF-IDF with logistic regression."""
+        decided = {"majority": majority(self._train, self._examples), "tfidf": tfidf(self._train, self._examples)}
         return {name: Classified(self._classes, self._labels, np.array(given)) for name, given in decided.items()}
 
     def _notes(self, rows: int) -> dict[str, str]:
@@ -63,11 +107,11 @@ class ClassificationTask:
         return notes
 
     def flags(self, outcome: Classified) -> Flags:
-        """One class for all."""
+        """One class for all examples."""
         return class_flags(outcome)
 
     def breakdown(self, outcome: Classified) -> ClassBreakdown:
-        """The confusion matrix, rows the right classes, and precision, recall and F1 of each class."""
+        """Confusion matrix, and precision, recall and F1 of each class."""
         counts = counting(outcome)(np.ones((1, len(outcome.labels))))
         figures = by_class(counts)
         classes = {

@@ -1,10 +1,8 @@
-"""How often which class was taken for which, and what follows from that.
+"""Confusion counts; precision, recall and F1 per class, of the positive class, and as macro, micro and weighted means.
 
-A figure of each class made one: of the favourable class, and macro, micro and weighted means.
-
-With two classes the second is the favourable one. Macro is the plain mean over the classes that occur,
-weighted the mean by how often each is right, micro counts all decisions together; each example has
-one class, so micro precision, recall and F1 all are the accuracy (Sokolova and Lapalme 2009).
+Of two classes the second is the positive one. Macro is the plain mean over the classes that occur, weighted the mean
+by the number of examples, micro pools all decisions; as each example has one class, micro precision, recall and F1 all
+equal the accuracy (Sokolova and Lapalme 2009).
 """
 
 from collections.abc import Callable
@@ -19,15 +17,15 @@ from retrace.statistics.scales import Figure
 
 
 class ClassCounts(NamedTuple):
-    """What precision, recall, F1 and Matthews' correlation are made of: weights of each class, (R, C)."""
+    """Weights of each class, (R, C), from which precision, recall, F1 and Matthews' correlation follow."""
 
-    hits: np.ndarray  # of the class and taken for it
+    hits: np.ndarray  # true positives
     support: np.ndarray  # of the class
-    predicted: np.ndarray  # taken for the class
+    predicted: np.ndarray  # predicted as the class
 
 
 class ByClass(NamedTuple):
-    """Figures of each class, (R, C); a precision or recall of nothing is 0, as scikit-learn has it."""
+    """Figures of each class, (R, C); without anything to divide by 0, as in scikit-learn."""
 
     precision: np.ndarray
     recall: np.ndarray
@@ -35,7 +33,7 @@ class ByClass(NamedTuple):
 
 
 def confusion(outcome: Classified) -> np.ndarray:
-    """How many examples of each right class were given each class, (C, C)."""
+    """The confusion matrix, rows the right classes, (C, C)."""
     classes = len(outcome.classes)
     cells = np.bincount(outcome.labels * classes + outcome.predicted, minlength=classes * classes)
     return cells.reshape(classes, classes)
@@ -44,8 +42,8 @@ def confusion(outcome: Classified) -> np.ndarray:
 def counting(outcome: Classified) -> Callable[[np.ndarray], ClassCounts]:
     """A function of weights of examples, (R, N), that counts by class.
 
-    An example is in two or three of the counts, however many classes there are, so memory does not grow with
-    the square of their number as whole confusion matrices would.
+    An example is in two or three of the counts, so memory does not grow with the square of the number of classes, as
+    it would with confusion matrices.
     """
     classes, examples = len(outcome.classes), np.arange(len(outcome.labels))
     hits = examples[outcome.labels == outcome.predicted]
@@ -77,7 +75,7 @@ MEANS = ("macro", "micro", "weighted")
 
 
 def averages(measure: Measure, outcome: Classified) -> dict[str, float]:
-    """The figure and its means, as scikit-learn has them; fractions, 0 where a class has nothing to divide by."""
+    """The figure of the positive class and the means, as in scikit-learn; fractions."""
     figures = resampled_averages(measure, outcome)(np.ones((1, len(outcome.labels))))
     return {name: float(values[0]) for name, values in figures.items()}
 
@@ -89,7 +87,7 @@ def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
         counts = counted(weights)
         values = getattr(by_class(counts), measure)
-        present = counts.support + counts.predicted > 0  # whether any example is of the class or was taken for it
+        present = counts.support + counts.predicted > 0  # any example is or was predicted as the class
         total = weights.sum(axis=1)
         means = {
             "binary": values[:, -1],
@@ -103,12 +101,12 @@ def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
 
 
 def figures_of(measure: Measure) -> dict[str, Figure]:
-    """Every name that the figure can have, all fractions."""
+    """All figures of a measure."""
     return dict.fromkeys([measure, *(f"{measure}_{mean}" for mean in MEANS)], Figure("fraction", "higher"))
 
 
 def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
-    """Those that are shares of examples: a class's precision and recall, and the means that are the accuracy."""
+    """Those that are shares of examples: of the positive class, and the means that equal the accuracy."""
     hits = np.equal(outcome.labels, outcome.predicted)
     found = {f"{measure}_micro": Share.among_all(hits)}
     if measure == "recall":  # a class's share of its examples, by its share of all

@@ -1,7 +1,4 @@
-"""Signs that a model has learned nothing or that a figure is wrong, each with its evidence in words.
-
-A flag is an entry name → evidence; where there is nothing to say there is no entry.
-"""
+"""Flags, name → evidence in words: signs that a model has learned nothing or that a figure is wrong."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,17 +10,17 @@ from retrace.evaluation.outcomes import Answered, Classified
 from retrace.statistics.scales import SCALES, Flags
 
 ROUNDING = 1e-6
-HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the one with exact matches below so much of it is suspicious
-BY_CHANCE = 0.1  # a share of texts that lie in a training text which says nothing
-# Where a model gives one class for all, recall is 1 and precision is the accuracy, but for the digits printed.
+HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the first with exact matches below this share of it is suspicious
+BY_CHANCE = 0.1  # the share of texts that may lie within a training text by chance
+# A model that gives one class to all has a recall of 1 and the accuracy as its precision, up to printed digits.
 ALL, NEAR, GOOD = 0.999, 0.002, 0.9  # a recall above the first, the others as near as the second and below the third
 
 
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
     """Figures off their scale, or inconsistent with one another.
 
-    `f1_without_exact` is a high F1 with hardly an exact match: answers that contain everything, or a wrong F1.
-    `recall_without_accuracy` is what a model gets that gives everything the favourable class.
+    `f1_without_exact`: a high F1 with hardly an exact match, from answers that are far too long, or a wrong F1.
+    `recall_without_accuracy`: the model gives everything the positive class.
     """
     flags: Flags = {}
     off = [name for name, value in figures.items() if not _within(value, SCALES[scales.get(name, "score")].ends)]
@@ -58,7 +55,7 @@ def answer_flags(outcome: Answered) -> Flags:
 
 
 def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
-    """From training and validation loss by epoch, the first before training: losses that rise or are no numbers."""
+    """Losses that rise or are not finite, from training and validation loss per epoch, the first before training."""
     training = [loss for loss, _ in losses if loss is not None]
     validation = [loss for _, loss in losses]
     if not all(map(math.isfinite, [*training, *validation])):
@@ -72,9 +69,9 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
 
 
 def overlap_flags(shared: np.ndarray, given: np.ndarray, part: str, how: str = INSIDE) -> Flags:
-    """Examples (N,), bool, of a part, dev or test, that are in the training data too, and that these give away.
+    """Examples (N,), bool, of a split that are in the training data too, and those that it gives away.
 
-    Some are given away by chance: 0.6% of SST-2's own validation set, and 98% of a random part of its training rows.
+    Some are given away by chance: 0.6% of SST-2's own validation set, 98% of a random part of its training rows.
     """
     found = {f"{part}_in_training": shared_finding(shared, "examples", part)}
     if given.mean() > BY_CHANCE:
@@ -83,13 +80,13 @@ def overlap_flags(shared: np.ndarray, given: np.ndarray, part: str, how: str = I
 
 
 def validation_flags(shared: np.ndarray) -> Flags:
-    """Test examples (N,), bool, that are in the validation data too, by which the epoch is chosen."""
+    """Test examples (N,), bool, that are in the validation data too, which chooses the epoch."""
     found = shared_finding(shared, "examples", "test", "dev")
     return {"test_in_validation": found[0]} if found else {}
 
 
 def _answer_figures(exact: float, f1: float) -> Flags:
-    """An exact match has an F1 of 100 too, so F1 is the higher figure, but not by any amount."""
+    """An exact match has an F1 of 100, so F1 is the higher figure, within limits."""
     if f1 < exact - ROUNDING:
         return {"f1_below_exact": f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"}
     if f1 > HIGH_F1 and exact < f1 * LOW_SHARE:

@@ -1,4 +1,4 @@
-"""The scores that params.yaml lists for a task, taken together; each is a file of retrace/evaluation/metrics."""
+"""The metrics that params.yaml lists for a kind of task; each is a file of retrace/evaluation/metrics."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -7,39 +7,33 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
-from retrace.evaluation.outcomes import Answered, Classified
-from retrace.statistics.intervals import Figures, Interval, Resampled, Share, interval_of_examples, together
+from retrace.statistics.intervals import Figures, Interval, Resampled, Share, combine, interval_of_examples
 from retrace.statistics.scales import SCALES, Better, Figure
 
 SCORES = "retrace.evaluation.metrics"
-CALLED = {Classified: "classes", Answered: "answers"}
 
 
 def outcome_of(score: ModuleType) -> type:
-    """What a score is a function of: `Classified` or `Answered`."""
+    """What a metric is a function of: `Classified` or `Answered`."""
     return get_type_hints(score.score)["outcome"]
 
 
 class Scoring:
-    """Figures of an outcome by every listed score."""
+    """Figures of an outcome by every listed metric."""
 
-    def __init__(self, names: Sequence[str], key: str, kind: type[Classified] | type[Answered]) -> None:
-        """`key` of params.yaml lists the names. Raises InputError where there is no such score of that kind."""
-        self._scores = [load_plugin(SCORES, name, key) for name in names]
-        for name, score in zip(names, self._scores, strict=True):
-            if outcome_of(score) is not kind:
-                raise InputError(f"params.yaml: {key}: {name!r} is not allowed; it is no score of {CALLED[kind]}")
+    def __init__(self, names: Sequence[str]) -> None:
+        """The names are files of retrace/evaluation/metrics, all for the same kind of outcome."""
+        self._scores = [load_plugin(SCORES, name, "metrics") for name in names]
 
     @property
     def scales(self) -> dict[str, str]:
-        """The scale of each figure, such as fraction or percentage."""
+        """The scale of each figure."""
         return {name: figure.scale for name, figure in self._figures.items()}
 
     @property
     def better(self) -> dict[str, Better]:
-        """Which way each figure is better."""
+        """Which direction of each figure is better."""
         return {name: figure.better for name, figure in self._figures.items()}
 
     @cached_property
@@ -51,9 +45,9 @@ class Scoring:
         return {name: value for score in self._scores for name, value in score.score(outcome).items()}
 
     def resampled(self, outcome: Any, among: Collection[str] = ()) -> Resampled:
-        """The figures but counts and thresholds for weights of examples, of all scores or those that give `among`."""
+        """The figures except counts and thresholds for weights of examples, of all metrics or those with `among`."""
         chosen = [score for score in self._scores if not among or score.FIGURES.keys() & among]
-        return together([score.resampled(outcome) for score in chosen])
+        return combine([score.resampled(outcome) for score in chosen])
 
     def shares(self, outcome: Any) -> dict[str, Share]:
         """The figures that are shares of examples."""
@@ -61,23 +55,23 @@ class Scoring:
         return {name: share for part in found for name, share in part.items()}
 
     def interval(self, name: str, value: float, shares: Sequence[Share], drawn: np.ndarray, examples: int) -> Interval:
-        """Of a figure or its mean over seeds, for the choice of examples; see `interval_of_examples`."""
+        """The interval of a figure or of its mean over seeds, for the choice of examples."""
         return interval_of_examples(value, shares, drawn, examples, self.ends(name))
 
     def intervals(
         self, figures: Mapping[str, float], shares: Mapping[str, Share], drawn: Figures, examples: int
     ) -> dict[str, Interval]:
-        """Of the figures of one outcome that were resampled."""
+        """The intervals of the resampled figures of one outcome."""
         return {
             name: self.interval(name, figures[name], [shares[name]] if name in shares else [], values, examples)
             for name, values in drawn.items()
         }
 
     def ends(self, name: str) -> tuple[float, float]:
-        """What a figure is never beyond."""
+        """The ends of a figure's scale."""
         return SCALES[self._figures[name].scale].ends
 
     def notes(self, outcome: Any) -> dict[str, str]:
-        """What a score says of how it was computed, such as sacrebleu's signature."""
+        """Notes of metrics on how they were computed, such as sacrebleu's signature."""
         found = [score.notes(outcome) for score in self._scores if hasattr(score, "notes")]
         return {name: note for part in found for name, note in part.items()}

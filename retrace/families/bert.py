@@ -1,4 +1,4 @@
-"""BERT (Devlin et al. 2018): post-norm, learnt positions and segments."""
+"""BERT (Devlin et al. 2018): post-norm, learned positions and segments."""
 
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, PreTrainedConfig
@@ -7,7 +7,7 @@ from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
-# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
+# Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = (
     "attention.self.query",
     "attention.self.key",
@@ -16,7 +16,7 @@ ATTENTION = (
 )
 OUTPUTS = ("attention.output.dense", "output.dense")
 
-PAIRS_ONLY = (".pooler.", ".seq_relationship.")  # weights that only learn from pairs of sentences
+PAIRS_ONLY = (".pooler.", ".seq_relationship.")  # weights that are trained by next-sentence prediction only
 
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
@@ -32,7 +32,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens the model reads."""
+    """The most tokens that the model accepts."""
     return config.max_position_embeddings
 
 
@@ -42,5 +42,5 @@ def language_head(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -
 
 
 def relation_head(model: BertForPreTraining, pooled: Tensor) -> Tensor:
-    """The pooled first token (N, C) → scores of a pair's two relations (N, 2): B follows A, or it does not."""
+    """The pooled first token (N, C) → scores (N, 2): B follows A, or it does not."""
     return model.cls.seq_relationship(pooled)

@@ -1,4 +1,4 @@
-"""Llama (Touvron et al. 2023): pre-norm, rotary positions, SwiGLU; each token sees only those before it."""
+"""Llama (Touvron et al. 2023): pre-norm, rotary positions, SwiGLU; causal."""
 
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedConfig
@@ -7,7 +7,7 @@ from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "causal"
-# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
+# Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = (
     "self_attn.q_proj",
     "self_attn.k_proj",
@@ -16,7 +16,7 @@ ATTENTION = (
 )
 OUTPUTS = ("self_attn.o_proj", "mlp.down_proj")
 ROPE_THETA = 500_000.0  # of Llama 3
-# LlamaForQuestionAnswering calls its body otherwise than the other heads; unmapped, all of it would stay random.
+# LlamaForQuestionAnswering has another name for its body than the other heads; unmapped, the body would stay random.
 KEY_MAPPING = {"spans": {r"^model\.": "transformer."}}
 
 
@@ -37,7 +37,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens the model reads."""
+    """The most tokens that the model accepts."""
     return config.max_position_embeddings
 
 

@@ -9,7 +9,7 @@ from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
-# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
+# Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attn.Wqkv", "attn.Wo")
 OUTPUTS = ("attn.Wo", "mlp.Wo")
 
@@ -38,7 +38,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens the model reads."""
+    """The most tokens that the model accepts."""
     return config.max_position_embeddings
 
 

@@ -7,7 +7,7 @@ from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
-# Within a layer: the matrices of attention, and the last ones of attention and of the feed-forward part.
+# Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = (
     "attention.self.query",
     "attention.self.key",
@@ -33,7 +33,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfi
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens the model reads."""
+    """The most tokens that the model accepts."""
     return config.max_position_embeddings - config.pad_token_id - 1
 
 

@@ -1,4 +1,4 @@
-"""A fine-tuning method and the checkpoint it starts from: an entry under `methods` in params.yaml."""
+"""A fine-tuning method, an entry under `methods` in params.yaml: the checkpoint it starts from and what it trains."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from retrace.core.errors import InputError
 from retrace.core.paths import named_checkpoint
 from retrace.finetuning.settings import MethodSettings, method_settings
-from retrace.models.heads import Head, make_model, read_config, read_model
+from retrace.models.heads import Head, in_body, make_model, read_config, read_model
 
 TASK_OF = {"classification": "sst2", "qa": "squad"}  # whose settings count for a model with such a head
 PRETRAINED = Path("models/pretrained")
+FILE = "trained.safetensors"  # the weights that a method trains, where these are not all
 
 
 @dataclass(frozen=True)
@@ -57,3 +61,33 @@ def read_method(params: Mapping[str, Any], label: str, task: str | None = None) 
     Raises InputError where its settings are wrong or no file of retrace/methods has its name.
     """
     return Method(*method_settings(params, label, task))
+
+
+def is_new(model: PreTrainedModel, head: Head, name: str) -> bool:
+    """Whether a weight was not pretrained: a head's, except a language model's."""
+    return head != "language_model" and not in_body(model, name)
+
+
+def is_part(model: nn.Module) -> bool:
+    """Whether some weights are not trained."""
+    return not all(weight.requires_grad for weight in model.parameters())
+
+
+def save_trained(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Write only those of the `weights`, by name, that the model trains."""
+    names = [name for name, weight in model.named_parameters() if weight.requires_grad]
+    save_file({name: weights[name].cpu().contiguous() for name in names}, folder / FILE)
+
+
+def load_trained(model: nn.Module, folder: Path) -> None:
+    """Load the weights that `save_trained` wrote into a model tuned by the same method.
+
+    Raises InputError where the file is missing or holds other weights than this model trains.
+    """
+    if not (folder / FILE).is_file():
+        raise InputError(f"{folder / FILE}: no such file")
+    saved = load_file(folder / FILE)
+    wanted = {name: weight.shape for name, weight in model.named_parameters() if weight.requires_grad}
+    if wanted != {name: weight.shape for name, weight in saved.items()}:
+        raise InputError(f"{folder / FILE}: the weights do not match this method and model")
+    model.load_state_dict(saved, strict=False)

@@ -14,10 +14,9 @@ from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
 from retrace.finetuning.finetune import fine_tune, write_tuned
-from retrace.finetuning.method import Method, start
+from retrace.finetuning.method import Method, is_part, save_trained, start
 from retrace.finetuning.settings import FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Task
-from retrace.finetuning.trained_part import is_part, save_trained
 from retrace.models.heads import longest_input, read_config, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
@@ -47,14 +46,13 @@ class Cell:
         return " ".join(self.path.parts)
 
 
-def read_cell(task: str, others: bool = False) -> Cell:
-    """The cell that the command line names; where it may name `others`, `task` is only the default."""
+def read_cell(task: str) -> Cell:
+    """The cell that the command line names; `task` is the default."""
     parser = argparse.ArgumentParser(description="Fine-tune the pretrained model.")
-    if others:
-        parser.add_argument("--task", default=task, help=f"{task} or an entry under classification in params.yaml")
+    parser.add_argument("--task", default=task, help=f"{task} or a further task of data/params.yaml")
     parser.add_argument("--method", required=True, help="a file of retrace/methods: how the model is tuned")
     parser.add_argument("--seed", required=True, type=int, help="draws the head, the order and the dropout")
-    return Cell(**{"task": task, **vars(parser.parse_args())})
+    return Cell(**vars(parser.parse_args()))
 
 
 def run_cell(

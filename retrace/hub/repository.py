@@ -14,11 +14,10 @@ from retrace.hub.session import hub_session, hub_token
 
 
 def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) -> Path:
-    """The folder that holds the repository's files of these names, by glob; there is none where it has no such file.
+    """Fetch the files that match the globs; returns their folder, which does not exist where none match.
 
-    Nothing is requested where they are all there already.
-
-    Raises InputError where they cannot be had, or are not what the hub says they are.
+    Nothing is requested if all of them were fetched before. Raises InputError where they cannot be fetched, or their
+    checksums are not those of the hub.
     """
     with hub_session(str(pin)):
         with suppress(CachedRepoTreeNotFoundError, LocalEntryNotFoundError):
@@ -26,7 +25,7 @@ def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) 
             return _snapshot(pin, kind, patterns, local=True)
         folder = _snapshot(pin, kind, patterns, local=False)
         _require_listing(pin, kind)
-        if not folder.is_dir():  # the repository has no such files, nor had it others that were asked for before
+        if not folder.is_dir():  # no file matches, and none was fetched before
             return folder
         checked = HfApi(token=hub_token()).verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit)
     for wrong in checked.mismatches:
@@ -42,12 +41,12 @@ def fetch(pin: Pin, kind: Literal["model", "dataset"], patterns: Sequence[str]) 
 
 
 def listing(pin: Pin, kind: Literal["model", "dataset"]) -> list[str]:
-    """The names of all files of a repository of which something was fetched before; nothing is requested."""
+    """The names of all files of a repository of which some were fetched before; nothing is requested."""
     return [file.path for file in get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)]
 
 
 def _require_listing(pin: Pin, kind: str) -> None:
-    """Raise CachedRepoTreeNotFoundError unless it is known what there is: another client may have kept a part."""
+    """Raise CachedRepoTreeNotFoundError unless all names are known: another client may have fetched only some files."""
     get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)
 
 

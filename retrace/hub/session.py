@@ -1,7 +1,7 @@
-"""Talking to the Hugging Face Hub: requests are tried again where that helps, and what goes wrong is one line.
+"""Requests to the Hugging Face Hub: retried after passing faults, and errors in one line.
 
 HF_ENDPOINT names another hub, HF_TOKEN opens private and gated repositories, and with HF_HUB_OFFLINE=1 nothing is
-requested. A token that was stored elsewhere on the machine is not sent.
+requested. A token stored elsewhere on the machine is not sent.
 """
 
 import os
@@ -27,21 +27,21 @@ from huggingface_hub.utils import disable_progress_bars, httpx, logging
 
 from retrace.core.errors import InputError
 
-PASSING = (408, 429, 500, 502, 503, 504)  # answers after which the same request may succeed
+PASSING = (408, 429, 500, 502, 503, 504)  # status codes after which the same request may succeed
 BROKEN = (httpx.TimeoutException, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-TRIES = 4  # of one request; the client's own functions try some requests again
-FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds; each wait is twice the one before, or what the hub asks for
+TRIES = 4  # of one request; huggingface_hub retries downloads only
+FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds; each wait is twice the last, or what the hub asks for
 
 
 class RetryingClient(httpx.Client):
-    """A client that sends a request again after a passing fault, and waits no longer than the hub's own timeout."""
+    """A client that retries a request after a passing fault, with the hub's timeout where none is set."""
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send, and again after PASSING answers and connections that broke; what remains is the last fault."""
-        if not any((request.extensions.get("timeout") or {}).values()):  # the client's functions often set none
+        """Send a request; after PASSING answers and broken connections again, up to TRIES times."""
+        if not any((request.extensions.get("timeout") or {}).values()):  # huggingface_hub often sets none
             timeout = httpx.Timeout(constants.HF_HUB_DOWNLOAD_TIMEOUT)
             request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
-        # What is sent as it is read from a file is gone; the client's own function rewinds the file and tries again.
+        # A file that is streamed cannot be sent again from here; huggingface_hub rewinds it and retries.
         if not isinstance(request.stream, httpx.ByteStream):
             return super().send(request, **options)
         for attempt in range(1, TRIES):
@@ -61,9 +61,9 @@ class RetryingClient(httpx.Client):
 
 @contextmanager
 def hub_session(about: str) -> Iterator[None]:
-    """Everything within talks to the hub in this way.
+    """A context for requests to the hub.
 
-    Raises InputError, which begins with what it was `about`, where the hub or the way to it has a fault.
+    Raises InputError, which begins with `about`, where the hub or the network fails.
     """
     _set_client()
     try:
@@ -78,26 +78,25 @@ def hub_session(about: str) -> Iterator[None]:
 
 
 def hub_token() -> str | Literal[False]:
-    """The token of the environment; False is the hub's word for none."""
+    """The token in HF_TOKEN; False is huggingface_hub's value for no token."""
     return os.environ.get("HF_TOKEN", "").strip() or False
 
 
 @cache
 def _set_client() -> None:
-    hooks = get_session().event_hooks  # those that keep the client quiet when it is to be offline
+    hooks = get_session().event_hooks  # they enforce HF_HUB_OFFLINE
     set_client_factory(lambda: RetryingClient(event_hooks=hooks, follow_redirects=True))
-    logging.set_verbosity_error()  # a request that is tried again is no news
+    logging.set_verbosity_error()  # retries need no warning
     if not sys.stderr.isatty():
         disable_progress_bars()
 
 
 def _fault(error: BaseException) -> str | None:
-    """What is wrong in words; None where it is none of the hub's. The innermost cause that is known says most."""
+    """The message for an error of the hub, by its innermost known cause; None for any other error."""
     causes = [error]
     while (inner := causes[-1].__cause__ or causes[-1].__context__) is not None and inner not in causes:
         causes.append(inner)
-    said = [words for cause in reversed(causes) if (words := _words(cause)) is not None]
-    return said[0] if said else None
+    return next((words for cause in reversed(causes) if (words := _words(cause)) is not None), None)
 
 
 def _words(error: BaseException) -> str | None:
@@ -111,8 +110,8 @@ def _words(error: BaseException) -> str | None:
             return "the repository has no such commit"
         case HfHubHTTPError() if error.response.status_code in (401, 403):
             return f"{hub} refused HF_TOKEN ({error.response.status_code}: {_first_line(error.server_message)})"
-        case OfflineModeIsEnabled() | CachedRepoTreeNotFoundError():  # the latter: not as a whole
-            return "not fetched before, and HF_HUB_OFFLINE forbids to fetch it now"
+        case OfflineModeIsEnabled() | CachedRepoTreeNotFoundError():
+            return "not fetched before, and HF_HUB_OFFLINE forbids fetching it now"
         case LocalEntryNotFoundError():
             return None  # it stands for its cause
         case EntryNotFoundError():

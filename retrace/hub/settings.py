@@ -3,13 +3,13 @@
 Apart from what reads them, so that settings are checked without the hub's client, which takes long to import.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from retrace.core.settings import Count, Params, Section
+from retrace.datasets.settings import SplitSettings
 from retrace.hub.checkpoint import PINNED, Pin, is_pin
-from retrace.sources.settings import SplitSettings, TaskParams, TaskSettings
 
 
 def _pinned(repository: str) -> str:
@@ -67,21 +67,16 @@ class HubQuestions(HubSplits):
     answers: str = Field(default="answers", description="the column of text and answer_start, a list each")
 
 
-class HubTaskSettings(HubDataset, TaskSettings):
-    """A further classification task on a data set; train, dev and test are splits of it."""
+class HubSettings(Section):
+    """The data sets of the three parts of the data source, and further tasks, which have stages of their own."""
 
-    train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
+    text: HubText
+    sst2: HubSentences
+    squad: HubQuestions
+    classification: dict[str, Any] = Field(default={}, description="further classification tasks, by name")
 
 
 class HubParams(Params):
     """What stages/sources/hub.py reads."""
 
-    text: HubText = Field(alias="data/params.yaml:hub.text")
-    sst2: HubSentences = Field(alias="data/params.yaml:hub.sst2")
-    squad: HubQuestions = Field(alias="data/params.yaml:hub.squad")
-
-
-class HubClassificationParams(TaskParams):
-    """What stages/sources/hub_classification.py reads."""
-
-    task: HubTaskSettings = Field(alias="data/params.yaml:hub.classification.${key}")
+    hub: HubSettings = Field(alias="data/params.yaml:hub")

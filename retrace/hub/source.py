@@ -1,13 +1,10 @@
 """What `data: hub` reads: running text, labelled sentences and questions, each of a data set of the hub.
 
 They are written in the official formats, so that whatever reads a source reads this one.
-
-Further classification tasks on data sets of the hub, entries under hub.classification in params.yaml.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,16 +14,16 @@ from retrace.core.files import atomic_file, write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.datasets.card import without_collection
 from retrace.datasets.examples import UNLABELLED
+from retrace.datasets.settings import SplitBy
+from retrace.datasets.split import split_questions, split_sentences
 from retrace.datasets.text import text_path
 from retrace.hub.datasets import Split, licence, open_split
-from retrace.hub.settings import HubDataset, HubParams, HubQuestions, HubSentences, HubSplits, HubTaskSettings
-from retrace.sources.files import SplitBy, split_questions, split_sentences
-from retrace.sources.tasks import Records, Table, TaskData, read_task
+from retrace.hub.settings import HubDataset, HubQuestions, HubSentences, HubSettings, HubSplits
 
 Kind = TypeVar("Kind", str, dict)
 
 
-def write_source(folder: Path, settings: HubParams) -> dict[str, Any]:
+def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
     """Write every part; returns what was read of each and its licence.
 
     Raises InputError where a data set cannot be had or a row is not what it should be.
@@ -124,24 +121,3 @@ def _lines(rows: Iterator[str]) -> str:
 def _documents(rows: Iterator[str]) -> str:
     """Each with an empty line after it and none within."""
     return "".join("\n".join(line for line in row.splitlines() if line.strip()) + "\n\n" for row in rows)
-
-
-def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
-    """Read all parts of a task; classes have the data set's names unless the settings give them others.
-
-    Raises InputError where the data set cannot be had, or naming the row where something is wrong.
-    """
-    splits = {part: open_split(settings, name, key) for part, name in settings.parts.items()}
-    known = splits["train"].classes.get(settings.label) if settings.classes is None else None
-    if known is None:
-        return read_task(settings, key, {part: Table(of.name, of.records()) for part, of in splits.items()})
-    kept = tuple(name for name in known if name not in settings.drop)
-    tables = {part: Table(of.name, _named(of, settings.label, known)) for part, of in splits.items()}
-    return read_task(replace(settings, classes=kept), key, tables)
-
-
-def _named(split: Split, column: str, names: tuple[str, ...]) -> Records:
-    """The records with the class's name in place of its number, where it has one; -1 stands for no class."""
-    for where, record in split.records():
-        number = record[column]
-        yield where, {**record, column: names[number] if number in range(len(names)) else number}

@@ -1,4 +1,4 @@
-"""Sending a folder to a model's repository of the hub: one commit with what is new, none where nothing is."""
+"""Upload a folder to a model repository of the hub: one commit with what changed, none if nothing did."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,31 +13,33 @@ from retrace.hub.session import hub_session, hub_token
 
 @dataclass(frozen=True)
 class Upload:
-    """What a folder became."""
+    """The commit that holds an uploaded folder."""
 
     pin: Pin
-    is_new: bool  # false: the repository had all of it already
+    is_new: bool  # false: the repository had all files already
 
 
 def require_token() -> None:
-    """Raise InputError where the environment has no token."""
+    """Raise InputError where HF_TOKEN is not set."""
     if not hub_token():
-        raise InputError(f"HF_TOKEN is not set; a token that may write is made at {constants.ENDPOINT}/settings/tokens")
+        raise InputError(
+            f"HF_TOKEN is not set; create a token with write access at {constants.ENDPOINT}/settings/tokens"
+        )
 
 
 def upload(
     folder: Path, repository: str, branch: str | None, private: bool, message: str, ours: Sequence[str]
 ) -> Upload:
-    """Send the files; the repository and the branch are made where they are missing.
+    """Upload the files; the repository and the branch are created where they are missing.
 
-    Of the files that are there and not in `folder` those that `ours` name, by glob, are deleted. Raises InputError
-    where the hub does not take it, or a public repository is to be private.
+    Files of the repository that are not in `folder` are deleted if one of the globs `ours` matches. Raises InputError
+    where the hub refuses it, or the repository is public although it should be `private`.
     """
     hub = HfApi(token=hub_token())
     with hub_session(repository):
         hub.create_repo(repository, private=private or None, exist_ok=True)
         if private and not hub.model_info(repository).private:
-            raise InputError(f"{repository}: the repository is there and is public; make it private at the hub first")
+            raise InputError(f"{repository}: the repository exists and is public; make it private at the hub first")
         if branch:
             hub.create_branch(repository, branch=branch, exist_ok=True)
         before = hub.model_info(repository, revision=branch).sha
@@ -48,7 +50,7 @@ def upload(
 
 
 def stored_digest(pin: Pin, path: str) -> str | None:
-    """The SHA-256 of a large file as the hub has it; None where there is none.
+    """The SHA-256 of a large file at the hub; None where the file is missing or small.
 
     Raises InputError where the repository cannot be read.
     """

@@ -37,7 +37,7 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     from torch import nn
 
     from retrace.finetuning.bottleneck import Adapted
-    from retrace.finetuning.trained_part import is_new
+    from retrace.finetuning.method import is_new
     from retrace.models.heads import sublayer_outputs
 
     torch.manual_seed(torch.initial_seed())  # the same bottlenecks for a seed, however large the head drawn before

@@ -42,7 +42,7 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     """
     from peft import inject_adapter_in_model
 
-    from retrace.finetuning.trained_part import is_new
+    from retrace.finetuning.method import is_new
 
     if settings.embeddings and head == "language_model":
         raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generative")

@@ -1,7 +1,7 @@
-"""Models with a head: made anew from a config, or read from a folder of weights.
+"""Models with a head: with random weights from a config, or read from a folder.
 
-Reading checks that only head weights are new. A body that stayed random would be no error for
-transformers, and its scores would look like those of a weak model.
+Reading checks that only weights of the head are new: transformers accepts a body that stays random, and its scores
+would look like those of a weak model.
 """
 
 import re
@@ -33,8 +33,7 @@ Head = Literal["language_model", "pairs", "classifier", "spans"]
 Objective = Literal["masked", "causal"]
 FAMILIES = "retrace.families"
 
-# transformers reports new head weights as a warning and draws bars of its own; what matters of that
-# is checked below.
+# transformers warns of new head weights, which are checked below, and shows progress bars of its own.
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
@@ -48,9 +47,9 @@ _LANGUAGE_MODELS = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausal
 
 
 def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) -> PreTrainedConfig:
-    """The config of a family, which is a file of retrace/families, in a size.
+    """The transformers config of a family (a file of retrace/families) and these sizes.
 
-    Raises InputError where the family has no such thing as the settings ask for.
+    Raises InputError where the family does not have one of the settings.
     """
     config = load_plugin(FAMILIES, family, "family").make_config(settings, vocabulary)
     for setting, attribute in (("kv_heads", "num_key_value_heads"), ("rope_theta", "rope_parameters")):
@@ -70,7 +69,7 @@ def read_config(folder: Path) -> PreTrainedConfig:
 def make_model(
     head: Head, config: PreTrainedConfig, seed: int, attention: str, classes: Sequence[str] = ()
 ) -> PreTrainedModel:
-    """A model with random weights, the same for the same seed, in float32; `classes` are a classifier's, by number."""
+    """A float32 model with random weights drawn from `seed`; `classes` are the names of a classifier's classes."""
     _name_classes(config, classes)
     torch.manual_seed(seed)
     return _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
@@ -79,10 +78,10 @@ def make_model(
 def read_model(
     head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (), is_tuned: bool = False
 ) -> PreTrainedModel:
-    """The model saved in `folder`, with a head drawn from `seed` where the weights have none of this size.
+    """The model saved in `folder`, with a head drawn from `seed` where the saved weights have none of this size.
 
-    `classes` are the names of a classifier's, by number. Raises InputError where weights of the body are missing, or
-    where a head `is_tuned` and has another size.
+    `classes` are the names of a classifier's classes. Raises InputError where weights of the body are missing, or where
+    the saved head has another size although it `is_tuned`.
     """
     config = read_config(folder)
     _name_classes(config, classes)
@@ -96,16 +95,16 @@ def read_model(
         local_files_only=True,
         trust_remote_code=False,
         use_safetensors=True,
-        ignore_mismatched_sizes=True,  # published ones may have the classifier of another task
+        ignore_mismatched_sizes=True,  # a published model may have the classifier of another task
         output_loading_info=True,
     )
     other_size = sorted(key for key, *_ in report["mismatched_keys"] if is_tuned or in_body(model, key))
     if other_size:
-        raise InputError(f"{folder}: {other_size[0]} has another size in the weights than config.json says")
+        raise InputError(f"{folder}: {other_size[0]} has another size than config.json says")
     missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
     if missing:
         raise InputError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more of the model's body")
-    # In a mapped file they may begin anywhere, and where they do decides how products are rounded.
+    # Weights in a mapped file may be unaligned, and their alignment decides how products are rounded.
     for weight in model.parameters():
         weight.data = weight.data.clone()
     return model
@@ -114,56 +113,56 @@ def read_model(
 def in_body(model: PreTrainedModel, name: str) -> bool:
     """Whether a weight belongs to the pretrained body rather than to the head.
 
-    BERT's pooler is named as part of the body but is the classifier's: a language model has none.
+    BERT's pooler belongs to the classifier, although its name is one of the body's: a language model has none.
     """
     return name.startswith(f"{model.base_model_prefix}.") and ".pooler." not in name
 
 
 def set_dropout(model: PreTrainedModel, rate: float) -> None:
-    """Change the dropout of a model that is made already, wherever it has a layer for it; not of attention weights.
+    """Set the rate of all dropout layers of a model; dropout of attention weights is not changed.
 
-    Raises InputError where it has none.
+    Raises InputError where the model has no dropout layers.
     """
     layers = [module for module in model.modules() if isinstance(module, nn.Dropout)]
     if not layers:
-        raise InputError(f"params.yaml: dropout: {rate} is not allowed; {model.config.model_type} has no layers for it")
+        raise InputError(f"params.yaml: dropout: {rate} is not allowed: {model.config.model_type} has no dropout layer")
     for layer in layers:
         layer.p = rate
 
 
 def pretraining_head(config: PreTrainedConfig) -> Head:
-    """The head that a published model of this config was pretrained with: of pairs too, where the family has that."""
+    """The head that a published model was pretrained with: that of pairs where the family has one."""
     return "pairs" if hasattr(_family(config), "relation_head") else "language_model"
 
 
 def objective_of(config: PreTrainedConfig) -> Objective:
-    """How a language model of this config is trained."""
+    """Whether language models of this config are masked or causal."""
     return _family(config).OBJECTIVE
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens a model of this config reads."""
+    """The most tokens that a model of this config accepts."""
     return _family(config).longest_input(config)
 
 
 def attention_matrices(model: PreTrainedModel) -> list[str]:
-    """The names of all matrices of attention."""
+    """The names of all attention matrices."""
     return _within_layers(model, _family(model.config).ATTENTION)
 
 
 def token_embeddings(model: PreTrainedModel) -> str:
-    """The name of the table of token embeddings."""
+    """The name of the token embeddings."""
     table = model.get_input_embeddings()
     return next(name for name, module in model.named_modules() if module is table)
 
 
 def sublayer_outputs(model: PreTrainedModel) -> list[str]:
-    """The names of the last matrices of attention and of the feed-forward part, two a layer."""
+    """The names of the output matrices of attention and feed-forward parts, two per layer."""
     return _within_layers(model, _family(model.config).OUTPUTS)
 
 
 def takes_segments(config: PreTrainedConfig) -> bool:
-    """Whether the model tells a first text from a second, as a question from a passage, by segment ids."""
+    """Whether the model has segment ids, which tell a first text from a second."""
     return getattr(config, "type_vocab_size", 0) > 1
 
 

@@ -21,9 +21,9 @@ from retrace.tokens.tokenizer import Vocabulary
 
 
 def within_documents(ids: Tensor, first: int, causal: bool, attention: str | None) -> Tensor:
-    """The attention mask of ids (B, T) in which each document begins with the token `first`: (B, 1, T, T).
+    """The mask that keeps attention within documents: (B, 1, T, T) for ids (B, T), where `first` begins a document.
 
-    It is what transformers' implementation `attention` takes: bool for sdpa, else what is added to the scores.
+    It has the form that transformers' implementation `attention` takes: bool for sdpa, else added to the scores.
     """
     document = (ids == first).cumsum(1)
     seen = document[:, None, :, None] == document[:, None, None, :]
@@ -35,9 +35,9 @@ def within_documents(ids: Tensor, first: int, causal: bool, attention: str | Non
 
 
 class LanguageModel(nn.Module):
-    """A transformers model for masked or causal language modelling, asked at chosen positions.
+    """A transformers model for masked or causal language modelling, with scores at chosen positions only.
 
-    Where its config has a `document_start`, the token that begins a document, attention stays within documents.
+    Attention stays within documents where the config has a `document_start`, the token that begins a document.
     """
 
     def __init__(self, body: PreTrainedModel) -> None:
@@ -47,11 +47,11 @@ class LanguageModel(nn.Module):
         self._head = load_plugin(FAMILIES, body.config.model_type, "family").language_head
 
     def forward(self, ids: Tensor, at: Tensor) -> Tensor:
-        """Token ids (B, T) and the N positions asked for (B, T), bool → scores over the vocabulary (N, V)."""
+        """Token ids (B, T) and a mask (B, T) of N positions → scores over the vocabulary (N, V)."""
         return self._head(self.body, self._hidden(ids)[at])
 
     def first(self, ids: Tensor, count: int) -> Tensor:
-        """The same of the first `count` positions, where the number must not depend on what a tensor holds."""
+        """Scores at the first `count` positions: a shape that does not depend on values, as meta tensors need."""
         return self._head(self.body, self._hidden(ids).flatten(0, 1)[:count])
 
     def _hidden(self, ids: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ class LanguageModel(nn.Module):
 
 
 class PairModel(nn.Module):
-    """A language model that also says of a pair of segments whether the second follows the first."""
+    """A language model that also predicts whether the second segment of a pair follows the first."""
 
     def __init__(self, body: PreTrainedModel) -> None:
         super().__init__()
@@ -75,28 +75,28 @@ class PairModel(nn.Module):
         self._family = load_plugin(FAMILIES, body.config.model_type, "family")
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor | None, at: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids, segments, attention mask and the N positions asked for, all (B, T) → scores (N, V) and (B, 2)."""
+        """Ids, segments, attention mask and a mask of N positions, all (B, T) → scores (N, V) and (B, 2)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
         tokens = self._family.language_head(self.body, output.last_hidden_state[at])
         return tokens, self._family.relation_head(self.body, output.pooler_output)
 
     def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:
-        """What a `LanguageModel` with these weights answers."""
+        """The scores of a `LanguageModel` with these weights."""
         return self(ids, torch.zeros_like(ids), None, at)[0]
 
 
 def make_pair_model(config: PreTrainedConfig, seed: int, attention: str) -> PairModel:
-    """A pair model with random weights, the same for the same seed.
+    """A pair model with random weights drawn from `seed`.
 
-    Raises InputError where the family was never trained on pairs.
+    Raises InputError where the family has no head for pairs.
     """
     _require_pairs(config.model_type)
     return PairModel(make_model("pairs", config, seed, attention))
 
 
 def make_language_model(config: PreTrainedConfig, seed: int, attention: str) -> LanguageModel:
-    """A language model with random weights, the same for the same seed."""
+    """A language model with random weights drawn from `seed`."""
     return LanguageModel(make_model("language_model", config, seed, attention))
 
 
@@ -111,10 +111,10 @@ def read_language_model(folder: Path, seed: int, attention: str) -> LanguageMode
 def continue_model(
     folder: Path, vocabulary: Vocabulary, pairs: bool, seed: int, attention: str
 ) -> LanguageModel | PairModel:
-    """The published model in `folder`, to be trained on by itself or on `pairs` of segments.
+    """The checkpoint in `folder`, for further pretraining, with `pairs` or without.
 
-    What BERT learnt of pairs is kept, and stands still where they are not trained on. Raises InputError where
-    weights of the body are missing, or the family was never trained on pairs.
+    BERT's weights for pairs are kept, and frozen where there are no pairs. Raises InputError where weights of the body
+    are missing, or the family has no head for pairs.
     """
     config = read_config(folder)
     family = load_plugin(FAMILIES, config.model_type, "family")
@@ -123,8 +123,8 @@ def continue_model(
     of_pairs = getattr(family, "PAIRS_ONLY", ())
     knows_pairs = any(part in f".{name}" for name in weight_names(folder) for part in of_pairs)
     body = read_model("pairs" if pairs or knows_pairs else "language_model", folder, seed, attention)
-    body.config.num_labels = 2  # of a task that it may have been tuned on before
-    if objective_of(config) == "causal":  # published ones name no padding, without which there is no classifier
+    body.config.num_labels = 2  # it may have been fine-tuned on a task with more classes
+    if objective_of(config) == "causal":  # published ones have no padding token, which a classifier needs
         body.config.pad_token_id = vocabulary.pad
     if pairs:
         return PairModel(body)

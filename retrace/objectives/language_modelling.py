@@ -18,12 +18,12 @@ from retrace.core.errors import InputError
 from retrace.tokens.blocks import cut_blocks
 from retrace.tokens.tokenizer import Vocabulary
 
-IGNORED = -100  # the label of a position that is not asked
+IGNORED = -100  # the label of a position that is not predicted
 
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """Blocks as the model sees them, and what it is asked at each position, both (B, T)."""
+    """Input ids and target ids, both (B, T)."""
 
     ids: Tensor
     labels: Tensor
@@ -35,17 +35,17 @@ class LabelledBatch:
 
 @dataclass(frozen=True)
 class HeldOut(LabelledBatch):
-    """Blocks of a held-out stream, and where in it the token stands that each position is asked for, (B, T)."""
+    """Blocks of a held-out stream, and the place in it of each position's target, (B, T)."""
 
     places: Tensor
 
 
 Label = Callable[[Tensor, torch.Generator], LabelledBatch]
-Answers = Callable[[Tensor, Tensor], Tensor]  # a model as `retrace.models.language_model` describes
+Answers = Callable[[Tensor, Tensor], Tensor]  # the forward pass of a `LanguageModel`
 
 
 class BlockModelling:
-    """The pretraining objective: blocks at a random offset each epoch, labelled anew."""
+    """The pretraining objective: blocks at a random offset each epoch, with new labels."""
 
     def __init__(
         self, stream: np.ndarray, block: int, batch_size: int, label: Label, seed: int, device: torch.device
@@ -66,31 +66,31 @@ class BlockModelling:
             yield LabelledBatch(labelled.ids[rank_slice], labelled.labels[rank_slice]).to(self._device)
 
     def loss(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, int]:
-        """The loss summed over the labels."""
+        """The loss summed over the targets."""
         return token_loss(model, batch)
 
     def tokens(self, batch: LabelledBatch) -> int:
-        """All tokens of the blocks; there is no padding."""
+        """All tokens; blocks have no padding."""
         return batch.ids.numel()
 
 
 def token_loss(model: Answers, batch: LabelledBatch) -> tuple[Tensor, int]:
-    """The negative log likelihood summed over the labels, in nats, and how many there are."""
+    """The negative log-likelihood summed over the targets, in nats, and the number of targets."""
     scores, labels = target_scores(model, batch)
     return functional.cross_entropy(scores, labels, reduction="sum"), len(labels)
 
 
 def target_scores(model: Answers, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-    """The scores where the model is asked, (N, V), and the labels there, (N,)."""
+    """The scores at positions with a target, (N, V), and the targets, (N,)."""
     at = batch.labels != IGNORED
     return model(batch.ids, at).float(), batch.labels[at]
 
 
 @torch.no_grad()
 def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) -> tuple[float, int]:
-    """The mean loss of a label in nats, and how many labels there are; processes share the batches.
+    """The mean loss of a target in nats, and the number of targets; processes share the batches.
 
-    Raises InputError where there are none: the vocabulary lacks all of the text.
+    Raises InputError where there are no targets, as the vocabulary has no word of the text.
     """
     total, seen = 0.0, 0
     for batch, counts in device.share_batches(batches):
@@ -100,14 +100,14 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
             total, seen = total + loss.item(), seen + count
     summed, labels = device.all_reduce_sum([total, seen])
     if not labels:
-        raise InputError("the validation text has no token that a model can be asked: the vocabulary lacks all of it")
+        raise InputError("the validation text has no token to predict: the vocabulary has no word of it")
     return summed / labels, int(labels)
 
 
 def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
-    """Label each position with the token after it, special tokens never: blocks (B, T) → ids and labels (B, T).
+    """Label each position with the next token: blocks (B, T) → ids and labels (B, T).
 
-    As in masked modelling a special token is no target, so that perplexities speak of the same tokens.
+    Special tokens are no targets, as in masked modelling, so that perplexities are over the same tokens.
     """
     after = torch.full_like(blocks, IGNORED)
     after[:, :-1] = blocks[:, 1:]
@@ -118,10 +118,10 @@ def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
 def sliding_batches(
     stream: np.ndarray, block: int, stride: int, vocabulary: Vocabulary, batch_size: int = 32
 ) -> Iterator[HeldOut]:
-    """Windows of `block` tokens, each `stride` after the one before, in which only what is new is asked.
+    """Windows of `block` tokens that start every `stride` tokens; only tokens that are new in a window are targets.
 
-    So every token but the first few has at least `block - stride` tokens before it, and each is asked once;
-    where windows do not overlap, their first tokens are not asked.
+    So every token is predicted once and, but for the first few, from at least `block - stride` tokens before it. Where
+    windows do not overlap, their first tokens are not predicted.
     """
     last = max(0, len(stream) - block)
     starts = [*range(0, last, stride), last]
@@ -131,7 +131,7 @@ def sliding_batches(
         labelled = next_tokens(blocks, vocabulary)
         for row, start in enumerate(rows):
             if start:
-                known = starts[first + row - 1] + block - start  # tokens of the window that were asked before
+                known = starts[first + row - 1] + block - start  # tokens of the window that were targets before
                 labelled.labels[row, : max(0, known - 1)] = IGNORED
         places = torch.tensor(rows)[:, None] + torch.arange(1, blocks.shape[1] + 1)
         yield HeldOut(labelled.ids, labelled.labels, places)

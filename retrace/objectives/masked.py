@@ -1,8 +1,8 @@
-"""Masked language modelling on blocks (Devlin et al. 2018), with a fixed number of masks a block.
+"""Masked language modelling on blocks (Devlin et al. 2018), with a fixed number of masked tokens per block.
 
-A fixed number keeps shapes constant. Unless settings say otherwise every chosen token is replaced by the
-mask: Wettig et al. 2022 (Should You Mask 15% in Masked Language Modeling?) found BERT's 80/10/10 of no
-use and higher rates better. Evaluation always masks single tokens, all of them with the mask.
+A fixed number keeps shapes constant. By default every chosen token is replaced by the mask: Wettig et al. 2022 (Should
+You Mask 15% in Masked Language Modeling?) found BERT's 80-10-10 useless and higher rates better. Evaluation always
+masks single tokens, and replaces all of them by the mask.
 """
 
 from collections.abc import Iterator
@@ -26,22 +26,22 @@ class Masking:
 
     rate: float  # share of a block's tokens
     mask_replacement: MaskReplacement = "mask"
-    continues: Tensor | None = None  # (V,), whether a token goes on with a word; words are then masked as a whole
-    closes: Tensor | None = None  # (V,), whether a word begins after a token whatever follows, as after a line break
+    continues: Tensor | None = None  # (V,), whether a token continues a word; if given, whole words are masked
+    closes: Tensor | None = None  # (V,), whether a word begins after a token whatever follows
 
 
 def mask_id(vocabulary: Vocabulary) -> int:
     """The id of the mask.
 
-    Raises InputError where the tokenizer has none, as those of causal models have not.
+    Raises InputError where the tokenizer has none, as with causal models.
     """
     if vocabulary.mask is None:
-        raise InputError("the tokenizer has no mask, without which no masked language model can be trained or asked")
+        raise InputError("the tokenizer has no mask token, which masked language modelling needs")
     return vocabulary.mask
 
 
 def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, generator: torch.Generator) -> LabelledBatch:
-    """Mask a share of each block's tokens, special tokens never: blocks (B, T) → ids and labels (B, T)."""
+    """Mask a share of each block's tokens, but no special ones: blocks (B, T) → ids and labels (B, T)."""
     special = torch.isin(blocks, torch.tensor(vocabulary.special))
     counts = ((blocks != vocabulary.pad).sum(1).double() * masking.rate).long().clamp(min=1)  # (B,)
     chosen = _chosen(blocks, special, counts, masking, generator)
@@ -57,7 +57,7 @@ def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, genera
 
 
 def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
-    """The `counts` tokens of each block with the highest draws, (B, T); the tokens of a word share one."""
+    """The `counts` tokens of each block with the highest random numbers, (B, T); tokens of a word share a number."""
     draw = torch.rand(blocks.shape, generator=generator)
     word = None
     if masking.continues is not None:
@@ -71,10 +71,10 @@ def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, g
     most = int(counts.max())
     within = torch.arange(most) < counts[:, None]
     chosen = torch.zeros_like(special).scatter(1, draw.topk(most, dim=1).indices, within) & ~special
-    if word is not None:  # no part of a word for which there was no more room
+    if word is not None:  # leave out words that do not fit as a whole
         spared = torch.zeros_like(draw).scatter_reduce(1, word, (~chosen).float(), "amax")
         whole = chosen & (spared.gather(1, word) == 0)
-        chosen = torch.where(whole.any(1, keepdim=True), whole, chosen)  # one long word is better than nothing
+        chosen = torch.where(whole.any(1, keepdim=True), whole, chosen)  # unless nothing is left
     return chosen
 
 

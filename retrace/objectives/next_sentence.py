@@ -1,10 +1,10 @@
 """Masked language modelling with next-sentence prediction (Devlin et al. 2018, section 3.1).
 
-The model sees [CLS] A [SEP] B [SEP]. In half of the pairs B is what follows A in the text, in the others it
-is taken from another document; the model has to say which, besides filling in the masks.
+The model sees [CLS] A [SEP] B [SEP]. In half of the pairs B follows A in the text, in the others it is from another
+document. The model predicts which, and the masked tokens.
 
-Only what the words say is to tell. So A, and how many tokens B has, are settled before it is drawn which kind of pair
-it is to be; of either kind B begins with a sentence of its passage other than the first, and ends at any word.
+Nothing but the words must tell the two kinds apart. So A and the length of B are drawn before the kind. In both kinds B
+begins with a sentence of its passage other than the first, and may end within a sentence.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,12 +26,12 @@ from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?")
-DRAWS = 5  # for a pair
+DRAWS = 5  # random numbers for a pair
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs as the model sees them, and what it is asked; T is the longest of them."""
+    """A batch of pairs: inputs and targets; T is the length of the longest."""
 
     ids: Tensor  # (B, T)
     segments: Tensor  # (B, T), 0 for [CLS] A [SEP], 1 for B [SEP]
@@ -53,7 +53,7 @@ class PairModelling:
     ) -> None:  # fmt: skip
         """Pairs of at most `block` tokens, masked.
 
-        Raises InputError where there are no two documents to take sentences from.
+        Raises InputError where the text has fewer than two documents.
         """
         self._stream, self._batch, self._masking = stream, batch_size, masking
         self._masks = max(1, int(block * masking.rate))  # of a full pair
@@ -65,7 +65,7 @@ class PairModelling:
         self._documents = documents[documents[:, 1] - documents[:, 0] >= SHORTEST_PAIR]
         if len(self._documents) < 2:
             raise InputError(
-                f"next-sentence prediction takes two documents of {SHORTEST_PAIR} tokens or more; the text has "
+                f"next-sentence prediction needs two documents of {SHORTEST_PAIR} tokens or more; the text has "
                 f"{len(self._documents)}"
             )
         lengths = self._documents[:, 1] - self._documents[:, 0]
@@ -86,10 +86,10 @@ class PairModelling:
             yield Pairs(*(tensor[rank_slice] for tensor in vars(pairs).values())).to(self._device)
 
     def loss(self, model: nn.Module, batch: Pairs) -> tuple[Tensor, int]:
-        """The loss summed over the masked tokens, and with it that of the relations.
+        """The loss summed over the masked tokens, plus that of the pairs.
 
-        The paper adds the mean over the masked tokens and the mean over the pairs. The loop divides by the
-        number of masked tokens, so a pair counts as often as a full pair has masks.
+        The paper adds the mean over masked tokens and the mean over pairs. The training loop divides by the number of
+        masked tokens, so the loss of a pair is multiplied by the number of masks in a full pair.
         """
         at = batch.labels != IGNORED
         tokens, relations = model(batch.ids, batch.segments, batch.mask, at)
@@ -108,7 +108,7 @@ class PairModelling:
         cut = int(starts[int(draws[1] * len(starts))])
         elsewhere = self._tokens(self._other_passage(passage, draws[2]), shift, draws[3])
         starts = self._sentence_starts(elsewhere)
-        length = min(len(tokens) - cut, len(elsewhere) - int(starts[0]))  # of B, which both could be
+        length = min(len(tokens) - cut, len(elsewhere) - int(starts[0]))  # of B, possible for both kinds
         if draws[4] < 0.5:
             return tokens[:cut], tokens[cut : cut + length], False
         start = int(starts[starts <= len(elsewhere) - length][-1])
@@ -117,9 +117,9 @@ class PairModelling:
     def _tokens(self, passage: int, shift: float, draw: float) -> np.ndarray:
         """A passage's tokens.
 
-        A document's passages lie one after the other, moved by the share `shift` of what is left of it, so that
-        they begin elsewhere each epoch. One that ends with its document loses the share `draw` of its last sentence:
-        else B would end with a sentence where it is what follows a short document's beginning, and elsewhere not.
+        A document's passages follow one another, shifted by the share `shift` of what is left of the document, so that
+        they begin elsewhere each epoch. The last one loses the share `draw` of its last sentence: else B would end with
+        a sentence only in pairs from short documents where it follows A.
         """
         first, last = self._documents[self._passages[passage]]
         size, count = min(self._room, last - first), max(1, (last - first) // self._room)
@@ -131,13 +131,13 @@ class PairModelling:
         return tokens[: max(2, len(tokens) - int(draw * sentence))]
 
     def _other_passage(self, passage: int, draw: float) -> int:
-        """A passage of another document; each is as probable as the others."""
+        """A passage of another document, all with the same probability."""
         first, last = np.searchsorted(self._passages, self._passages[passage] + np.arange(2))  # of this document
         chosen = int(draw * (len(self._passages) - (last - first)))
         return int(chosen if chosen < first else chosen + last - first)
 
     def _sentence_starts(self, tokens: np.ndarray) -> np.ndarray:
-        """The places at which a sentence begins, the first aside; all places where none does."""
+        """The positions at which sentences but the first begin; all positions where there are none."""
         places = np.flatnonzero(np.isin(tokens[:-1], self._ends)) + 1
         return places if len(places) else np.arange(1, len(tokens))
 
@@ -152,7 +152,7 @@ class PairModelling:
 
 @torch.no_grad()
 def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device) -> float:
-    """The share of pairs of which the model says rightly whether B follows A; processes share the batches."""
+    """The accuracy of predicting whether B follows A; processes share the batches."""
     right = seen = 0.0
     for batch, counts in device.share_batches(batches):
         pairs = batch.to(device.torch_device)

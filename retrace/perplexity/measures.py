@@ -16,8 +16,8 @@ import numpy as np
 from pydantic import Field
 
 from retrace.core.records import Record
-from retrace.statistics.comparisons import not_above
-from retrace.statistics.intervals import Figures, Resampled, centred_interval, draw, held, percentile_interval
+from retrace.statistics.comparisons import flag_unless_better
+from retrace.statistics.intervals import Figures, Resampled, centred_interval, held, percentile_interval, resample
 from retrace.statistics.scales import Flags
 
 PERPLEXITY = Path("reports/perplexity.json")
@@ -142,7 +142,7 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     for name, (losses, sizes) in [*measured.items(), ("unigram", unigram)]:
         interval = {}
         if losses.scored.any():
-            drawn[name] = draw({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)[name]
+            drawn[name] = resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)[name]
             interval = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
         measures[name] = PerplexityFigures(**perplexities(losses, sizes), interval=interval)
     model = next(iter(measured))
@@ -154,7 +154,7 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     differences = drawn["unigram"]["per_token"] - drawn[model]["per_token"]
     likelihoods = (-measured[model][0].mean, -unigram[0].mean)
     interval = centred_interval(likelihoods[0] - likelihoods[1], differences)
-    flags = not_above("log likelihood a token", "unigram", *likelihoods, interval)
+    flags = flag_unless_better("log likelihood a token", "unigram", *likelihoods, interval)
     return SplitPerplexity(measures=measures, beats_unigram=not flags, flags=flags)
 
 

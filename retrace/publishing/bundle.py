@@ -20,8 +20,8 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.guard import file_digest
 from retrace.core.registry import load_plugin
+from retrace.finetuning.method import FILE
 from retrace.finetuning.settings import METHODS
-from retrace.finetuning.trained_part import FILE
 from retrace.hub.checkpoint import Pin
 from retrace.models.heads import FAMILIES, Head, objective_of, read_config, read_model
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
+from retrace.evaluation.records import Figures, Intervals
+from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Table
 from retrace.report.perplexity import INTERVALS, perplexity_table
 from retrace.report.render import fill_markdown
@@ -62,11 +64,11 @@ NOT_ON_HUB = "not-on-the-hub"  # where the metadata must name a data set of the 
 class Scores:
     """The figures of one trial; mappings of figures are by score, intervals have a low and a high end."""
 
-    figures: Mapping[str, float]
-    intervals: Mapping[str, Any]
-    before: Mapping[str, float]  # those of the model before it was tuned
-    baselines: Mapping[str, Mapping[str, float]]
-    baseline_intervals: Mapping[str, Mapping[str, Any]]
+    figures: Figures
+    intervals: Intervals
+    before: Figures  # those of the model before it was tuned
+    baselines: Mapping[str, Figures]
+    baseline_intervals: Mapping[str, Intervals]
     scales: Mapping[str, str]
     headlines: Sequence[str]
     split: Literal["validation", "test"] = "validation"  # that they are of; the test data chose no epoch
@@ -88,7 +90,7 @@ class ModelFacts:
     counts: Table  # of the data
     training: Table
     scores: Scores | None  # of a tuned model
-    perplexity: Mapping[str, Any] | None  # of a language model
+    perplexity: PerplexityReport | None  # of a language model
     flags: Sequence[str]  # one line each
     limits: Sequence[str]
 
@@ -139,8 +141,8 @@ def headline_figures(facts: ModelFacts) -> dict[str, float]:
     """The figures that the model is judged by."""
     if facts.scores:
         return {name: facts.scores.figures[name] for name in facts.scores.headlines}
-    part = (facts.perplexity or {})["valid"]
-    found = {name: part[name]["per_token"] for name in ("masked", "causal", "pseudo") if name in part}
+    assert facts.perplexity is not None, "a model without scores is a language model"
+    found = {name: of.per_token for name, of in facts.perplexity.splits["valid"].measures.items() if name != "unigram"}
     return {f"{name}_perplexity": value for name, value in found.items() if value is not None}
 
 
@@ -149,7 +151,7 @@ def _score_table(scores: Scores) -> Table:
     columns = [(scores.figures, scores.intervals), (scores.before, {})]
     columns += [(scores.baselines[name], scores.baseline_intervals[name]) for name in scores.baselines]
     rows = [
-        (name, scores.scales[name], *(with_interval(of, {}, ends, name, scores.scales) for of, ends in columns))
+        (name, scores.scales[name], *(with_interval(name, scores.scales, of, ends) for of, ends in columns))
         for name in names
     ]
     baselines = (name.replace("_", " ") for name in scores.baselines)

@@ -3,30 +3,32 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
-from retrace.core.paths import CHECKPOINT, checkpoint_facts, on_test, source_folder, task_folder
+from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
 from retrace.core.settings import build, section
 from retrace.datasets.examples import read_classes
 from retrace.evaluation.assessment import SCRATCH
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import RUNS, Cell
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.checkpoint import Pin
 from retrace.models.heads import Head, read_config
+from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, Scores, files_origin, hub_origin, sample_origin
 from retrace.publishing.load import Tuning
 from retrace.report.blocks import Table
 from retrace.report.data import counts_table
 from retrace.report.settings import settings_table
-from retrace.results.grid import SQUAD, Grid
+from retrace.results.grid import Grid
+from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import SquadSettings
+from retrace.training.records import RunRecord
 
-REPORTS = Path("reports")
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIMITS = {
     "classifier": "It answers with one of its classes, whatever it is given.",
@@ -55,7 +57,7 @@ def read_facts(
         address.repository, _summary(cell, family, params), published.use, published.library, published.lines,
         base, _said(started), tags, read_origins(cell, params),
         read_counts(cell, params), read_training(cell, params, commit), read_scores(cell) if cell else None,
-        None if cell else read_perplexity(),
+        None if cell else PerplexityReport.read(PERPLEXITY),
         flag_lines(cell),
         _limits(cell, params, published),
     )  # fmt: skip
@@ -74,10 +76,10 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     settings = method.settings.model_copy(
         update={"method": None, "checkpoint": None}
     )  # labels of this project, which mean nothing elsewhere
-    if cell.task != SQUAD:
+    if matrix.kind_of(cell.task) == "classification":
         classes = read_classes(source_folder(build(str, params, "data")), cell.task)
         return Tuning(method.file, settings, "classifier", tuple(classes))
-    reading = build(SquadSettings, params, SQUAD)
+    reading = build(SquadSettings, params, cell.task)
     head: Head = "language_model" if reading.answers == "generative" else "spans"
     return Tuning(method.file, settings, head, question_match=reading.question_match)
 
@@ -87,35 +89,30 @@ def read_scores(cell: Cell) -> Scores:
 
     Raises InputError where it was not scored.
     """
-    is_test = _is_tested(cell)
+    is_test, seed = _is_tested(cell), str(cell.seed)
     task = on_test(cell.task) if is_test else cell.task
-    figures, details = (read_json(REPORTS / f"{name}.json").get(task, {}) for name in ("metrics", "scores"))
-    seed = str(cell.seed)
-    if seed not in figures.get(cell.method, {}) or cell.method not in details.get("methods", {}):
-        raise InputError(f"{REPORTS / 'metrics.json'}: no figures of {name_of(cell)}; run dvc repro first")
-    trial = details["methods"][cell.method]["seeds"][seed]
+    metrics, details = Metrics.read(METRICS).tasks.get(task), Details.read(DETAILS).tasks.get(task)
+    method = metrics and metrics.methods.get(cell.method)
+    if metrics is None or details is None or method is None or seed not in method.seeds:
+        raise InputError(f"{METRICS}: no figures of {name_of(cell)}; run dvc repro first")
+    found = details.methods[cell.method].seeds[seed]
     return Scores(
-        figures[cell.method][seed], trial["intervals"], trial["before"], figures["baselines"], details["baselines"],
-        details["scales"], details["headlines"], split="test" if is_test else "validation",
+        method.seeds[seed].to_json(), found.intervals, found.before, metrics.baselines, details.baselines,
+        details.scales, details.headlines, split="test" if is_test else "validation",
     )  # fmt: skip
-
-
-def read_perplexity() -> Mapping[str, Any]:
-    """The figures of the pretrained model."""
-    return read_json(REPORTS / "perplexity.json")
 
 
 def learned_nothing(cell: Cell | None) -> dict[str, str]:
     """Signs that a model has learned nothing, name → evidence; of the pretrained one where None."""
     if cell is None:
-        flags = {part: figures["health"] for part, figures in read_perplexity().items()}
-        return {f"{name} on {part}": evidence for part, of in flags.items() for name, evidence in of.items()}
-    return _health(cell, f"{cell.method} {cell.seed}")
+        splits = PerplexityReport.read(PERPLEXITY).splits
+        return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
+    return _flags(cell, f"{cell.method} {cell.seed}")
 
 
 def read_flags(cell: Cell | None) -> dict[str, str]:
     """The same, and the flags of the method over all seeds and of the data."""
-    others = {} if cell is None else _health(cell, cell.method) | _health(cell, "data")
+    others = {} if cell is None else _flags(cell, cell.method) | _flags(cell, "data")
     return learned_nothing(cell) | others
 
 
@@ -137,17 +134,16 @@ def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
     path = source_folder(build(str, params, "data")) / "card.json"
     names = _data_of(cell, params)
     card = read_json(path) if path.is_file() else {}  # further tasks need no source
-    others = {name: read_json(task_folder(name) / "card.json") for name in names if name not in card}
+    others = {name: read_json(card_path(name)) for name in names if name not in card}
     return counts_table(card, [name for name in names if name in card], others)
 
 
 def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> Table:
     """Run, versions and settings in force, by name; settings by their keys in params.yaml."""
-    run = read_json((RUNS / "pretrain" if cell is None else RUNS / cell.path).with_suffix(".json"))
+    run = RunRecord.read((RUNS / "pretrain" if cell is None else RUNS / cell.path).with_suffix(".json"))
     made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
-    made |= {name.replace("_", " "): run[name] for name in ("updates", "parameters", "trained_parameters", "device")
-             if name in run}  # fmt: skip
-    made["precision in force"] = run["precision"]
+    made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
+    made |= {"device": run.device, "precision in force": run.precision}
     keys = PRETRAINING if _is_own(cell, params) else ("precision",)
     tuned: dict[str, Any] = {}
     if cell is not None:
@@ -173,8 +169,8 @@ def _family(cell: Cell | None, params: Mapping[str, Any]) -> str:
 
 def _origin(name: str, params: Mapping[str, Any]) -> Origin:
     data = build(str, params, "data")
-    own, of_hub = params.get("classification", {}), params.get("hub", {})
-    if name in own:
+    of_hub = params.get("hub", {})
+    if name in {**params.get("classification", {}), **params.get("question_answering", {})}:
         return files_origin(name)
     if name in of_hub.get("classification", {}):
         entry = of_hub["classification"][name]
@@ -188,8 +184,7 @@ def _origin(name: str, params: Mapping[str, Any]) -> Origin:
 
 def _is_tested(cell: Cell) -> bool:
     """Whether the figures of a cell are on a test set."""
-    path = REPORTS / "metrics.json"
-    return path.is_file() and on_test(cell.task) in read_json(path)
+    return METRICS.is_file() and on_test(cell.task) in Metrics.read(METRICS).tasks
 
 
 def _test_split(task: str, params: Mapping[str, Any]) -> str:
@@ -234,7 +229,8 @@ def _summary(cell: Cell | None, family: str, params: Mapping[str, Any]) -> str:
 def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) -> list[str]:
     found = [LIMITS[published.use]]
     if cell is not None:
-        settings = build(SquadSettings if cell.task == SQUAD else FineTuneSettings, params, cell.task)
+        is_read = build(Grid, params, "finetune").kind_of(cell.task) == "question_answering"
+        settings = build(SquadSettings if is_read else FineTuneSettings, params, cell.task)
         found.append(f"It was trained on at most {settings.max_length} tokens at once.")
         found += [CHOSEN] if settings.checkpoint == "best" and read_scores(cell).split == "validation" else []
     elif section(params, "pretrain").get("intra_document_attention"):
@@ -246,13 +242,13 @@ def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) 
     return found
 
 
-def _health(cell: Cell, name: str) -> dict[str, str]:
-    """Flags of a trial, a method or the data; those of the figures on the test set first, where there are such."""
-    health = read_json(REPORTS / "metrics.json")["health"]
-    flags = health.get(cell.task, {}).get(name, {})
-    if not _is_tested(cell):
+def _flags(cell: Cell, name: str) -> Flags:
+    """Flags of a model, a method or the data; those of the figures on the test set first, where there are such."""
+    metrics = Metrics.read(METRICS)
+    flags = metrics.flags.get(cell.task, {}).get(name, {})
+    if on_test(cell.task) not in metrics.tasks:
         return flags
-    tested = health.get(on_test(cell.task), {}).get(name, {})
+    tested = metrics.flags.get(on_test(cell.task), {}).get(name, {})
     return tested | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
 
 

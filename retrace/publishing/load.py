@@ -22,14 +22,13 @@ from transformers import PreTrainedModel
 from retrace.core.files import atomic_file, read_json
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build
-from retrace.finetuning.method import start
+from retrace.finetuning.method import FILE, load_trained, start
 from retrace.finetuning.settings import METHODS, MethodSettings
-from retrace.finetuning.trained_part import FILE, load_trained
 from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
 from retrace.models.heads import Head, read_model
-from retrace.tasks.question_answering.extractive import Reader
-from retrace.tasks.question_answering.generative import Writer
+from retrace.tasks.question_answering.extractive import SpanModel
+from retrace.tasks.question_answering.generative import Generator
 from retrace.tasks.question_answering.windows import KINDS
 
 ALIGNMENT = 64  # bytes, as torch allocates
@@ -107,13 +106,13 @@ class Tuning:
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
     """The model whose weights, or the trained part of them, are saved in `folder`, ready to predict.
 
-    A transformers model, or a `Reader` around one where question matches go in. Raises InputError where the weights
+    A transformers model, or a `SpanModel` around one where question matches go in. Raises InputError where the weights
     are not those of a model that was tuned so.
     """
     if not (folder / FILE).is_file():
         body = read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
         whole = _around(body, tuning)
-        if isinstance(whole, Reader):
+        if isinstance(whole, SpanModel):
             whole.load_match(folder)
     else:
         body = tuning.start(pretrained)
@@ -139,8 +138,8 @@ def load_tuned(name: str, revision: str | None = None) -> nn.Module:
 def _around(body: PreTrainedModel, tuning: Tuning) -> nn.Module:
     """The model as it was trained, under whose names a part of it is saved."""
     if tuning.head == "language_model":
-        return Writer(body)
-    return Reader(body, KINDS if tuning.question_match else 0) if tuning.head == "spans" else body
+        return Generator(body)
+    return SpanModel(body, KINDS if tuning.question_match else 0) if tuning.head == "spans" else body
 
 
 def _fetched(name: str, revision: str | None) -> Path:

@@ -1,5 +1,6 @@
-"""What a report is made of, before it is Markdown or HTML."""
+"""The parts of a report: sections of text, tables, figures and code."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -14,17 +15,17 @@ class Table:
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    folded: str = ""  # what stands for a long table until it is opened; it is open where empty
+    folded: str = ""  # the line that opens a folded table; not folded if empty
     bold: Set[tuple[int, int]] = frozenset()  # cells, by row and column
 
     def is_numeric(self, column: int) -> bool:
-        """Whether a column holds figures only, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7)."""
+        """Whether a column has figures only, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7)."""
         return all(_FIGURES.fullmatch(row[column]) for row in self.rows)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing as SVG, and what it shows in words."""
+    """A drawing as SVG with its caption."""
 
     name: str  # its file's name, without ending
     svg: str
@@ -33,7 +34,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Code:
-    """Lines that keep their shape, such as those of Python, to be copied."""
+    """Lines shown as they are, such as Python to copy."""
 
     text: str
     language: str = "python"
@@ -46,17 +47,17 @@ class Code:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it: paragraphs of text, tables, figures and code."""
+    """A heading with paragraphs, tables, figures and code under it."""
 
     title: str
     blocks: Sequence[str | Table | Figure | Code]
 
 
 def figure_text(value: float | None, digits: int = 2) -> str:
-    """A figure with a fixed number of digits, a dash where there is none."""
-    return NOTHING if value is None else f"{value:,.{digits}f}"
+    """A figure with a fixed number of digits, a dash where there is none (None or NaN)."""
+    return NOTHING if value is None or math.isnan(value) else f"{value:,.{digits}f}"
 
 
 def interval_text(interval: Mapping[str, float], digits: int = 2) -> str:
-    """A figure's interval as it stands behind the figure, in brackets."""
+    """An interval as shown behind its figure, in brackets."""
     return " ({} – {})".format(*(figure_text(interval[end], digits) for end in ("low", "high")))

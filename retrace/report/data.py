@@ -1,7 +1,4 @@
-"""What the models were trained and scored on, and what is odd about it.
-
-Single predictions beside the right answers, so that a reader sees what the scores stand for.
-"""
+"""The data of the report: counts and findings by split, and sample predictions beside the right answers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,9 +9,9 @@ from retrace.report.blocks import Section, Table
 
 
 def data_section(card: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]]) -> Section:
-    """Counts of every split, and findings such as texts that two splits share; `tasks` holds further tasks' cards.
+    """Counts of every split, and findings such as texts that two splits share.
 
-    The card of a source may have only some of its parts.
+    `card` is the source's, which may have only some of its parts; `tasks` are the cards of further tasks.
     """
     findings = list(card["findings"])
     for name, task in tasks.items():
@@ -25,7 +22,7 @@ def data_section(card: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]]
 
 
 def counts_table(card: Mapping[str, Any], names: Sequence[str], tasks: Mapping[str, Mapping[str, Any]]) -> Table:
-    """What every split holds, of those parts of a source that are named and of further tasks."""
+    """Counts of every split, for the named parts of a source and for further tasks."""
     rows = [
         (name, part, what.replace("_", " "), f"{count:,}")
         for name in names
@@ -35,8 +32,8 @@ def counts_table(card: Mapping[str, Any], names: Sequence[str], tasks: Mapping[s
     ]
     for name, task in tasks.items():
         for part, counts in task["parts"].items():
-            found = [("examples", counts["examples"]), *counts["classes"].items()]
-            rows += [(name, part, what, f"{count:,}") for what, count in found]
+            found = {**counts, **counts.get("classes", {})}
+            rows += [(name, part, what, f"{count:,}") for what, count in found.items() if what != "classes"]
     return Table(("data", "split", "what", "count"), rows)
 
 
@@ -46,7 +43,7 @@ NO_ANSWER = "(no answer)"
 def classified_table(
     examples: Sequence[Example], classes: Sequence[str], decided: Mapping[str, Sequence[int]], places: Sequence[int]
 ) -> Table:
-    """The examples at these places, with the class that each method gave them."""
+    """The examples at these places, with their class and the one that each method predicted."""
     rows = [
         (" / ".join(filter(None, (examples[i].text, examples[i].pair))),
          classes[examples[i].label], *(classes[given[i]] for given in decided.values()))
@@ -58,7 +55,7 @@ def classified_table(
 def answered_table(
     questions: Sequence[Question], decided: Mapping[str, Mapping[str, str]], places: Sequence[int]
 ) -> Table:
-    """The questions at these places, with what each method answered by question id."""
+    """The questions at these places, with the right answers and each method's, which are by question id."""
     rows: list[Sequence[str]] = []
     for i in places:
         question = questions[i]

@@ -9,7 +9,7 @@ from retrace.report.blocks import Figure
 
 VERSION = "5.20"  # of Vega-Lite
 WIDTH, HEIGHT = 560, 240  # pixels
-MOST_MARKS = 12  # on the x axis, about
+MOST_TICKS = 12  # on the x axis, about
 
 
 def line_chart(
@@ -21,9 +21,9 @@ def line_chart(
 ) -> Figure:
     """A line for each `series` through points with `x` and `y`; `levels` are named horizontal lines.
 
-    The x axis is marked where there are points: half an epoch is nowhere.
+    Ticks on the x axis are values of points, so that no half epochs are shown.
     """
-    marks = sorted({point["x"] for point in points})
+    ticks = sorted({point["x"] for point in points})
     color = {"field": "series", "type": "nominal", "title": None, "scale": {"scheme": "tableau10"}}
     layers: list[dict[str, Any]] = [
         {
@@ -34,7 +34,7 @@ def line_chart(
                     "field": "x",
                     "type": "quantitative",
                     "title": axes[0],
-                    "axis": {"values": marks[:: 1 + len(marks) // MOST_MARKS], "format": "~g", "grid": False},
+                    "axis": {"values": ticks[:: 1 + len(ticks) // MOST_TICKS], "format": "~g", "grid": False},
                 },
                 "y": {"field": "y", "type": "quantitative", "title": axes[1], "scale": {"zero": False}},
                 "color": color,

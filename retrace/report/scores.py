@@ -1,17 +1,17 @@
-"""A task's scores with their intervals, the comparison of its methods, what is behind the figures, and warnings."""
+"""A task's page: scores with intervals, comparisons of methods, scores by group and class, learning curves, flags."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from retrace.report.blocks import Figure, Section, Table, figure_text, interval_text
+import pandas as pd
+
+from retrace.evaluation.records import ClassBreakdown, Figures, Intervals, SeedDetails, TaskDetails, TaskMetrics
+from retrace.report.blocks import NOTHING, Figure, Section, Table, figure_text, interval_text
 from retrace.report.figures import line_chart
+from retrace.statistics.scales import SCALES, Flags
 
-Block = str | Table | Figure
-
-DIGITS = {"fraction": 4, "percentage": 2, "correlation": 4, "count": 0, "score": 4}
-LOSS_DIGITS = 4
 P_DIGITS = 4
-SCALES = (
+DIGITS = (
     "Fractions and correlations have four digits, percentages two. In brackets: 95% intervals, for the choice of "
     "examples and, over several seeds, of seeds too (Wilson's of shares of examples, else the bootstrap's; Student's "
     "of seeds); from one seed they are of that model alone. After ±: the standard deviation over seeds."
@@ -26,87 +26,79 @@ ONE_SEED = {
 }
 
 
-def health_lines(health: Mapping[str, Mapping[str, Mapping[str, str]]]) -> list[str]:
-    """One line a flag: the task, what is flagged, the flag and its evidence."""
+def flag_lines(flags: Mapping[str, Mapping[str, Flags]]) -> list[str]:
+    """One line a flag: the task, the model or data, the flag and its evidence."""
     return [
         f"{task} {name}: {flag.replace('_', ' ')}: {evidence}"
-        for task, found in health.items()
-        for name, flags in found.items()
-        for flag, evidence in flags.items()
+        for task, found in flags.items()
+        for name, of in found.items()
+        for flag, evidence in of.items()
     ]
 
 
 def scores_section(
-    task: str, title: str, figures: Mapping[str, Any], details: Mapping[str, Any],
-    health: Mapping[str, Mapping[str, str]], curve: Sequence[Mapping[str, str]], split: str = "",
+    task: str, title: str, metrics: TaskMetrics, details: TaskDetails, flags: Mapping[str, Flags],
+    curve: pd.DataFrame | None, split: str = "",
 ) -> Section:  # fmt: skip
-    """`figures`, `details` and `health` are the task's parts of metrics.json and scores.json.
-
-    `curve` is empty where there is none; `split` is a sentence on which of the task's splits these are figures of.
-    """
-    methods = [name for name in figures if name != "baselines"]
-    warnings = [f"Warning: {line}." for line in health_lines({task: health})]
-    notes = [f"{name}: {note}" for name, note in details["notes"].items()]
+    """The figures of a task; `curve` is its learning curve, if any, `split` a sentence on the split they are of."""
+    warnings = [f"Warning: {line}." for line in flag_lines({task: flags})]
+    notes = [f"{name}: {note}" for name, note in details.notes.items()]
+    charts = [] if curve is None else _charts(task, title, metrics, details, curve)
+    by_epoch = [] if curve is None else [_curve_table(curve, details.scales)]
+    first = {method: next(iter(found.seeds.values())) for method, found in details.methods.items()}
     return Section(
         title,
-        [*([split] if split else []), SCALES, *warnings, _summary(figures, details, methods),
-         *_charts(task, title, figures, details, curve),
-         *_comparisons(details), *_breakdowns(details, methods), _scores(figures, details, methods), *notes,
-         *([_curve_table(curve, details)] if curve else [])],
+        [*([split] if split else []), DIGITS, *warnings, _summary(metrics, details), *charts, *_comparisons(details),
+         _groups(details, first), *_classes(first), _scores(metrics, details), *notes, *by_epoch],
     )  # fmt: skip
 
 
-def _summary(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Sequence[str]) -> Table:
-    """A row a baseline and a method: the figures that methods are judged by."""
-    headlines, scales = details["headlines"], details["scales"]
+def _summary(metrics: TaskMetrics, details: TaskDetails) -> Table:
+    """A row for each baseline and method with the headline figures."""
+    scales, headlines = details.scales, details.headlines
     rows = [
-        (name.replace("_", " "), "–", "–",
-         *(with_interval(values, {}, details["baselines"][name], score, scales) for score in headlines))
-        for name, values in figures["baselines"].items()
+        (name.replace("_", " "), NOTHING, NOTHING,
+         *(with_interval(score, scales, values, details.baselines[name]) for score in headlines))
+        for name, values in metrics.baselines.items()
     ]  # fmt: skip
-    for method in methods:
-        cells, found = figures[method], details["methods"][method]
-        epochs = " ".join(str(cells[seed]["epoch"]) for seed in found["seeds"])
+    for name, method in metrics.methods.items():
+        epochs, intervals = (str(seed.epoch) for seed in method.seeds.values()), details.methods[name].intervals
         rows.append(
-            (method, " ".join(found["seeds"]), epochs,
-             *(with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
-               for score in headlines))
+            (name, " ".join(method.seeds), " ".join(epochs),
+             *(with_interval(score, scales, method.mean, intervals, method.std) for score in headlines))
         )  # fmt: skip
     return Table(("model", "seeds", "epoch", *headlines), rows)
 
 
-def _scores(figures: Mapping[str, Any], details: Mapping[str, Any], methods: Sequence[str]) -> Table:
-    """A row a figure: baselines, then each method before and after training."""
-    scales = details["scales"]
-    names = list(dict.fromkeys(name for method in methods for name in figures[method]["mean"]))
-    header, columns = ["score"], []
-    for name, values in figures["baselines"].items():
-        header.append(name.replace("_", " "))
-        columns.append([with_interval(values, {}, details["baselines"][name], score, scales) for score in names])
-    for method in methods:
-        cells, found = figures[method], details["methods"][method]
-        header += [f"{method}, before", method]
-        before = [cell["before"] for cell in found["seeds"].values()]
-        columns.append([_cell(score, _mean(before, score), scales) for score in names])
-        columns.append([with_interval(cells["mean"], cells.get("sd", {}), found["intervals"], score, scales)
-                        for score in names])  # fmt: skip
-    return Table(header, [[name, *(column[place] for column in columns)] for place, name in enumerate(names)])
+def _scores(metrics: TaskMetrics, details: TaskDetails) -> Table:
+    """A row for each figure: baselines, then each method before and after training."""
+    scales = details.scales
+    names = list(dict.fromkeys(score for method in metrics.methods.values() for score in method.mean))
+    columns = [("score", names)]
+    for name, values in metrics.baselines.items():
+        cells = [with_interval(score, scales, values, details.baselines[name]) for score in names]
+        columns.append((name.replace("_", " "), cells))
+    for name, method in metrics.methods.items():
+        found = details.methods[name]
+        before = pd.DataFrame([seed.before for seed in found.seeds.values()], columns=names).mean().to_dict()
+        columns.append((f"{name}, before", [_cell(score, before[score], scales) for score in names]))
+        cells = [with_interval(score, scales, method.mean, found.intervals, method.std) for score in names]
+        columns.append((name, cells))
+    return Table([name for name, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)))
 
 
-def _comparisons(details: Mapping[str, Any]) -> list[Block]:
+def _comparisons(details: TaskDetails) -> list[str | Table]:
+    pairs = [pair for pair in details.comparisons if pair.figure in details.headlines]
     rows = []
-    for pair in details["comparisons"]:
-        if pair["figure"] in details["headlines"]:
-            shown = {name: _cell(pair["figure"], pair[name], details["scales"])
-                     for name in ("difference", "low", "high", "detectable")}  # fmt: skip
-            rows.append(
-                (pair["figure"], f"{pair['first']} – {pair['second']}", f"{shown['difference']}",
-                 f"{shown['low']} to {shown['high']}", pair["test"], _probability(pair["p_corrected"]),
-                 pair["verdict"], shown["detectable"])
-            )  # fmt: skip
+    for pair in pairs:
+        difference, low, high, detectable = (
+            _cell(pair.figure, value, details.scales)
+            for value in (pair.difference, pair.low, pair.high, pair.detectable)
+        )
+        rows.append((pair.figure, f"{pair.first} – {pair.second}", difference, f"{low} to {high}", pair.test,
+                     _probability(pair.p_corrected), pair.verdict, detectable))  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "verdict", "detectable")
-    given = {pair["verdict"] for pair in details["comparisons"] if pair["figure"] in details["headlines"]}
-    notes = [note for verdict, note in ONE_SEED.items() if verdict in given]
+    notes = [note for verdict, note in ONE_SEED.items() if verdict in {pair.verdict for pair in pairs}]
     return [PAIRED, Table(header, rows), *notes] if rows else []
 
 
@@ -114,108 +106,86 @@ def _probability(p: float) -> str:
     return figure_text(p, P_DIGITS) if p >= 10**-P_DIGITS else f"< {10**-P_DIGITS:.{P_DIGITS}f}"
 
 
-def _breakdowns(details: Mapping[str, Any], methods: Sequence[str]) -> list[Block]:
-    """Of each method's first seed: groups of examples, classes and confusions."""
-    first = {method: next(iter(details["methods"][method]["seeds"].values())) for method in methods}
-    blocks: list[Block] = [_groups(details, first)]
-    classes = {method: found["classes"] for method, found in first.items() if "classes" in found}
-    if classes:
-        blocks += [_classes(classes), _confusions(first)]
-    return blocks
-
-
-def _groups(details: Mapping[str, Any], first: Mapping[str, Any]) -> Table:
-    headlines = details["headlines"]
+def _groups(details: TaskDetails, first: Mapping[str, SeedDetails]) -> Table:
+    """Of each method's first seed: the headlines by group of examples."""
     rows = [
-        (group, figure_text(found["groups"][group]["examples"], 0), method,
-         *(_cell(score, found["groups"][group].get(score), details["scales"]) for score in headlines))
-        for group in next(iter(first.values()))["groups"]
-        for method, found in first.items()
+        (group, figure_text(seed.groups[group]["examples"], 0), method,
+         *(_cell(score, seed.groups[group].get(score), details.scales) for score in details.headlines))
+        for group in next(iter(first.values())).groups
+        for method, seed in first.items()
     ]  # fmt: skip
-    return Table(("examples", "count", "method", *headlines), rows)
+    return Table(("examples", "count", "method", *details.headlines), rows)
 
 
-def _classes(classes: Mapping[str, Any]) -> Table:
-    measures = ("precision", "recall", "f1")
-    rows = [
-        (name, figure_text(found["examples"], 0), method, *(figure_text(found[measure], 4) for measure in measures))
-        for name in next(iter(classes.values()))
-        for method, found in ((method, every[name]) for method, every in classes.items())
-    ]
-    return Table(("class", "count", "method", *measures), rows)
-
-
-def _confusions(first: Mapping[str, Any]) -> Table:
-    names = list(next(iter(first.values()))["classes"])
-    rows = [
-        (method, name, *(figure_text(count, 0) for count in counts))
-        for method, found in first.items()
-        for name, counts in zip(names, found["confusion"], strict=True)
-    ]
-    return Table(("method", "right class", *(f"called {name}" for name in names)), rows)
-
-
-def _charts(
-    task: str, title: str, figures: Mapping[str, Any], details: Mapping[str, Any], curve: Sequence[Mapping[str, str]]
-) -> list[Block]:
-    if not curve:
+def _classes(first: Mapping[str, SeedDetails]) -> list[Table]:
+    """Of each method's first seed: precision, recall and F1 by class, and the confusions; of classifiers only."""
+    found = {method: seed.breakdown for method, seed in first.items() if isinstance(seed.breakdown, ClassBreakdown)}
+    if not found:
         return []
-    blocks: list[Block] = [
+    names, measures = list(next(iter(found.values())).classes), ("precision", "recall", "f1")
+    by_class = [
+        (name, figure_text(of.classes[name]["examples"], 0), method,
+         *(figure_text(of.classes[name][measure], 4) for measure in measures))
+        for name in names
+        for method, of in found.items()
+    ]  # fmt: skip
+    confusions = [
+        (method, name, *(figure_text(count, 0) for count in counts))
+        for method, of in found.items()
+        for name, counts in zip(names, of.confusion, strict=True)
+    ]
+    return [
+        Table(("class", "count", "method", *measures), by_class),
+        Table(("method", "right class", *(f"called {name}" for name in names)), confusions),
+    ]
+
+
+def _charts(task: str, title: str, metrics: TaskMetrics, details: TaskDetails, curve: pd.DataFrame) -> list[Figure]:
+    charts = [
         line_chart(
             f"{task}-{score}", f"{title}: validation {score} by epoch; dashed lines are baselines.",
             points_by_epoch(curve, score), ("epoch", score),
-            {name: values[score] for name, values in figures["baselines"].items() if score in values},
+            {name: values[score] for name, values in metrics.baselines.items() if score in values},
         )
-        for score in details["headlines"] if score in curve[0]
+        for score in details.headlines if score in curve
     ]  # fmt: skip
     caption = f"{title}: validation loss by epoch, in nats."
-    return [*blocks, line_chart(f"{task}-loss", caption, points_by_epoch(curve, "validation_loss"), ("epoch", "loss"))]
+    return [*charts, line_chart(f"{task}-loss", caption, points_by_epoch(curve, "validation_loss"), ("epoch", "loss"))]
 
 
-def _curve_table(curve: Sequence[Mapping[str, str]], details: Mapping[str, Any]) -> Table:
-    whole = ("method", "seed", "epoch")
-    return Table(
-        [name.replace("_", " ") for name in curve[0]],
-        [[text if name in whole else _cell(name, float(text) if text else None, details["scales"])
-          for name, text in row.items()] for row in curve],
-    )  # fmt: skip
+def _curve_table(curve: pd.DataFrame, scales: Mapping[str, str]) -> Table:
+    columns = [
+        values.astype(str)
+        if name in ("method", "seed", "epoch")
+        else [_cell(str(name), value, scales) for value in values]
+        for name, values in curve.items()
+    ]
+    return Table([name.replace("_", " ") for name in curve], list(zip(*columns, strict=True)))
 
 
 def with_interval(
-    values: Mapping[str, float], spread: Mapping[str, float], intervals: Mapping[str, Any], score: str,
-    scales: Mapping[str, str],
-) -> str:  # fmt: skip
-    """A figure, after ± its spread over seeds, in brackets its interval, as far as they are known."""
+    score: str, scales: Mapping[str, str], values: Figures, intervals: Intervals, std: Mapping[str, float] | None = None
+) -> str:
+    """A figure, after ± its standard deviation over seeds, in brackets its interval, as far as they are known."""
     text = _cell(score, values.get(score), scales)
-    if score in spread and scales.get(score) != "count":
-        text += f" ± {_cell(score, spread[score], scales)}"
+    if std and score in std and scales.get(score) != "count":
+        text += f" ± {_cell(score, std[score], scales)}"
     if score in intervals:
         text += interval_text(intervals[score], _digits(score, scales))
     return text
 
 
-def _cell(name: str, value: float | None, scales: Mapping[str, str]) -> str:
-    return figure_text(value, _digits(name, scales))
+def _cell(score: str, value: float | None, scales: Mapping[str, str]) -> str:
+    return figure_text(value, _digits(score, scales))
 
 
-def _digits(name: str, scales: Mapping[str, str]) -> int:
-    return DIGITS[scales[name]] if name in scales else LOSS_DIGITS
+def _digits(score: str, scales: Mapping[str, str]) -> int:
+    return SCALES[scales.get(score, "loss")].digits
 
 
-def _mean(cells: Sequence[Mapping[str, float]], score: str) -> float | None:
-    values = [cell[score] for cell in cells if score in cell]
-    return sum(values) / len(values) if values else None
-
-
-def points_by_epoch(curve: Sequence[Mapping[str, str]], score: str) -> list[dict[str, Any]]:
-    """What `line_chart` draws of a task's learning curve: a line a method and seed, coloured by method."""
+def points_by_epoch(curve: pd.DataFrame, score: str) -> list[dict[str, Any]]:
+    """Points for `line_chart`: a line for each method and seed, coloured by method."""
     return [
-        {
-            "x": int(row["epoch"]),
-            "y": float(row[score]),
-            "series": row["method"],
-            "run": f"{row['method']} {row['seed']}",
-        }
-        for row in curve
-        if row[score]
+        {"x": row["epoch"], "y": float(row[score]), "series": row["method"], "run": f"{row['method']} {row['seed']}"}
+        for row in curve.dropna(subset=[score]).to_dict("records")
     ]

@@ -6,7 +6,8 @@ from typing import Any
 from pydantic import Field
 
 from retrace.core.settings import DATA_KEYS, Params
-from retrace.report.blocks import Section, Table
+from retrace.report.blocks import NOTHING, Section, Table
+from retrace.training.records import RunRecord
 
 SAMPLES = 6  # predictions shown of each task
 
@@ -53,15 +54,13 @@ def settings_table(*values: Mapping[str, Any]) -> Table:
     return Table(("setting", "value"), [(key, _shown(value)) for each in values for key, value in _flat(each)])
 
 
-def model_section(
-    facts: Mapping[str, Any], counts: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]
-) -> Section:
+def model_section(facts: Mapping[str, Any], counts: Mapping[str, int], runs: Mapping[str, RunRecord]) -> Section:
     """What training started from, parameters by module, and how long each training run took on what."""
     return Section("Model and runs", [_started(facts), sizes_table(counts), *runs_blocks(runs)])
 
 
 def models_section(
-    models: Mapping[str, tuple[Mapping[str, Any], Mapping[str, int]]], runs: Mapping[str, Mapping[str, Any]]
+    models: Mapping[str, tuple[Mapping[str, Any], Mapping[str, int]]], runs: Mapping[str, RunRecord]
 ) -> Section:
     """The same of several models that training started from, facts and parameters by name."""
     blocks: list[str | Table] = []
@@ -77,12 +76,12 @@ def sizes_table(counts: Mapping[str, int]) -> Table:
     return Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
 
 
-def runs_blocks(runs: Mapping[str, Mapping[str, Any]]) -> list[str | Table]:
+def runs_blocks(runs: Mapping[str, RunRecord]) -> list[str | Table]:
     """How long each run took on what."""
-    names = [name for name in MEASURES if any(figures[name] is not None for figures in runs.values())]
+    names = [name for name in MEASURES if any(getattr(record, name) is not None for record in runs.values())]
     speeds = Table(
         ("run", *(name.replace("_", " ") for name in names)),
-        [(run, *(_shown(figures[name]) for name in names)) for run, figures in runs.items()],
+        [(run, *(_shown(getattr(record, name)) for name in names)) for run, record in runs.items()],
     )
     return ["Times and memory are of this machine and no part of the metrics.", speeds]
 
@@ -106,7 +105,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 def _shown(value: Any) -> str:
     if value is None:
-        return "–"
+        return NOTHING
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

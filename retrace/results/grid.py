@@ -19,6 +19,9 @@ class Grid(Section):
 
     tasks: Names = Field(description="classification tasks: sst2, and those that data/params.yaml defines")
     methods: Annotated[Names, Field(min_length=1)] = Field(description="entries under methods, for classification")
+    questions: Names = Field(
+        default=(SQUAD,), description="question-answering tasks: squad, and those that data/params.yaml defines"
+    )
     squad_methods: Names = Field(description="entries under methods, for questions; []: none")
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)] = Field(
         description="of each fine-tuning run: head, order, dropout"
@@ -26,10 +29,12 @@ class Grid(Section):
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
-        for field in ("tasks", "methods", "squad_methods", "seeds"):
+        for field in ("tasks", "methods", "questions", "squad_methods", "seeds"):
             listed = getattr(self, field)
             require(len(set(listed)) == len(listed), field, listed, "expected each once")
         require(bool(self.all_tasks), "tasks", (), "expected at least one task where there are no questions")
+        both = sorted({*self.tasks} & {*self.questions})
+        require(not both, "questions", both, "expected question-answering tasks, not those of classification")
         for field in ("methods", "squad_methods"):
             for name in getattr(self, field):
                 fits = NAME.fullmatch(name) is not None and name not in TAKEN
@@ -38,8 +43,8 @@ class Grid(Section):
 
     @property
     def all_tasks(self) -> Names:
-        """All tasks, that of questions last."""
-        return (*self.tasks, *([SQUAD] if self.squad_methods else []))
+        """All tasks, those of questions last."""
+        return (*self.tasks, *(self.questions if self.squad_methods else ()))
 
     @property
     def cells(self) -> set[str]:
@@ -56,8 +61,8 @@ class Grid(Section):
 
     def kind_of(self, task: str) -> Kind:
         """The kind of a task."""
-        return "question_answering" if task == SQUAD else "classification"
+        return "question_answering" if task in self.questions else "classification"
 
     def methods_of(self, task: str) -> Names:
         """The methods that a task is trained by."""
-        return self.squad_methods if task == SQUAD else self.methods
+        return self.squad_methods if task in self.questions else self.methods

@@ -1,1 +1,1 @@
-"""Your own files and tasks: formats, splits, checks."""
+"""Further classification tasks: your own files in several formats, or data sets of the hub."""

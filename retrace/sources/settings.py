@@ -1,18 +1,16 @@
-"""Where the user's own files are, and which of their columns hold what."""
+"""Further classification tasks: where their rows are and which columns hold what."""
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
-from retrace.core.settings import DATA_PARAMS, Params, Section, Split, require
+from retrace.core.settings import DATA_PARAMS, Params, require
+from retrace.datasets.settings import SplitSettings
 
-# What is drawn for validation: texts, each with all rows that lie in it and all questions on it; or rows, one by one.
-SplitBy = Literal["text", "row"]
-SST2_TRAIN, SST2_DEV = "train.tsv", "dev.tsv"
 # A task's name is also one of the sections of params.yaml, of the folders of models and of the entries of metrics.json.
 TAKEN = (
     "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "health", "baselines",
@@ -21,60 +19,13 @@ TAKEN = (
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
-class FilesSettings(Section):
-    """Where the user's files are; folders relative to the project."""
+class QuestionsSettings(SplitSettings):
+    """A further question-answering set in SQuAD's format, version 1.1 or 2.0; train, dev and test are files."""
 
-    text: str = Field(description="folder of wiki.{train,valid,test}.tokens, or {train,valid,test}.txt")
-    sst2: str = Field(description="folder of train.tsv and dev.tsv with the columns sentence and label")
-    squad: str = Field(description="folder of the questions")
-    squad_train: str = Field(default="train-v2.0.json", description="file in squad, version 1.1 or 2.0")
-    squad_dev: str = Field(default="dev-v2.0.json", description="file in squad")
-    sst2_test: str | None = Field(
-        default=None, description="a test set with labels in sst2, which is scored once and chooses no epoch"
+    folder: str = Field(description="relative to the project")
+    published: str | None = Field(
+        default=None, description="where the files are given out; named where they are missing"
     )
-    squad_test: str | None = Field(default=None, description="the same in squad")
-    sst2_split: Split | None = Field(
-        default=None,
-        description="train on this share of train.tsv and validate on the rest; dev.tsv, if any, is the test set then",
-    )
-    squad_split: Split | None = Field(default=None, description="the same of squad_train")
-    split_seed: int = Field(default=1, description="draws what is trained on")
-    split_by: SplitBy = Field(
-        default="text",
-        description="phrases of a sentence, and questions on a passage, stay together; row: they may be in both parts",
-    )
-
-    @model_validator(mode="after")
-    def _other_tests(self) -> Self:
-        for task, others in (("sst2", (SST2_TRAIN, SST2_DEV)), ("squad", (self.squad_train, self.squad_dev))):
-            share, test = getattr(self, f"{task}_split"), getattr(self, f"{task}_test")
-            taken = others if share is None else others[:1]
-            require(test not in taken, f"{task}_test", test, f"expected another file than {' and '.join(taken)}")
-        return self
-
-
-class SplitSettings(Section):
-    """Which splits a data set has; the validation split may be drawn from the training split."""
-
-    train: str = Field(description="the training split")
-    dev: str | None = Field(default=None, description="the validation split; null with split")
-    test: str | None = Field(
-        default=None, description="a test split with labels, which is scored once and chooses no epoch"
-    )
-    split: Split | None = Field(
-        default=None, description="train on this share of train and validate on the rest, where there is no dev"
-    )
-    split_seed: int = Field(default=1, description="draws what is trained on")
-    split_by: SplitBy = Field(
-        default="text", description="texts that lie in one another stay together; row: they may be in both parts"
-    )
-
-    @model_validator(mode="after")
-    def _one_dev(self) -> Self:
-        require((self.dev is None) != (self.split is None), "split", self.split, "expected either dev or split")
-        taken = [name for name in (self.train, self.dev) if name is not None]
-        require(self.test not in taken, "test", self.test, f"expected another than {' and '.join(taken)}")
-        return self
 
 
 class TaskSettings(SplitSettings):
@@ -102,12 +53,6 @@ class TaskSettings(SplitSettings):
         require(not both, "drop", self.drop, f"{min(both, default='')!r} is one of classes")
         return self
 
-    @property
-    def parts(self) -> dict[str, str]:
-        """What the splits that there are are called where they come from."""
-        named = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {part: name for part, name in named.items() if name is not None}
-
 
 class ClassificationSettings(TaskSettings):
     """A task in files; train, dev and test are their names."""
@@ -117,12 +62,6 @@ class ClassificationSettings(TaskSettings):
         default=None, description="where the files are given out; named where they are missing"
     )
     format: str | None = Field(default=None, description="tsv, csv, jsonl, parquet or xml; null: as the files end")
-
-
-class FilesParams(Params):
-    """What stages/sources/files.py reads."""
-
-    files: FilesSettings = Field(alias="data/params.yaml:files")
 
 
 class TaskParams(Params):
@@ -148,3 +87,9 @@ class ClassificationParams(TaskParams):
     """What stages/sources/classification.py reads."""
 
     task: ClassificationSettings = Field(alias="data/params.yaml:classification.${key}")
+
+
+class QuestionAnsweringParams(TaskParams):
+    """What stages/sources/question_answering.py reads."""
+
+    task: QuestionsSettings = Field(alias="data/params.yaml:question_answering.${key}")

@@ -1,11 +1,7 @@
-"""Further classification tasks: what their rows are, wherever they come from, and the user's own files of any format.
-
-What a classification task holds: examples of every split by class, and texts that splits share.
-
-A further classification task's folder, in which the stages find it.
-"""
+"""Further tasks: classification in files of any format or rows from elsewhere, and questions in SQuAD's format."""
 
 import re
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +11,9 @@ from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json
-from retrace.core.paths import task_folder
+from retrace.core.paths import QUESTIONS, task_folder
 from retrace.core.settings import DATA_PARAMS
+from retrace.datasets.card import count_questions
 from retrace.datasets.examples import Example, class_order, write_task
 from retrace.datasets.overlap import (
     INSIDE,
@@ -28,9 +25,9 @@ from retrace.datasets.overlap import (
     shared_finding,
     words_of,
 )
-from retrace.sources.files import groups_of, held_out_split
+from retrace.datasets.split import groups_of, held_out_split, split_questions
 from retrace.sources.formats import label_text, read_records
-from retrace.sources.settings import ClassificationSettings, TaskSettings
+from retrace.sources.settings import ClassificationSettings, QuestionsSettings, TaskSettings
 
 SECTION = "classification"  # of params.yaml
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
@@ -81,7 +78,7 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
     return read_task(settings, key, tables)
 
 
-def check_files(settings: ClassificationSettings, key: str) -> None:
+def check_files(settings: ClassificationSettings | QuestionsSettings, key: str) -> None:
     """Raise an InputError that says what to put where, unless all files of a task are there."""
     folder, names = Path(settings.folder), list(dict.fromkeys(settings.parts.values()))
     missing = [name for name in names if not (folder / name).is_file()]
@@ -206,3 +203,27 @@ def write_task_source(task: str, data: TaskData) -> None:
         write_task(folder, data.classes, data.parts)
         write_json(folder / "card.json", card)
     print(*(f"{task}: {finding}" for finding in card["findings"]), sep="\n")
+
+
+def write_questions_source(task: str, settings: QuestionsSettings) -> None:
+    """Copy, split and check a question-answering set, and print findings.
+
+    Raises InputError naming the user's file and the question where something is wrong.
+    """
+    with atomic_folder(QUESTIONS / task) as folder:
+        files = {part: folder / f"{part}.json" for part in settings.parts}
+        for part, name in settings.parts.items():
+            shutil.copyfile(Path(settings.folder) / name, files[part])
+        try:
+            if settings.split is not None:
+                files = {"train": files["train"], "dev": folder / "dev.json", **files}
+                split_questions(files["train"], files["dev"], settings.split, settings.split_seed, settings.split_by)
+            counts, findings = count_questions(files)
+        except InputError as error:
+            message = str(error)
+            for part, name in settings.parts.items():
+                message = message.replace(str(files[part]), str(Path(settings.folder) / name))
+            raise InputError(message) from None
+        parts = {part: counts.pop(part) for part in files}
+        write_json(folder / "card.json", {"parts": parts, **counts, "findings": findings})
+    print(*(f"{task}: {finding}" for finding in findings), sep="\n")

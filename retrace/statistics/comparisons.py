@@ -1,8 +1,8 @@
-"""Do two methods differ, and which is better? On the same examples, corrected for how many pairs there are.
+"""Paired comparisons of methods on the same examples, corrected for the number of pairs.
 
-A method is more than one model: trained from another seed it gives another figure. So there are two levels of
-chance, examples and seeds. From one seed of either method the second is unknown: what is compared then is
-these two models, and no method is called better.
+A method is more than one model: with another seed it has another figure. So there are two sources of chance, examples
+and seeds. With one seed of either method the second is unknown: then two models are compared, and no method is called
+better.
 """
 
 import math
@@ -20,40 +20,40 @@ from retrace.statistics.intervals import Figures, Share, student
 from retrace.statistics.scales import Better, Comparison, Flags, Interval
 
 ALPHA = 0.05
-ROUNDING = 1e-12  # of a figure: a smaller difference is none
-SMALLEST_P = 1e-15  # of what is not worked out further
-POWER_Z = 0.8416212335729143  # of the normal distribution at a power of 80%
-TIE, DIFFER = "tie", "they differ"  # of methods; the latter where the figure is neither better high nor low
-MODELS_TIE, MODELS_DIFFER = "no difference shown", "models differ"  # where one of them is of one seed
+ROUNDING = 1e-12  # relative; a smaller difference counts as 0
+SMALLEST_P = 1e-15  # smaller values are not computed
+POWER_Z = 0.8416212335729143  # the normal distribution's quantile at a power of 80%
+TIE, DIFFER = "tie", "they differ"  # methods; the latter for figures without a better direction
+MODELS_TIE, MODELS_DIFFER = "no difference shown", "models differ"  # where one has a single seed
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method's figures: of each seed, resampled, and as a share of examples where a figure is one."""
+    """A method's figures per seed, plain, resampled, and as shares of examples if they are that."""
 
     figures: Sequence[Mapping[str, float]]
     drawn: Sequence[Figures]
     shares: Sequence[Mapping[str, Share]] = field(default_factory=list)
-    examples: int = 0  # that decide of a figure which is no share; 0 where that is not known
+    examples: int = 0  # behind a figure that is no share; 0: unknown
 
-    def asked(self, figure: str) -> int:
-        """How many examples decide of a figure."""
-        found = [int(of[figure].asked.sum()) for of in self.shares if figure in of]
+    def examples_of(self, figure: str) -> int:
+        """The number of examples behind a figure."""
+        found = [int(of[figure].among.sum()) for of in self.shares if figure in of]
         return min(found) if found else self.examples
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first's mean over seeds less the second's, and its standard errors by their cause."""
+    """The difference of two means over seeds, and its standard errors by source of chance."""
 
     value: float
     of_examples: float
-    of_seeds: float = 0.0  # 0 where either is of one seed, so that nothing is known of it
-    freedom: float = math.inf  # degrees of the latter
-    is_of_models: bool = False  # and not of methods: either is of one seed
+    of_seeds: float = 0.0  # 0 where either has one seed
+    freedom: float = math.inf  # degrees of freedom of the latter
+    is_of_models: bool = False  # rather than of methods, as either has one seed
 
     def reach(self, p: float = ALPHA) -> float:
-        """Half the width of the interval of level 1 - p: both causes, each by its distribution, in squares (MOVER)."""
+        """Half the width of the interval of level 1 - p: both sources, each by its distribution, in squares (MOVER)."""
         seeds = student(self.freedom, p) * self.of_seeds if self.of_seeds else 0.0
         return math.hypot(float(ndtri(p / 2)) * self.of_examples, seeds)
 
@@ -64,7 +64,7 @@ class Difference:
 
     @property
     def p(self) -> float:
-        """Two-sided, of no difference: the interval of level 1 - p ends at 0, so that the two agree."""
+        """Two-sided p of no difference: the interval of level 1 - p ends at 0."""
         if self.value == 0:
             return 1.0
 
@@ -76,12 +76,12 @@ class Difference:
 
     @property
     def detectable(self) -> float:
-        """The true difference that a two-sided test at 5% finds in 80% of cases."""
+        """The true difference that a two-sided test at 5% finds with a power of 80%."""
         return self.reach() + POWER_Z * math.hypot(self.of_examples, self.of_seeds)
 
 
 def compare(candidates: Mapping[str, Candidate], better: Mapping[str, Better]) -> list[Comparison]:
-    """Every pair of methods by every figure that they have; `better` says which way each is."""
+    """Every pair of methods by every figure that both have."""
     names = list(dict.fromkeys(name for c in candidates.values() for name in c.drawn[0]))
     found: list[Comparison] = []
     for figure in names:
@@ -99,21 +99,20 @@ def compare(candidates: Mapping[str, Candidate], better: Mapping[str, Better]) -
 
 
 def difference(figure: str, first: Candidate, second: Candidate, are_alike: bool = False) -> Difference:
-    """By one figure that both have.
+    """The difference in one figure that both have.
 
-    `are_alike` takes the seeds of both to lie equally far apart (Student's t for two samples) where Welch's, by
-    which a method is named, does not: of two seeds each its interval is often half as wide.
+    `are_alike` assumes equal variances over seeds (Student's t for two samples), which with two seeds each often halves
+    the interval; by default Welch's test does not.
     """
     sides = [np.array([figures[figure] for figures in side.figures]) for side in (first, second)]
     drawn = [np.mean([figures[figure] for figures in side.drawn], axis=0) for side in (first, second)]
     value = float(sides[0].mean() - sides[1].mean())
     if abs(value) < ROUNDING * max(1.0, *(abs(side.mean()) for side in sides)):
         value = 0.0
-    of_examples = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may not be defined in some resample
-    # Of few examples that all say the same the bootstrap thinks itself sure: at least as much chance as if each
-    # differed from the others by the difference.
-    asked = min(first.asked(figure), second.asked(figure))
-    of_examples = max(of_examples, abs(value) / math.sqrt(asked)) if asked else of_examples
+    of_examples = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
+    # Where few examples all agree the bootstrap has no spread: at least as much as if each differed by the difference.
+    examples = min(first.examples_of(figure), second.examples_of(figure))
+    of_examples = max(of_examples, abs(value) / math.sqrt(examples)) if examples else of_examples
     if min(map(len, sides)) < 2:
         return Difference(value, of_examples, is_of_models=True)
     variances = [side.var(ddof=1) / len(side) for side in sides]
@@ -127,7 +126,7 @@ def difference(figure: str, first: Candidate, second: Candidate, are_alike: bool
 
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
-    """Exact McNemar test (1947; binomial): p of no difference in how often two models are right, (N,) each."""
+    """Exact (binomial) McNemar test (1947): p of no difference in accuracy, from which are right, (N,) each."""
     only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
     if only_first + only_second == 0:
         return 1.0
@@ -135,7 +134,7 @@ def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Holm's correction (1979) of several p values, in their order."""
+    """Holm's correction (1979) of p values, in their order."""
     corrected, worst = [0.0] * len(values), 0.0
     for rank, place in enumerate(np.argsort(values, kind="stable")):
         worst = max(worst, min(1.0, (len(values) - rank) * values[place]))
@@ -144,12 +143,16 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _compare(figure: str, first: str, second: str, candidates: Mapping[str, Candidate]) -> tuple[Comparison, bool]:
-    """The comparison before it is corrected, and whether it is of models alone."""
+    """The comparison before correction, and whether it is of models alone."""
     pair = [candidates[name] for name in (first, second)]
     found = difference(figure, pair[0], pair[1])
     shares = [share for side in pair for of in side.shares if (share := of.get(figure)) is not None]
-    # Answers of several seeds to one question are not independent, as McNemar's test has them.
-    if [len(side.figures) for side in pair] == [1, 1] and len(shares) == 2 and _are_of_the_same(*shares):
+    # McNemar's test needs independent answers, which those of several seeds to one question are not.
+    if (
+        [len(side.figures) for side in pair] == [1, 1]
+        and len(shares) == 2
+        and np.array_equal(shares[0].among, shares[1].among)
+    ):
         test, p = "exact McNemar", mcnemar(shares[0].hits, shares[1].hits)
     else:
         test, p = "paired bootstrap" if found.is_of_models else "examples and seeds", found.p
@@ -158,10 +161,6 @@ def _compare(figure: str, first: str, second: str, candidates: Mapping[str, Cand
         detectable=found.detectable,
     )  # fmt: skip
     return comparison, found.is_of_models
-
-
-def _are_of_the_same(first: Share, second: Share) -> bool:
-    return np.array_equal(first.asked, second.asked)
 
 
 def _verdict(pair: Comparison, is_of_models: bool, is_shown: bool, better: Mapping[str, Better]) -> str:
@@ -178,10 +177,10 @@ def _root(of: Callable[[float], float], low: float, high: float) -> float:
     return float(brentq(of, low, high, xtol=1e-13))  # pyright: ignore[reportArgumentType]
 
 
-def not_above(
+def flag_unless_better(
     figure: str, name: str, value: float, other: float, interval: Interval, better: Better = "higher", note: str = ""
 ) -> Flags:
-    """Not better than something else, by the 95% interval of the difference; `note` is added to the evidence."""
+    """A flag unless a figure beats another by the 95% interval of the difference; `note` is added to the evidence."""
     if interval["low"] > 0 if better == "higher" else interval["high"] < 0:
         return {}
     low, high = (_shown(interval[end], 3) for end in ("low", "high"))
@@ -193,5 +192,5 @@ def not_above(
 
 
 def _shown(value: float, digits: int) -> str:
-    """With so many significant digits, the same whatever the last that floating point holds."""
+    """With so many significant digits, the same on every processor."""
     return f"{rounded(value):.{digits}g}"

@@ -1,16 +1,13 @@
-"""Bootstrap resamples (Efron and Tibshirani 1993) as weights of examples.
+"""95% confidence intervals, and the bootstrap resamples behind them (Efron and Tibshirani 1993).
 
-A resample of N examples with replacement is how often each was drawn. So a score is resampled
-without drawing examples: it is a function of weights (R, N) that gives R figures at once, most often
-by matrix products with what it keeps of each example.
+A resample of N examples is a row of weights, how often each was drawn. A metric is a function of weights (R, N) that
+gives R figures at once, mostly by matrix products.
 
-How far a figure may be off: 95% intervals, which hold their figure always and never leave its scale.
-
-Two levels of chance: the test set is a sample of examples, and a model is one of those that other seeds
-would have given. The interval of examples is Wilson's of a share and the bootstrap's of any other figure.
-Of a mean over seeds Student's interval is added to it, half-widths in squares (MOVER: Zou and Donner 2008,
-Statistics in Medicine 27). From one seed nothing is known of seeds: its interval is of examples alone, so
-of this model and not of its method.
+There are two sources of chance: the test set is a sample of examples, and a model is one of many seeds. For examples
+the interval is Wilson's if the figure is a share of them, else the bootstrap's. For a mean over seeds Student's
+interval is added, half-widths in squares (MOVER: Zou and Donner 2008, Statistics in Medicine 27). One seed tells
+nothing about seeds: its interval is for this model and not for the method. An interval always holds its figure and
+never leaves its scale.
 """
 
 import math
@@ -22,7 +19,7 @@ from scipy.special import stdtrit
 
 from retrace.statistics.scales import Interval
 
-CHUNK = 1 << 18  # weights held at a time: what a processor's cache holds
+CHUNK = 1 << 18  # weights held at a time, to fit a processor's cache
 
 Figures = dict[str, np.ndarray]  # name → (R,)
 Resampled = Callable[[np.ndarray], Figures]  # weights (R, N) → a figure for each row of them
@@ -40,8 +37,8 @@ def resamples(examples: int, count: int, seed: int) -> Iterator[np.ndarray]:
         yield weights.reshape(drawn, examples).astype(np.float64)
 
 
-def draw(resampled: Mapping[str, Resampled], examples: int, count: int, seed: int) -> dict[str, Figures]:
-    """The figures of several models on the same resamples, so that they can be compared: name → figure → (count,)."""
+def resample(resampled: Mapping[str, Resampled], examples: int, count: int, seed: int) -> dict[str, Figures]:
+    """The figures of several models on the same resamples, which makes them comparable: name → figure → (count,)."""
     parts: dict[str, list[Figures]] = {name: [] for name in resampled}
     for weights in resamples(examples, count, seed):
         for name, figures in resampled.items():
@@ -50,16 +47,16 @@ def draw(resampled: Mapping[str, Resampled], examples: int, count: int, seed: in
             for name, all_parts in parts.items()}  # fmt: skip
 
 
-def together(every: Iterable[Resampled]) -> Resampled:
-    """The figures of all of them."""
+def combine(every: Iterable[Resampled]) -> Resampled:
+    """The figures of all of them in one."""
     every = list(every)
     return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
 
 
 def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -> Resampled:
-    """The weighted means of what each example scores, name → (N,), over those in `among`, (N,), or all.
+    """Weighted means of values by example, name → (N,), over those in `among`, (N,), or all.
 
-    Not a number in a resample that holds none of them.
+    NaN for a resample that holds none of them.
     """
     size = len(next(iter(values.values())))
     counted = np.ones(size) if among is None else among.astype(np.float64)
@@ -74,7 +71,7 @@ def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -
 
 
 LEVEL = 0.95
-Z = 1.959963984540054  # of the normal distribution at LEVEL, both sides
+Z = 1.959963984540054  # the normal distribution's two-sided quantile at LEVEL
 ANYWHERE = (-math.inf, math.inf)
 
 Ends = tuple[float, float]  # of a scale
@@ -82,10 +79,10 @@ Ends = tuple[float, float]  # of a scale
 
 @dataclass(frozen=True)
 class Share:
-    """A figure that is a share of examples: which of them count, and among which."""
+    """A figure that is a share of examples."""
 
-    hits: np.ndarray  # (N,), bool, none but among the asked
-    asked: np.ndarray  # (N,), bool
+    hits: np.ndarray  # (N,), bool, a subset of `among`
+    among: np.ndarray  # (N,), bool
 
     @classmethod
     def among_all(cls, hits: np.ndarray) -> "Share":
@@ -94,12 +91,12 @@ class Share:
 
     @property
     def value(self) -> float:
-        """0 to 1; 0 of no example."""
-        return int(self.hits.sum()) / max(1, int(self.asked.sum()))
+        """0 to 1; 0 without examples."""
+        return int(self.hits.sum()) / max(1, int(self.among.sum()))
 
 
 def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[str, Share]:
-    """Of means over `among`, (N,), of what each example scores, (N,), those where that is always 0 or 1."""
+    """The means over `among`, (N,), of values by example, (N,), that are shares: every value is 0 or 1."""
     return {
         name: Share((column == 1) & among, among)
         for name, column in values.items()
@@ -108,32 +105,31 @@ def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[st
 
 
 def percentile_interval(drawn: np.ndarray) -> Interval:
-    """The bootstrap's percentile interval (Efron and Tibshirani 1993, chapter 13) of resampled figures (R,).
-
-    Resamples in which the figure is not defined, such as those without a question of its kind, are left out.
-    """
+    """The percentile interval (Efron and Tibshirani 1993, chapter 13) of resampled figures (R,), leaving out NaN."""
     low, high = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return {"low": float(low), "high": float(high)}
 
 
 def centred_interval(value: float, drawn: np.ndarray, ends: Ends = ANYWHERE) -> Interval:
-    """The percentile interval moved so that the middle resample is at the figure.
+    """The percentile interval, shifted so that the median resample is at the figure.
 
-    A figure such as a calibration error or the best of many thresholds is higher in resamples than it is; their
-    spread tells how sure it is, and their place does not.
+    Resamples of a calibration error, or of the best of many thresholds, are biased upwards; their spread is right.
     """
     moved = value - float(np.nanmedian(drawn))
     return held(value, {end: at + moved for end, at in percentile_interval(drawn).items()}, ends)
 
 
 def wilson_interval(share: float, examples: float) -> Interval:
-    """The interval of a share of so many examples (Wilson 1927), which keeps off 0 and 1; of none it is everything."""
+    """Wilson's interval (1927) of a share of `examples`, which may be a mean over seeds; without examples 0 to 1.
+
+    As scipy's `binomtest(k, n).proportion_ci(method="wilson")`, which takes whole numbers only.
+    """
     if examples == 0:
         return {"low": 0.0, "high": 1.0}
     middle = share + Z**2 / (2 * examples)
     reach = Z * math.sqrt(share * (1 - share) / examples + Z**2 / (4 * examples**2))
     whole = 1 + Z**2 / examples
-    # Where the share is 0 or 1 that end is the share itself, which floating point may miss by a digit.
+    # At a share of 0 or 1 that end is the share itself, which floating point may miss by a digit.
     low = 0.0 if share == 0 else (middle - reach) / whole
     high = 1.0 if share == 1 else (middle + reach) / whole
     return held(share, {"low": low, "high": high}, (0.0, 1.0))
@@ -142,15 +138,15 @@ def wilson_interval(share: float, examples: float) -> Interval:
 def interval_of_examples(
     value: float, shares: Sequence[Share], drawn: np.ndarray, examples: int, ends: Ends
 ) -> Interval:
-    """Of a figure, or of its mean over seeds.
+    """The interval of a figure, or of its mean over seeds, for the choice of examples.
 
-    `shares` are those of each seed, none where the figure is no share; `drawn` (R,) is the figure in resamples.
-    A figure at an end of its scale that resamples do not move is as sure as a share of so many `examples` there, and
-    of one example nothing is known.
+    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. A figure
+    at an end of its scale that is the same in all resamples gets the interval of such a share of `examples`; one
+    example tells nothing.
     """
     low, high = ends
     if shares:
-        share, asked = (float(np.mean(of)) for of in zip(*((s.value, s.asked.sum()) for s in shares), strict=True))
+        share, asked = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
         found = wilson_interval(share, asked)
     elif math.isfinite(high - low) and (examples < 2 or (value in ends and _does_not_move(drawn))):
         found = wilson_interval((value - low) / (high - low), examples if value in ends else 0)
@@ -160,13 +156,13 @@ def interval_of_examples(
 
 
 def _does_not_move(drawn: np.ndarray) -> bool:
-    """Whether 95% of the resamples (R,) give one figure; a few may lack a class."""
+    """Whether 95% of the resamples (R,) are equal; a few may lack a class."""
     found = percentile_interval(drawn)
     return found["low"] == found["high"]
 
 
 def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:
-    """The interval of the mean of figures of S seeds, for the choice of examples and of seeds; S is 2 or more."""
+    """The interval of the mean over two or more seeds, for the choice of examples and of seeds."""
     middle, count = float(np.mean(by_seed)), len(by_seed)
     seeds = student(count - 1) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
     below, above = (math.hypot(middle - of_examples["low"], seeds), math.hypot(of_examples["high"] - middle, seeds))
@@ -174,11 +170,11 @@ def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> I
 
 
 def student(freedom: float, p: float = 1 - LEVEL) -> float:
-    """How many standard errors Student's interval reaches to each side; beyond it are so many of all."""
+    """Half the width of Student's interval of level 1 - p, in standard errors."""
     return -float(stdtrit(freedom, p / 2))
 
 
 def held(value: float, interval: Interval, ends: Ends = ANYWHERE) -> Interval:
-    """The interval cut off at the ends of the scale; it holds the figure whatever floating point did."""
+    """The interval cut at the ends of the scale, holding the figure in spite of rounding."""
     low, high = (min(max(at, ends[0]), ends[1]) for at in (interval["low"], interval["high"]))
     return {"low": min(low, value), "high": max(high, value)}

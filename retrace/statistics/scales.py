@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # what a whole is on scales of shares
+SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # the whole, on scales of shares
 Better = Literal["higher", "lower", "neither"]  # a count or a threshold is neither
 Interval = dict[str, float]  # low and high
 Flags = dict[str, str]  # name → evidence, in words
@@ -12,17 +12,17 @@ Flags = dict[str, str]  # name → evidence, in words
 
 @dataclass(frozen=True)
 class Scale:
-    """How figures of a kind are shown and compared."""
+    """How figures on a scale are shown and compared."""
 
     digits: int  # after the point
     is_best_high: bool = True
-    ends: tuple[float, float] = (-math.inf, math.inf)  # that no figure of the kind is beyond
+    ends: tuple[float, float] = (-math.inf, math.inf)  # smallest and largest possible figure
 
 
 SCALES = {
     "fraction": Scale(4, ends=(0.0, 1.0)),
     "percentage": Scale(2, ends=(0.0, 100.0)),
-    "percent": Scale(2),  # of published tables, where changes are percentages too
+    "percent": Scale(2),  # in published tables, where changes are percentages too
     "correlation": Scale(4, ends=(-1.0, 1.0)),
     "score": Scale(4),
     "count": Scale(0, ends=(0.0, math.inf)),
@@ -35,7 +35,7 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """What a score's file says of a figure that it computes."""
+    """A figure that a metric computes."""
 
     scale: str  # one of SCALES
     better: Better
@@ -59,5 +59,5 @@ class Comparison:
 
 
 def factor(given: str, wanted: str) -> float:
-    """What to multiply a figure on one scale by to have it on another: 100 from a fraction to a percentage, say."""
+    """What converts a figure from one scale to another: 100 from a fraction to a percentage."""
     return SHARES[wanted] / SHARES[given] if given in SHARES and wanted in SHARES else 1.0

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
 
+import pandas as pd
+
 from retrace.core.registry import plugin_names
 from retrace.estimates.architectures import HEADS, find_model, preset_names
 from retrace.estimates.formulas import closed_form
@@ -33,8 +35,8 @@ from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import SCALES, Better
+from retrace.training.records import RunRecord
 
-Curve = Sequence[Mapping[str, str]]  # rows of a learning curve, as text
 CURVE_SCALES = {
     "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",
     "next_sentence_accuracy": "fraction",
@@ -64,10 +66,10 @@ class Reports:
 
     metrics: Mapping[str, Any]
     scores: Mapping[str, Any]
-    curves: Mapping[str, Curve]  # by task
-    pretraining: Curve | None
+    curves: Mapping[str, pd.DataFrame]  # by task
+    pretraining: pd.DataFrame | None
     perplexity: Mapping[str, Any] | None
-    runs: Mapping[str, Mapping[str, Any]]
+    runs: Mapping[str, RunRecord]
     named: Collection[str]  # tasks and methods that params.yaml knows, whether or not it lists them to be run
     params: Mapping[str, Any]
 
@@ -128,8 +130,8 @@ def _before(reports: Reports, task: str, method: str, name: str) -> Reproduced:
 
 def _epoch(reports: Reports, task: str, method: str, number: str, name: str) -> Reproduced:
     curve = _run(reports.curves, task, reports)
-    _run({row["method"]: row for row in curve}, method, reports)
-    rows = _at(number, [row for row in curve if row["method"] == method])
+    _run(dict.fromkeys(curve["method"]), method, reports)
+    rows = _at(number, curve.loc[curve["method"] == method])
     by_seed = [_number(row, name) for row in rows]
     return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
 
@@ -167,7 +169,7 @@ def _of_run(reports: Reports, name: str, measure: str) -> Reproduced:
     runs = {run.replace(" ", "."): values for run, values in reports.runs.items()}
     if name not in runs and all(part in reports.named for part in name.split(".")[:2]):
         raise NotRunError
-    values = runs[_there(name, runs)]
+    values = runs[_there(name, runs)].model_dump()
     known = [each for each, value in values.items() if isinstance(value, int | float)]
     value = float(values[_there(measure, known)])
     if measure in COUNTS:
@@ -241,18 +243,18 @@ def _run(of: Mapping[str, Any], name: str, reports: Reports) -> Any:
     return of[_there(name, there)]
 
 
-def _at(number: str, rows: Curve) -> list[Mapping[str, str]]:
+def _at(number: str, curve: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of an epoch, which a smaller run may not have come to."""
     if not number.isdecimal():
         raise LookupError(f"{number!r} is no epoch")
-    found = [row for row in rows if row["epoch"] == number]
-    if not found:
+    found = curve.loc[curve["epoch"] == int(number)]
+    if found.empty:
         raise NotRunError
-    return found
+    return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
 
 
-def _number(row: Mapping[str, str], name: str) -> float:
-    known = [each for each, text in row.items() if each not in ("method", "seed", "epoch") and text]
+def _number(row: Mapping[str, Any], name: str) -> float:
+    known = [each for each, value in row.items() if each not in ("method", "seed", "epoch") and pd.notna(value)]
     return float(row[_there(name, known)])
 
 

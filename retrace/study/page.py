@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas as pd
+
 from retrace.report.blocks import NOTHING, Figure, Section, Table
 from retrace.report.figures import line_chart
 from retrace.report.scores import points_by_epoch
 from retrace.study.published import PublishedStudy
 from retrace.study.result import ComparedTable, StudyResult
-
-Curve = Sequence[Mapping[str, str]]  # rows as text
 
 LEGEND = (
     "Beside each published figure, as it was printed, stands Retrace's with as many digits. After ±: the standard "
@@ -91,17 +91,17 @@ class Drawing:
 
     name: str  # of files: letters, digits, dashes
     title: str
-    curve: Curve  # of the methods that it shows
+    curve: pd.DataFrame  # of the methods that it shows
     figures: Sequence[str]  # columns of the curve
     updates: Mapping[tuple[str, str], Sequence[tuple[int, float]]] = field(default_factory=dict)
     # By method and seed: how many updates were done, and the mean training loss since the point before.
 
 
-def curves_section(drawings: Sequence[Drawing], pretraining: Curve | None) -> Section:
+def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None) -> Section:
     """`pretraining` is the curve of the language model; None where there is none."""
     charts = [] if pretraining is None else [_perplexity_chart(pretraining)]
     for drawing in drawings:
-        draw = _of_one_method if len({row["method"] for row in drawing.curve}) == 1 else _of_several
+        draw = _of_one_method if len(set(drawing.curve["method"])) == 1 else _of_several
         charts += [*_by_update(drawing), *draw(drawing)]
     return Section("Learning curves", charts)
 
@@ -141,12 +141,11 @@ def _by_update(drawing: Drawing) -> list[Figure]:
     return [line_chart(f"{drawing.name}-updates", caption, points, ("update", "loss, in nats"))]
 
 
-def _perplexity_chart(curve: Curve) -> Figure:
+def _perplexity_chart(curve: pd.DataFrame) -> Figure:
     """Validation perplexity after each epoch; that before training would flatten the rest."""
     points = [
-        {"x": int(row["epoch"]), "y": float(row["perplexity"]), "series": "validation", "run": "validation"}
-        for row in curve
-        if row["epoch"] != "0" and row["perplexity"]
+        {"x": epoch, "y": perplexity, "series": "validation", "run": "validation"}
+        for epoch, perplexity in curve.loc[curve["epoch"] > 0, ["epoch", "perplexity"]].dropna().itertuples(index=False)
     ]
     return _chart("curve-pretraining", "Pretraining: perplexity of the validation text", points, "perplexity")
 

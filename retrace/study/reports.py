@@ -4,13 +4,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, on_test, source_folder
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.finetuning.method import PRETRAINED
 from retrace.finetuning.settings import method_settings
+from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.report.assemble import (
     PREDICTIONS,
     REPORTS,
@@ -25,15 +29,16 @@ from retrace.report.blocks import Section
 from retrace.report.data import data_section
 from retrace.report.perplexity import perplexity_section
 from retrace.report.settings import model_section, models_section, settings_section
-from retrace.results.grid import SQUAD, Grid
+from retrace.results.grid import Grid
 from retrace.results.predictions import read_updates
 from retrace.statistics.scales import SCALES
-from retrace.study.addresses import Curve, Reports
+from retrace.study.addresses import Reports
 from retrace.study.page import CURVES, Drawing, curves_section
 from retrace.study.published import BETWEEN, PUBLISHED, Form, PublishedStudy
 from retrace.study.verdicts import evidence
 
 NO_CARD: Mapping[str, Any] = {"findings": []}  # of a study whose tasks bring their own data
+NO_CURVE = pd.DataFrame({"method": []})
 
 
 def pretrains(params: Mapping[str, Any]) -> bool:
@@ -45,7 +50,8 @@ def pretrains(params: Mapping[str, Any]) -> bool:
 def read_reports(params: Mapping[str, Any]) -> Reports:
     """What the stages wrote of what params.yaml lists."""
     grid, has_language_model = build(Grid, params, "finetune"), pretrains(params)
-    tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}), "sst2", SQUAD]
+    tasks = [*params.get("classification", {}), *params.get("hub", {}).get("classification", {}),
+             *params.get("question_answering", {}), "sst2", "squad"]  # fmt: skip
     scores = read_json(REPORTS / "scores.json")
     tasks += [on_test(task) for task in tasks if task not in scores]  # of one that was run it is known
     return Reports(
@@ -75,9 +81,11 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
     yield curves_section(list(_drawings(study, reports)), reports.pretraining)
-    yield from score_sections(reports.metrics, reports.scores)
-    if reports.perplexity is not None and reports.pretraining is not None:
-        yield perplexity_section(reports.perplexity, reports.pretraining)
+    metrics, details = Metrics.read(METRICS), Details.read(DETAILS)
+    precise = metrics.model_copy(update={"tasks": {task: found.metrics for task, found in details.tasks.items()}})
+    yield from score_sections(precise, details)
+    if reports.pretraining is not None:
+        yield perplexity_section(PerplexityReport.read(PERPLEXITY), reports.pretraining)
     yield samples_section(params, source, study.first_samples)
     card = source / "card.json"
     yield data_section(read_json(card) if card.is_file() else NO_CARD, read_task_cards(params))
@@ -98,21 +106,22 @@ def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
         for name in (shown.task, *shown.methods):
             if name not in reports.named:
                 raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {name!r}")
-        curve = [row for row in reports.curves.get(shown.task, []) if row["method"] in shown.methods]
-        if curve:
-            absent = [name for name in shown.figures if name not in curve[0]]
+        curve = reports.curves.get(shown.task, NO_CURVE)
+        curve = curve.loc[curve["method"].isin(shown.methods)]
+        if not curve.empty:
+            absent = [name for name in shown.figures if name not in curve]
             if absent:
-                raise InputError(f"{PUBLISHED}: curves[{place}]: no {absent[0]!r}; there is: {', '.join(curve[0])}")
+                raise InputError(f"{PUBLISHED}: curves[{place}]: no {absent[0]!r}; there is: {', '.join(curve)}")
             yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures, _updates(shown.task, curve))
     if not study.curves:
         for task, curve in reports.curves.items():
-            if task != SQUAD:
-                figures = [name for name in CURVES if name in curve[0]]
+            if build(Grid, reports.params, "finetune").kind_of(task) == "classification":
+                figures = [name for name in CURVES if name in curve]
                 yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
 
 
-def _updates(task: str, curve: Curve) -> dict[tuple[str, str], list[tuple[int, float]]]:
-    cells = dict.fromkeys((row["method"], row["seed"]) for row in curve)
+def _updates(task: str, curve: pd.DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    cells = dict.fromkeys(zip(curve["method"], curve["seed"], strict=True))
     return {(method, seed): read_updates(PREDICTIONS / task / method / seed) for method, seed in cells}
 
 

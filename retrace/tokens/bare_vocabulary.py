@@ -1,6 +1,6 @@
-"""A tokenizer.json for models that were published with the bare vocabulary of a tokenizer, as SciBERT was.
+"""A tokenizer.json for models that were published with vocabulary files only, such as SciBERT.
 
-transformers knows what its tokenizers of a family do around a vocabulary; what it makes is compared with the files.
+transformers knows how its tokenizers of a family use a vocabulary; the result is compared with the files.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from retrace.tokens.tokenizer import FILE, SubwordTokenizer, load_tokenizer
 # By model_type: WordPiece's tokens, one a line; byte-level BPE's tokens with their ids, and its merges.
 VOCABULARIES = {"bert": ("vocab.txt",), "roberta": ("vocab.json", "merges.txt")}
 ADDED = "added_tokens.json"
-CASED = 0.01  # share of tokens with a capital letter above which lower case is not taken for granted
+CASED = 0.01  # share of tokens with a capital letter above which a vocabulary may be cased
 SAMPLES = (
     "The guild of weavers was founded in 1601; it's now closed.",
     "Café, naïve façade, ÅNGSTRÖM, e\u0301",
@@ -25,11 +25,11 @@ SAMPLES = (
 
 
 def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
-    """Write tokenizer.json from the vocabulary in `folder`, the files of a model that messages call `name`.
+    """Write tokenizer.json from the vocabulary in `folder`; messages call the model `name`.
 
-    Raises InputError where the files do not say all of it, or the tokenizer is not theirs.
+    Raises InputError where the files do not determine the tokenizer, or the result does not match them.
     """
-    from transformers import AutoTokenizer  # here, for it takes seconds to import
+    from transformers import AutoTokenizer  # here, as it takes seconds
 
     vocabulary, files = _vocabulary(folder, model_type), " and ".join(VOCABULARIES[model_type])
     if model_type == "bert":
@@ -37,7 +37,7 @@ def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
     try:
         theirs = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         theirs.backend_tokenizer.save(str(folder / FILE))
-    except Exception as error:  # of whatever lies in the files
+    except Exception as error:  # of any kind, depending on the files
         raise InputError(f"{name}: no tokenizer can be made of its {files}: {str(error).splitlines()[0]}") from error
     made = load_tokenizer(folder)
     strange = sorted({token for token, _ in made.get_vocab().items() ^ vocabulary.items()})
@@ -67,9 +67,9 @@ def _vocabulary(folder: Path, model_type: str) -> dict[str, int]:
 
 
 def _require_case(folder: Path, name: str, vocabulary: dict[str, int]) -> None:
-    """Raise InputError unless it is known whether text is put in lower case, as is the default of transformers.
+    """Raise InputError unless it is certain whether the tokenizer lower-cases text, which is transformers' default.
 
-    Where the config does not say so, the vocabulary shows it: one that was learnt from lower case has no capitals.
+    Where the config does not say, the vocabulary tells: one trained on lower-case text has no capitals.
     """
     config = read_object(folder / CONFIGS[0]) if (folder / CONFIGS[0]).is_file() else {}
     if config.get("do_basic_tokenize") is False:

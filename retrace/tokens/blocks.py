@@ -1,7 +1,7 @@
 """Token streams on disk, memory-mapped, and cut into blocks of one length.
 
-A stream is a folder with `tokens.npy`, every document between the tokens that begin and end one, in turn.
-Neither writing nor reading holds more than a batch of it in memory.
+A stream is an array file of all documents in order, each between the tokens that begin and end one. Neither writing nor
+reading holds more than a batch of it in memory.
 """
 
 import shutil
@@ -16,12 +16,12 @@ from retrace.core.errors import InputError
 from retrace.tokens.tokenizer import SubwordTokenizer, token_id
 
 BATCH = 256  # documents encoded at a time
-SCANNED = 1 << 20  # tokens looked at together
+SCANNED = 1 << 20  # tokens searched at a time
 
 
 @dataclass
 class Counted:
-    """What went into a stream."""
+    """Counts of what a stream contains."""
 
     documents: int = 0
     words: int = 0
@@ -60,9 +60,9 @@ def open_stream(path: Path) -> np.ndarray:
 
 
 def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
-    """The stream from `offset` on as whole blocks, a view of shape (blocks, length).
+    """The stream from `offset` on, cut into whole blocks: a view of shape (blocks, length).
 
-    Raises InputError where the stream does not fill one block.
+    Raises InputError where the stream is shorter than one block.
     """
     count = (len(stream) - offset) // length
     if count < 1:
@@ -71,14 +71,14 @@ def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
 
 
 def find_documents(stream: np.ndarray, begin: int) -> np.ndarray:
-    """Where each document begins and ends, without the tokens `begin` and end: shape (documents, 2)."""
+    """First position and end of each document, without the special tokens around it: (documents, 2)."""
     parts = range(0, len(stream), SCANNED)
     starts = np.concatenate([np.flatnonzero(stream[part : part + SCANNED] == begin) + part for part in parts])
     return np.stack([starts + 1, np.append(starts[1:], len(stream)) - 1], axis=1)
 
 
 def _with_header(raw: Path, path: Path, kind: np.dtype, count: int) -> None:
-    """Turn the raw ids into an array file; copied, since a full disk kills a process that writes to mapped memory."""
+    """Make an array file of raw ids; a full disk would kill a process that writes to mapped memory instead."""
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (count,)}
     with raw.open("rb") as ids, path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)

@@ -1,4 +1,4 @@
-"""What the special tokens of a tokenizer are for, by the files that lie beside it."""
+"""The purpose of a tokenizer's special tokens, from the files beside it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,28 +10,27 @@ from retrace.core.errors import InputError
 from retrace.core.files import read_object
 
 FILES = ("tokenizer_config.json", "special_tokens_map.json")
-RIGHT_PAD = "<|finetune_right_pad_id|>"  # Llama 3 has it in its vocabulary, and names no token for padding
+RIGHT_PAD = "<|finetune_right_pad_id|>"  # Llama 3 has it in its vocabulary, but names no padding token
 
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """The special tokens by their roles."""
+    """The special tokens by purpose."""
 
     begin: str  # of a text
     end: str
     pad: str
-    unknown: str | None  # stands for what the vocabulary lacks; byte-level vocabularies lack nothing
+    unknown: str | None  # for words outside the vocabulary; byte-level vocabularies have none
     mask: str | None  # causal models have none
 
 
 OWN = SpecialTokens("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
-# The checkpoints that BERT and RoBERTa were published as name no token in a file: transformers' tokenizers of
-# these families take such names for granted.
+# The files of the original BERT and RoBERTa name no tokens: transformers' tokenizers of these families assume them.
 ASSUMED = (OWN, SpecialTokens("<s>", "</s>", "<pad>", "<unk>", "<mask>"))
 
 
 def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
-    """The roles of the tokens of a tokenizer in `folder`.
+    """The special tokens of a tokenizer in `folder`.
 
     Raises InputError where no token begins a text, or none ends it.
     """
@@ -48,14 +47,14 @@ def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
         raise InputError(f"{folder}: no token {role} a text: {FILES[0]} names no {names} that the vocabulary has")
     pad = first("pad", "pad_token") or _first(tokenizer, [RIGHT_PAD]) or end
     unknown = first("unknown", "unk_token")
-    # Some name the token that ends a text for whatever they have no token for.
+    # Some tokenizers name the token that ends a text as the unknown token too.
     return SpecialTokens(
         begin, end, pad, None if unknown in (begin, end, pad) else unknown, first("mask", "mask_token")
     )
 
 
 def _named(folder: Path) -> dict[str, str]:
-    """The tokens that the files name, by the names that transformers gives to roles."""
+    """The tokens that the files name, by transformers' names such as cls_token."""
     found = {}
     for name in reversed(FILES):
         values = read_object(folder / name) if (folder / name).is_file() else {}

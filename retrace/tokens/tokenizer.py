@@ -27,17 +27,17 @@ from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.special_tokens import FILES, OWN, SpecialTokens, find_special_tokens
 
 FILE = "tokenizer.json"
-# All that a tokenizer may consist of: some of its kinds are also loaded from a vocabulary.
+# All files that a tokenizer may consist of: some kinds are also loaded from a vocabulary.
 TOKENIZER_FILES = (
     FILE, *FILES, "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model",
     "chat_template.jinja",
 )  # fmt: skip
-PART = "\ufffd"  # what bytes are decoded to that are no whole character
+PART = "\ufffd"  # what bytes that are no whole character are decoded to
 
 
 @dataclass(frozen=True)
 class PairFormat:
-    """The special tokens about two texts that belong together."""
+    """The special tokens around two texts that belong together."""
 
     before: tuple[int, ...]
     between: tuple[int, ...]
@@ -48,7 +48,7 @@ class PairFormat:
 
 
 class Located(NamedTuple):
-    """A token of a text, and the characters that it stands for."""
+    """A token's id, and the characters of the text that it stands for."""
 
     number: int
     start: int
@@ -56,15 +56,15 @@ class Located(NamedTuple):
 
 
 class SubwordTokenizer(BaseTokenizer):
-    """A tokenizer of the tokenizers library, and what its special tokens are for.
+    """A tokenizer of the tokenizers library that knows the purpose of its special tokens.
 
-    A special token that is spelt out in a text, such as [CLS], is text like any other: only a format puts in the token.
+    A special token in a text, such as [CLS], is ordinary text: only formats insert special tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, special: SpecialTokens) -> None:
         super().__init__(tokenizer)
         self.special = special
-        tokenizer.encode_special_tokens = True  # the library's name for encoding them as ordinary text
+        tokenizer.encode_special_tokens = True  # despite its name: encode them as ordinary text
 
     @property
     def size(self) -> int:
@@ -73,9 +73,9 @@ class SubwordTokenizer(BaseTokenizer):
 
     @property
     def pair_format(self) -> PairFormat:
-        """Its own format of two texts."""
+        """The tokenizer's own format of two texts."""
         encoding = self.encode("a", "a")
-        owners = encoding.sequence_ids  # which of the two texts a token is of
+        owners = encoding.sequence_ids  # which of the two texts each token belongs to
         first, second = owners.index(0), owners.index(1)
         added = [(place, number) for place, number in enumerate(encoding.ids) if owners[place] is None]
         return PairFormat(
@@ -85,13 +85,13 @@ class SubwordTokenizer(BaseTokenizer):
         )
 
     def encode_batch_fast(self, texts: Sequence[str | tuple[str, str]]) -> list[Encoding]:
-        """Texts, or pairs of them, in the tokenizer's own format; without offsets."""
+        """Encode texts, or pairs of them, in the tokenizer's own format, without offsets."""
         return self._tokenizer.encode_batch_fast(texts)
 
     def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text with the token that begins one and the one that ends it, whatever its own format is.
+        """The ids of each text between the tokens that begin and end one, whatever the tokenizer's own format is.
 
-        WikiText's mark for a left-out word becomes the unknown token, where there is one.
+        WikiText's mark for an unknown word becomes the unknown token, where there is one.
         """
         begin, end = token_id(self, self.special.begin), token_id(self, self.special.end)
         pieces = [self._pieces(text) for text in texts]
@@ -99,7 +99,7 @@ class SubwordTokenizer(BaseTokenizer):
         return [[begin, *self._joined([next(encoded).ids for _ in of]), end] for of in pieces]
 
     def located(self, text: str) -> list[Located]:
-        """The tokens of a text, none about it, as in `encode_documents`."""
+        """The tokens of a text as in `encode_documents`, without those that begin and end it."""
         found, start = [], 0
         for number, piece in enumerate(self._pieces(text)):
             if number:
@@ -112,7 +112,7 @@ class SubwordTokenizer(BaseTokenizer):
         return found
 
     def known(self, text: str, end: int | None = None) -> str:
-        """The text, or what stands before `end` in it, without what the unknown token stands for."""
+        """The text up to `end`, without what becomes the unknown token."""
         end = len(text) if end is None else end
         if self.special.unknown is None:
             return text[:end]
@@ -127,11 +127,11 @@ class SubwordTokenizer(BaseTokenizer):
         return token_id(self, self.special.unknown)
 
     def _pieces(self, text: str) -> list[str]:
-        """What stands between the marks for left-out words."""
+        """The text between marks for unknown words."""
         return [text] if self.special.unknown is None else text.split(UNKNOWN)
 
     def _joined(self, pieces: Sequence[list[int]]) -> list[int]:
-        """The ids of the pieces of a text with the unknown token between them."""
+        """The pieces of a text, joined by the unknown token."""
         ids = list(pieces[0])
         for piece in pieces[1:]:
             ids += [self._unknown, *piece]
@@ -141,8 +141,8 @@ class SubwordTokenizer(BaseTokenizer):
 def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> SubwordTokenizer:
     """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
 
-    `documents` is called for each pass over the text. The same text gives the same tokenizer. Raises
-    InputError, naming the param's `key`, where the corpus is too small to fill the vocabulary.
+    `documents` is called for each pass over the text. The same text gives the same tokenizer. Raises InputError, naming
+    the `key` of params.yaml, where the text is too small to fill the vocabulary.
     """
     if settings.kind == "wordpiece":
         tokenizer = _train_wordpiece(settings, documents)
@@ -159,7 +159,7 @@ def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterabl
 
 
 def load_tokenizer(folder: Path) -> SubwordTokenizer:
-    """The tokenizer saved in `folder`; one that puts nothing before a text or between two gets BERT's format.
+    """Load the tokenizer in `folder`; one without tokens before a text or between two gets BERT's format.
 
     Raises InputError where there is none, or it has no tokens that begin and end a text.
     """
@@ -182,9 +182,9 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
 
 
 def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
-    """The id of a token that the vocabulary has.
+    """The id of a token.
 
-    Raises KeyError where it has not.
+    Raises KeyError where the vocabulary does not have it.
     """
     found = tokenizer.token_to_id(token)
     if found is None:
@@ -193,9 +193,9 @@ def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
 
 
 def continuing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
-    """For each id whether it goes on with the word of the token before: `##…`, or letters without a space before.
+    """For each id, whether it continues the word of the token before: `##…`, or letters without a space before them.
 
-    Bytes of a character that is spread over several tokens are taken for those of a letter.
+    Bytes of a character that is split into several tokens count as letters.
     """
     wordpiece = isinstance(tokenizer.model, models.WordPiece)
     found = [False] * tokenizer.size
@@ -205,9 +205,9 @@ def continuing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
 
 
 def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
-    """For each id whether a word begins after it whatever follows, as after a line break.
+    """For each id, whether a word begins after it whatever follows, as after a line break.
 
-    A space alone does not end a word but begins one: byte-level BPE may have no token of it and the letter after it.
+    A single space begins a word and does not end one: byte-level BPE may have no token of it and the next letter.
     """
     found = [False] * tokenizer.size
     for _, text, number in _spelt(tokenizer):
@@ -216,7 +216,7 @@ def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
 
 
 def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -> None:
-    """Write the tokenizer so that transformers' AutoTokenizer loads it too."""
+    """Write the tokenizer in a form that transformers' AutoTokenizer loads."""
     (folder / FILE).write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     names = {
         "pad_token": tokenizer.special.pad,
@@ -231,21 +231,21 @@ def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:
-    """Keep the tokenizer, whatever files it has, beside the weights that were trained with it."""
+    """Copy a tokenizer's files, whichever it has."""
     for name in TOKENIZER_FILES:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
 
 
 def _spelt(tokenizer: SubwordTokenizer) -> Iterator[tuple[str, str, int]]:
-    """Each token as the vocabulary has it, the text that it stands for, and its id."""
+    """Each token as the vocabulary spells it, its text, and its id."""
     is_bytes = isinstance(tokenizer.decoder, decoders.ByteLevel)
     for token, number in tokenizer.get_vocab().items():
         yield token, tokenizer.decoder.decode([token]) if is_bytes else token, number
 
 
 def _call_special(tokenizer: Tokenizer, special: SpecialTokens) -> None:
-    """Have the tokenizer know the tokens of all roles as special, as not every file does."""
+    """Mark all special tokens as special, which not every file does."""
     added = tokenizer.get_added_tokens_decoder()
     names = {
         name for name in (special.begin, special.end, special.pad, special.unknown, special.mask) if name is not None
@@ -256,11 +256,10 @@ def _call_special(tokenizer: Tokenizer, special: SpecialTokens) -> None:
 
 
 def _train_wordpiece(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:
-    """Train with the pieces of one character known beforehand.
+    """Train with the pieces of one character given as special tokens, so that the result is deterministic.
 
-    The trainer numbers these as it meets them, in the order of a hash table that differs from run to
-    run, and breaks ties between merges by number. Given in a fixed order as special tokens, they keep
-    their numbers; the tokenizer is then made anew from the vocabulary, without that mark.
+    The trainer numbers these pieces in the order of a hash table, which differs from run to run, and breaks ties
+    between merges by number. The tokenizer is then made anew from the vocabulary, where they are ordinary tokens.
     """
     tokenizer = _empty_wordpiece({}, settings)
     pieces = [f"##{character}" for character in _inner_characters(tokenizer, documents())]
@@ -316,7 +315,7 @@ def _template(tokenizer: Tokenizer, special: SpecialTokens) -> processors.Templa
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How many tokens there are, and which are the special ones, by their names."""
+    """The number of tokens, and the ids of the special ones."""
 
     size: int
     pad: int
@@ -335,6 +334,6 @@ class Vocabulary:
 
     @property
     def special(self) -> tuple[int, ...]:
-        """The special ids, each once, none of which is ever masked or predicted."""
+        """The special ids, each once; they are never masked or predicted."""
         found = (self.pad, self.unknown, self.begin, self.end, self.mask)
         return tuple(dict.fromkeys(number for number in found if number is not None))

@@ -1,10 +1,9 @@
-"""Where a training run stands, kept so that a rerun after a crash goes on there and ends with the same bytes.
+"""Checkpoints of a training run, so that a rerun after a crash resumes there and ends with the same bytes.
 
-A state is a folder: the model, the optimizers and what the run keeps as safetensors, of whole tensors also
-where processes share them, everything else as json, and a checksum of each file. It is written aside and
-renamed, and the last two are kept; a damaged one is noticed and the one before used. States lie outside what
-DVC keeps, in a folder whose name is a digest of all that the outcome depends on, so other settings never pick
-them up, and which one process at a time has for its own.
+A checkpoint is an atomic folder: the model, the optimizers and the tensors that the run keeps as safetensors, gathered
+where they are sharded; everything else as json; and a checksum of each file. The last two are kept, and a damaged one
+is detected and skipped. Checkpoints are outside of what DVC tracks, in a folder named by a digest of all that the
+result depends on, so that they are never used with other settings or code. One run at a time owns that folder.
 """
 
 import hashlib
@@ -33,61 +32,61 @@ from retrace.core.guard import file_digest, take
 MODEL, OPTIMIZERS, KEPT, PROGRESS, CHECKSUMS = (
     "model.safetensors", "optimizers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
 )  # fmt: skip
-SAVED = 2  # states kept
-PLACES = 64  # processes that may be at the same run, each with states of its own
-RECENT = 20  # updates over which the loss is averaged to see whether it rises
-SECONDS = 120.0  # between two states, unless RETRACE_SAVE_SECONDS says otherwise
+SAVED = 2  # checkpoints kept
+PLACES = 64  # processes that may do the same run, each with checkpoints of its own
+RECENT = 20  # updates over which the loss is averaged to detect divergence
+SECONDS = 120.0  # between two checkpoints, unless RETRACE_SAVE_SECONDS is set
 
 
 @dataclass
 class Position:
-    """Where a run stands, between two steps."""
+    """The position of a run between two updates, and its running sums."""
 
-    step: int = 0  # optimizer steps done
-    epoch: int = -1  # the last epoch that is done with its evaluation; 0 is the model before training
-    summed: float = 0.0  # loss of the running epoch so far, nats
-    targets: int = 0  # what that is summed over
-    recent: list[float] = field(default_factory=list)  # loss a target of the last updates, oldest first
-    lowest: float | None = None  # mean of so many updates so far
-    tokens: int = 0  # real tokens of the whole run
-    elapsed: float = 0.0  # seconds of training so far, as all processes agreed on them
-    seconds: float = 0.0  # of updates and states: neither evaluation nor waiting for data
-    waited: float = 0.0  # seconds until the batches were there
+    step: int = 0  # updates done
+    epoch: int = -1  # last epoch whose evaluation is done; 0 is the model before training
+    summed: float = 0.0  # loss of the current epoch so far, nats
+    targets: int = 0  # number of targets of that sum
+    recent: list[float] = field(default_factory=list)  # loss per target of the last updates, oldest first
+    lowest: float | None = None  # lowest mean of so many updates so far
+    tokens: int = 0  # of the whole run, without padding
+    elapsed: float = 0.0  # seconds of training so far, as agreed on by all processes
+    seconds: float = 0.0  # of updates and checkpoints, without evaluation and waiting for data
+    waited: float = 0.0  # seconds of waiting for data
     points: list[list[float]] = field(
         default_factory=list
     )  # of the curve by update: how many are done, mean loss since
-    since: float = 0.0  # loss since the last of these points, nats
-    asked: int = 0  # targets that this is summed over
+    since: float = 0.0  # loss since the last point, nats
+    targets_since: int = 0  # number of targets of that sum
 
     def add(self, loss: float, targets: int, tokens: int, seconds: float) -> None:
-        """Count one more step."""
+        """Count one more update."""
         self.step, self.tokens, self.seconds = self.step + 1, self.tokens + tokens, self.seconds + seconds
         self.summed, self.targets = self.summed + loss, self.targets + targets
-        self.since, self.asked = self.since + loss, self.asked + targets
+        self.since, self.targets_since = self.since + loss, self.targets_since + targets
         self.recent = [*self.recent, loss / targets][-RECENT:]
         if len(self.recent) == RECENT:
             self.lowest = self.level if self.lowest is None else min(self.lowest, self.level)
 
     @property
     def level(self) -> float:
-        """The mean loss a target of the last updates, nats."""
+        """The mean loss per target of the last updates, nats."""
         return sum(self.recent) / len(self.recent)
 
     def mark(self) -> None:
-        """Put a point on the curve by update."""
-        self.points.append([self.step, self.since / self.asked])
-        self.since, self.asked = 0.0, 0
+        """Add a point to the curve by update."""
+        self.points.append([self.step, self.since / self.targets_since])
+        self.since, self.targets_since = 0.0, 0
 
     def begin_after(self, epoch: int) -> None:
-        """The epoch is done; the next begins."""
+        """Begin the epoch after this one."""
         self.epoch, self.summed, self.targets = epoch, 0.0, 0
 
 
 class Checkpointer:
-    """The states of one run, newest last."""
+    """Saves and restores the checkpoints of one run."""
 
     def __init__(self, name: str, digest: str, device: Device) -> None:
-        """`digest` is of all that the run's outcome depends on, but for the device."""
+        """`digest` covers all that the run's result depends on, but for the device."""
         layout = [
             digest,
             torch.__version__,
@@ -99,20 +98,20 @@ class Checkpointer:
         mark = hashlib.sha256(" ".join(map(str, [*layout, device.sharded])).encode()).hexdigest()
         self._device, self._every, self._last = device, _seconds(), time.monotonic()
         self._folder = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states" / f"{name}-{mark[:16]}"
-        self._lock: TextIO | None = None  # the main process's, for all of them
+        self._lock: TextIO | None = None  # held by the main process for all
         if device.is_main:
             self._folder, self._lock = _free_place(self._folder)
         if device.processes > 1:
             (self._folder,) = broadcast_object_list([self._folder])
 
     def due(self) -> bool:
-        """Whether this process finds that it is time for another state."""
+        """Whether it is time for another checkpoint; only the main process decides."""
         return self._device.is_main and time.monotonic() - self._last >= self._every
 
     def save(
         self, model: nn.Module, optimizers: list[Optimizer], at: Position, journal: list[Any], kept: dict[str, Tensor]
     ) -> None:
-        """Write a state and remove all but the last two; every process must call it."""
+        """Write a checkpoint and remove all but the last two; every process must call it."""
         generators = gather_object([_generators()]) if self._device.processes > 1 else [_generators()]
         weights, moments = gather_weights(model), _optimizer_tensors(optimizers, self._device)
         if self._device.is_main:
@@ -123,7 +122,7 @@ class Checkpointer:
                 write_json(folder / PROGRESS, {"position": asdict(at), "journal": journal, "generators": generators})
                 write_json(folder / CHECKSUMS, {file.name: file_digest(file) for file in sorted(folder.iterdir())})
             kept_paths = [path for path in self._paths() if int(path.name) <= at.step][-SAVED:]
-            for path in set(self._paths()).difference(kept_paths):  # older ones, and damaged ones of later steps
+            for path in set(self._paths()).difference(kept_paths):  # older ones, and damaged ones of later updates
                 shutil.rmtree(path, ignore_errors=True)
         self._last = time.monotonic()
         self._device.accelerator.wait_for_everyone()
@@ -131,11 +130,11 @@ class Checkpointer:
     def restore(
         self, model: nn.Module, optimizers: list[Optimizer], journal: list[Any], kept: dict[str, Tensor]
     ) -> tuple[Position, list[str]]:
-        """Bring a run to its newest sound state: where that is, and what there is to say about it."""
-        said = []
+        """Load the newest undamaged checkpoint; returns its position and messages about it."""
+        messages = []
         for path in reversed(self._paths()):
             if not _is_sound(path):
-                said.append(f"the state of step {int(path.name)} is damaged")
+                messages.append(f"the checkpoint of step {int(path.name)} is damaged")
                 continue
             progress = read_json(path / PROGRESS)
             load_weights(model, self._read(path / MODEL))
@@ -144,11 +143,11 @@ class Checkpointer:
             journal[:] = progress["journal"]
             _set_generators(progress["generators"][self._device.rank])
             at = Position(**progress["position"])
-            return at, [*said, f"going on after step {at.step}"]
-        return Position(), said
+            return at, [*messages, f"resuming after step {at.step}"]
+        return Position(), messages
 
     def remove(self) -> None:
-        """Remove all states: the run is done in every process, and its outputs are written."""
+        """Remove all checkpoints, after the run is done and its outputs are written."""
         self._device.accelerator.wait_for_everyone()
         if self._lock is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -157,12 +156,12 @@ class Checkpointer:
         self._device.accelerator.wait_for_everyone()
 
     def close(self) -> None:
-        """Leave the states to another run; the end of this process does so too."""
+        """Release the checkpoints to another run, as the end of this process does."""
         if self._lock is not None:
             self._lock.close()
 
     def _read(self, path: Path) -> dict[str, Tensor]:
-        """The tensors of a file; where processes share the weights, the main one alone has whole ones."""
+        """The tensors of a file; with sharding only the main process reads them."""
         return load_file(path) if self._device.is_main or not self._device.sharded else {}
 
     def _paths(self) -> list[Path]:
@@ -170,16 +169,16 @@ class Checkpointer:
 
 
 def _free_place(first: Path) -> tuple[Path, TextIO]:
-    """A folder for states that no other process uses, one that has some if there is, and its lock.
+    """A folder that no other run uses, preferably one with checkpoints, and its lock.
 
-    Workers of `dvc exp run --queue` share the folder of states, and two may be at the same run.
+    Workers of `dvc exp run --queue` share the folder of checkpoints, and two may do the same run.
     """
     numbered = [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, PLACES + 1))]
     for place in sorted(numbered, key=lambda place: not any(place.glob("[0-9]*"))):
         lock = take(_lock_of(place))
         if lock is not None:
             return place, lock
-    raise InputError(f"{first}: {PLACES} processes are at this run already")
+    raise InputError(f"{first}: {PLACES} processes are doing this run already")
 
 
 def _lock_of(place: Path) -> Path:
@@ -218,21 +217,21 @@ def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str,
 
 
 def _load_optimizers(optimizers: list[Optimizer], path: Path) -> None:
-    """Read what `_optimizer_tensors` found, one tensor at a time: of sharded ones a process keeps its part alone."""
+    """Load what `_optimizer_tensors` returned, one tensor at a time, of which a process keeps its shard."""
     found: list[dict[int, dict[str, Tensor]]] = [{} for _ in optimizers]
     weights = [[weight for group in o.param_groups for weight in group["params"]] for o in optimizers]
     with safe_open(path, framework="pt") as file:
         for key in file.keys():  # noqa: SIM118 - not a dict
             number, index, name = key.split(".")
             tensor, weight = file.get_tensor(key), weights[int(number)][int(index)]
-            mine = local_shard(tensor, weight) if tensor.shape == weight.shape else tensor  # else a count of steps
+            mine = local_shard(tensor, weight) if tensor.shape == weight.shape else tensor  # else the number of updates
             found[int(number)].setdefault(int(index), {})[name] = mine
     for optimizer, state in zip(optimizers, found, strict=True):
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
 def _generators() -> dict[str, Any]:
-    """The states of this process's random generators, as json."""
+    """The states of this process's random generators, for json."""
     kind, keys, *rest = np.random.get_state()
     return {
         "python": random.getstate(),

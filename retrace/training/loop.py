@@ -1,10 +1,16 @@
-"""The one training loop, which pretraining and fine-tuning share: exact, resumable, on one process or many."""
+"""The training loop of pretraining and fine-tuning: deterministic, resumable, on one process or many.
+
+SIGTERM, and SIGUSR1, which Slurm sends before the time limit, ask a run to stop: it finishes its update, saves a
+checkpoint and ends with an exit code of its own.
+"""
 
 import math
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from types import FrameType, TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
@@ -18,51 +24,51 @@ from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.optimizer import make_optimizers, rate_factor, set_rate
 from retrace.training.progress import LiveCurves, Meter
 from retrace.training.settings import OptimizerSettings
-from retrace.training.signals import StopSignals
 
-POINTS = 100  # of the curve by update: as many, and fewer than twice as many
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+POINTS = 100  # of the curve by update; up to twice as many
 Batch = TypeVar("Batch")
 
 
 class Objective(Protocol[Batch]):
-    """What is learnt: batches for each epoch, and their loss."""
+    """What a model is trained on: batches for each epoch, and their loss."""
 
     steps: int  # an epoch
 
     def batches(self, epoch: int, rank_slice: slice) -> Iterable[Batch]:
-        """The epoch's batches, each cut to this process's `share`; the same for the same epoch."""
+        """The epoch's batches, this process's rows of each; the same every time."""
         ...
 
     def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
-        """The summed loss over a batch's targets, in nats, and how many targets there are."""
+        """The loss summed over a batch's targets, in nats, and the number of targets."""
         ...
 
     def tokens(self, batch: Batch) -> int:
-        """Real tokens in the batch, padding left out."""
+        """The number of tokens in the batch, without padding."""
         ...
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a run trains: until the first of these is used up, over which the learning rate follows its schedule."""
+    """How long a run trains: until the first of these is used up. The learning-rate schedule spans the budget."""
 
     epochs: int
     updates: int | None = None
-    seconds: float | None = None  # of training; how far it gets, and so the result, then depends on the machine
+    seconds: float | None = None  # of training; the result then depends on the machine
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch that is done, or that the budget cut short; number 0 is the model before training."""
+    """An epoch that is done, or was cut short by the budget; number 0 is the model before training."""
 
     number: int
-    loss: float | None  # mean training loss of a target, nats
+    loss: float | None  # mean training loss per target, nats
     seconds: float  # of training since the beginning
 
 
 @dataclass(frozen=True)
 class Run(Generic[Batch]):
-    """One training run of a model, and what it found and kept so far."""
+    """One training run of a model, and its results so far."""
 
     title: str
     model: nn.Module
@@ -71,19 +77,19 @@ class Run(Generic[Batch]):
     optimiser: OptimizerSettings
     lr: float
     budget: Budget
-    checkpointer: Checkpointer | None = None  # where the run is kept while it lasts
-    journal: list[Any] = field(default_factory=list)  # what was found after epoch 0, 1, …; json
-    kept: dict[str, Tensor] = field(default_factory=dict)  # such as the weights of the epoch that counts
+    checkpointer: Checkpointer | None = None  # for resuming
+    journal: list[Any] = field(default_factory=list)  # results after epoch 0, 1, …; json
+    kept: dict[str, Tensor] = field(default_factory=dict)  # such as the weights of the best epoch
 
     @property
     def updates(self) -> int:
-        """The most updates that the budget allows."""
+        """The largest number of updates that the budget allows."""
         most = self.budget.epochs * self.objective.steps
         return most if self.budget.updates is None else min(most, self.budget.updates)
 
     @property
     def stretch(self) -> int:
-        """Updates from one point of the curve by update to the next."""
+        """Updates between two points of the curve."""
         return max(1, self.updates // POINTS)
 
     def done(self, at: Position) -> float:
@@ -94,49 +100,70 @@ class Run(Generic[Batch]):
 
 @dataclass(frozen=True)
 class Speed:
-    """What a run took, and how its loss went: seconds are of training, evaluation left out, tokens real ones over all
-    processes.
+    """Time and work of a run, and its training curve.
+
+    Seconds are without evaluation; tokens are those of all processes, without padding.
     """
 
     updates: int
     seconds: float
-    waited: float  # of these seconds, in which this process waited for data
+    waited: float  # of these seconds, waiting for data
     tokens: int
-    flops: float  # operations of matrix products over all processes, from those of one batch
-    points: list[list[float]]  # of the training loss: how many updates are done, and its mean since the point before
+    flops: float  # operations of matrix products over all processes, extrapolated from one batch
+    points: list[list[float]]  # updates done, and the mean training loss since the last point
 
 
 @dataclass(frozen=True)
 class Update:
-    """What one update was made of, over all processes."""
+    """One update, over all processes."""
 
-    loss: float  # nats, summed over the targets
+    loss: float  # summed over the targets, nats
     targets: int
-    tokens: int  # real ones
-    norm: float  # of the gradient, before it was clipped
-    elapsed: float  # seconds of training before it, by the first process's clock
-    save: bool  # whether it is time for another state
+    tokens: int  # without padding
+    norm: float  # of the gradient, before clipping
+    elapsed: float  # seconds of training before it, on the main process
+    save: bool  # whether a checkpoint is due
     stop: bool  # whether some process was asked to stop
 
 
-def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
-    """Train until the budget is used up; what `after_epoch(epoch, meter)` returns goes into the journal.
+class StopSignals:
+    """A context in which these signals are noted instead of ending the process."""
 
-    A run that has a state goes on from there.
-    Raises InputError where the loss or the gradient is no longer finite or the loss has risen far, Interrupted
-    where a signal asked to stop.
+    def __init__(self) -> None:
+        self.received: str | None = None  # the name of the last signal
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> "StopSignals":
+        self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.received = signal.Signals(number).name
+
+
+def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
+    """Train until the budget is used up; what `after_epoch(epoch, meter)` returns is appended to the journal.
+
+    A run that has a checkpoint resumes from there. Raises InputError where the loss or the gradient is not finite or
+    the loss has diverged, Interrupted where a signal asked to stop.
     """
     flops = _flops_a_token(run) if run.updates else 0.0
     model = data_parallel(run.model, run.device)
     optimizers = make_optimizers(run.model, run.optimiser, run.lr, run.device.bf16)
-    at, said = _restored(run, optimizers)
+    at, messages = _restored(run, optimizers)
     main = run.device.is_main
     with (
         Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
-        LiveCurves(run.title, goes_on=at.step > 0, wanted=main) as live,
+        LiveCurves(run.title, resumes=at.step > 0, wanted=main) as live,
         StopSignals() as signals,
     ):
-        meter.say(*(f"{run.title}  {line}" for line in said))
+        meter.say(*(f"{run.title}  {line}" for line in messages))
         if at.epoch < 0:
             run.model.eval()
             run.journal.append(after_epoch(Epoch(0, None, 0.0), meter))
@@ -154,7 +181,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
 
 
 def _flops_a_token(run: Run[Batch]) -> float:
-    """Operations for one real token, of this process's share of the first batch."""
+    """Operations per token, measured on this process's rows of the first batch."""
     batch = next(iter(run.objective.batches(1, run.device.rank_slice)))
 
     def loss() -> Tensor:
@@ -177,7 +204,7 @@ class Clock:
 
 
 def _restored(run: Run[Batch], optimizers: list[Optimizer]) -> tuple[Position, list[str]]:
-    """Where the run begins, and what there is to say about it."""
+    """The position at which the run begins, and messages about it."""
     if run.checkpointer is None:
         return Position(), []
     return run.checkpointer.restore(run.model, optimizers, run.journal, run.kept)
@@ -186,7 +213,7 @@ def _restored(run: Run[Batch], optimizers: list[Optimizer]) -> tuple[Position, l
 def _rest_of_epoch(
     run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: StopSignals
 ) -> Iterator[Update]:
-    """Make the running epoch's updates that are not done yet, as far as the budget reaches."""
+    """Make the remaining updates of the epoch, as far as the budget allows."""
     run.model.train()
     clock = Clock()
     for batch in _rest_of_batches(run, at):
@@ -204,7 +231,7 @@ def _rest_of_epoch(
 
 
 def _rest_of_batches(run: Run[Batch], at: Position) -> Iterator[Batch]:
-    """The running epoch's batches; those that are done are drawn too, so that all draws stay in step."""
+    """The remaining batches of the epoch; earlier ones are drawn too, so that all generators stay in step."""
     batches = run.objective.batches(at.epoch + 1, run.device.rank_slice)
     for batch in islice(batches, at.step - at.epoch * run.objective.steps, None):
         if run.done(at) >= 1:
@@ -215,16 +242,16 @@ def _rest_of_batches(run: Run[Batch], at: Position) -> Iterator[Batch]:
 def _update(
     run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], batch: Batch, at: Position, signals: StopSignals
 ) -> Update:
-    """One update on this process's share.
+    """Make one update.
 
-    Processes are weighted by their targets: gradients are averaged over processes, so each one's
-    sum is divided by the mean number of targets.
+    Gradients are averaged over processes, so each process's sum is divided by the mean number of targets: processes
+    count by their number of targets.
     """
     with run.device.autocast():
         loss, count = run.objective.loss(model, batch)
-    due, asked = run.checkpointer is not None and run.checkpointer.due(), signals.received is not None
+    due, asked_to_stop = run.checkpointer is not None and run.checkpointer.due(), signals.received is not None
     elapsed = at.seconds + at.waited if run.device.is_main else 0.0
-    mine = [loss.item(), count, run.objective.tokens(batch), elapsed, due, asked]
+    mine = [loss.item(), count, run.objective.tokens(batch), elapsed, due, asked_to_stop]
     summed, targets, tokens, elapsed, saving, stopping = run.device.all_reduce_sum(mine)
     _require_finite(run, summed, "loss", at.step)
     run.device.accelerator.backward(loss * (run.device.processes / targets))
@@ -237,7 +264,7 @@ def _update(
 
 
 def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None:
-    """Stop before an update that would spoil the weights; the last state stays as it is."""
+    """Stop before an update that would ruin the weights."""
     if not math.isfinite(value):
         raise InputError(
             f"{run.title}: the {name} is {value} at {_place(run, done)}; a lower lr than {run.lr} may help"
@@ -245,7 +272,7 @@ def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None
 
 
 def _require_no_spike(run: Run[Batch], at: Position) -> None:
-    """Stop where the loss has risen far above what it was, before that is saved as a state."""
+    """Stop where the loss has diverged, before that is saved in a checkpoint."""
     most = run.optimiser.max_loss_rise
     if most is not None and at.lowest is not None and at.level > at.lowest + most:
         raise InputError(
@@ -255,15 +282,15 @@ def _require_no_spike(run: Run[Batch], at: Position) -> None:
 
 
 def _place(run: Run[Batch], done: int) -> str:
-    """The update after `done` others, as people count."""
+    """The update after `done` others, counted from 1."""
     epoch, batch = divmod(done, run.objective.steps)
     return f"step {done + 1} (epoch {epoch + 1}, batch {batch + 1})"
 
 
 def _keep(run: Run[Batch], optimizers: list[Optimizer], at: Position, update: Update) -> None:
-    """Save a state where it is time to; end the run where it was asked to stop."""
+    """Save a checkpoint where one is due; end the run where it was asked to stop."""
     if run.checkpointer and (update.save or update.stop):
         run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)
     if update.stop:
-        where = "run it again to go on from there" if run.checkpointer else "nothing was kept"
+        where = "run it again to resume there" if run.checkpointer else "nothing was kept"
         raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")

@@ -1,11 +1,8 @@
-"""The learning rate over a run: up, flat, down.
+"""The optimizers and their learning-rate schedule: Muon on the hidden matrices, AdamW on the rest.
 
-Muon (Jordan et al. 2024): momentum whose singular values are all brought near 1.
-
-As torch.optim.Muon, but for the precision: that one computes in bfloat16 everywhere, over which a
-processor without instructions for it takes hundreds of times as long as over float32.
-
-Muon on the hidden matrices (Jordan et al. 2024), AdamW (Loshchilov and Hutter 2019) on the rest.
+Muon (Jordan et al. 2024) is momentum whose singular values are all brought near 1. This one is torch.optim.Muon but for
+the precision: torch's computes in bfloat16, which takes a CPU without instructions for it hundreds of times as long as
+float32. AdamW is that of Loshchilov and Hutter 2019.
 """
 
 import math
@@ -21,7 +18,7 @@ from retrace.training.settings import OptimizerSettings
 
 
 def rate_factor(done: float, warmup: float, flat: float) -> float:
-    """The share of the peak rate when the share `done` of the steps is behind.
+    """The learning rate as a share of its peak when the share `done` of the run is over.
 
     Rises linearly up to `warmup`, stays at 1 up to `flat`, then falls linearly to 0 at the end.
     """
@@ -35,13 +32,13 @@ def rate_factor(done: float, warmup: float, flat: float) -> float:
 MOMENTUM = 0.95
 BETA1 = 0.9  # of AdamW
 COEFFICIENTS, EPSILON = (3.4445, -4.7750, 2.0315), 1e-7  # of the Newton-Schulz iteration, as published
-TOGETHER = 2**20  # numbers of the matrices that are multiplied in one call; larger ones gain nothing by it
+TOGETHER = 2**20  # numbers in the matrices that are multiplied in one call; more gain nothing
 
 
 class Muon(Optimizer):
-    """Muon for matrices, with Nesterov momentum and decoupled weight decay; `steps` of products in `precision`.
+    """Muon for matrices, with Nesterov momentum and decoupled weight decay.
 
-    Small matrices of one shape are multiplied together, which takes down to a sixth of the time of one by one.
+    Small matrices of one shape are multiplied together, which is up to six times as fast as one by one.
     """
 
     def __init__(
@@ -52,10 +49,10 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - takes none
-        """One update; a taller matrix moves further, by the root of how much taller than wide it is."""
+        """Make one update; that of a tall matrix is scaled by the root of height over width."""
         for group in self.param_groups:
-            for weights in _together([weight for weight in group["params"] if weight.grad is not None]):
-                # Where processes share matrices, they are whole for their own orthogonalisation alone.
+            for weights in _batched([weight for weight in group["params"] if weight.grad is not None]):
+                # Sharded matrices are gathered for their own orthogonalisation only.
                 directions = torch.stack([full_tensor(self._direction(weight)) for weight in weights])
                 updates = orthogonalised(directions, self._precision, self._steps)
                 tall = math.sqrt(max(1, directions.shape[1] / directions.shape[2]))
@@ -64,7 +61,7 @@ class Muon(Optimizer):
                     weight.add_(local_shard(update, weight), alpha=-group["lr"] * tall)
 
     def _direction(self, weight: nn.Parameter) -> Tensor:
-        """The gradient with its momentum, as Nesterov has it."""
+        """The gradient with Nesterov momentum."""
         assert weight.grad is not None
         state = self.state[weight]
         if not state:
@@ -77,7 +74,7 @@ class Muon(Optimizer):
 def orthogonalised(matrices: Tensor, precision: torch.dtype, steps: int) -> Tensor:
     """The matrices (N, R, C) with singular values of about 0.5 to 1.5, by quintic Newton-Schulz steps.
 
-    A step makes small ones 3.4 times as large: with five, 1/500 of a matrix's norm ends near 1, with three 1/40.
+    A step multiplies small singular values by 3.4: five steps bring 1/500 of a matrix's norm near 1, three 1/40.
     """
     is_tall = matrices.shape[1] > matrices.shape[2]
     a, b, c = COEFFICIENTS
@@ -90,8 +87,8 @@ def orthogonalised(matrices: Tensor, precision: torch.dtype, steps: int) -> Tens
     return wide.mT if is_tall else wide
 
 
-def _together(weights: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """The matrices in batches of one shape."""
+def _batched(weights: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """Batches of matrices of one shape."""
     alike: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
     for weight in weights:
         alike[weight.shape].append(weight)
@@ -111,7 +108,7 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf
     taken = {id(weight) for weight in hidden}
     rest = [weight for weight in model.parameters() if id(weight) not in taken and weight.requires_grad]
     optimizers: list[Optimizer] = []
-    if rest or not hidden:  # of a language model tuned by LoRA, all that is trained are hidden matrices
+    if rest or not hidden:  # with LoRA on a language model, hidden matrices are all that is trained
         betas = (BETA1, settings.beta2)
         optimizers.append(torch.optim.AdamW(rest, lr, betas, weight_decay=settings.weight_decay, fused=True))
     if hidden:
@@ -125,12 +122,12 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf
 
 
 def set_rate(optimizers: list[Optimizer], factor: float) -> None:
-    """Set every learning rate to `factor` of its peak."""
+    """Set every learning rate to its peak times `factor`."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group["peak"] * factor
 
 
 def _is_hidden_matrix(name: str, weight: nn.Parameter) -> bool:
-    """Weights of the layers with two dimensions: neither embeddings, heads, norms nor biases."""
+    """Whether a weight is a matrix of a layer: no embedding, head, norm or bias."""
     return weight.ndim == 2 and weight.requires_grad and any(part in name for part in (".layers.", ".layer."))

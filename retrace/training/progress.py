@@ -1,8 +1,7 @@
-"""Progress of long work: a live bar on a terminal, a plain line now and then elsewhere.
+"""Progress of a training run: a bar on a terminal, else a line now and then; and live curves, written by DVCLive.
 
-Curves of a run while it lasts: DVCLive writes them, `dvc plots show` and editors draw them.
-
-They hold speeds and follow the clock, so they lie in a folder of their own and are no stage's output.
+`dvc plots show` and editors draw the curves. They contain speeds, which differ from run to run, so they are in a folder
+of their own and no stage's output.
 """
 
 import shutil
@@ -18,9 +17,9 @@ PLAIN_EVERY = 10.0  # seconds between plain lines
 
 
 class Meter:
-    """Counts steps and tokens and shows loss, tokens a second and the time left.
+    """Shows loss, gradient norm, tokens per second and the time left; a context manager.
 
-    Use as a context manager; a quiet meter (for processes that are not the first) shows nothing.
+    A quiet meter, as all processes but the first have it, shows nothing.
     """
 
     def __init__(self, title: str, steps: int, done: int = 0, share: float = 0.0, quiet: bool = False) -> None:
@@ -44,13 +43,13 @@ class Meter:
             self._live.stop()
 
     def resume(self) -> None:
-        """Training goes on after an evaluation, whose time is not counted."""
+        """Resume the clock after an evaluation, whose time is not counted."""
         self._last = time.monotonic()
 
     def step(self, tokens: int, loss: float, norm: float, share: float) -> None:
-        """One optimiser step on `tokens` real tokens with mean loss `loss` (nats) and gradient norm `norm`.
+        """Count one update on `tokens` real tokens with mean loss `loss` (nats) and gradient norm `norm`.
 
-        With it, `share` of the whole run is done.
+        `share` of the whole run is done after it.
         """
         self._done += 1
         self._tokens += tokens
@@ -67,7 +66,7 @@ class Meter:
 
     @property
     def speed(self) -> float:
-        """Tokens a second so far."""
+        """Tokens per second so far."""
         return self._tokens / max(self._busy, 1e-9)
 
     def say(self, *lines: str) -> None:
@@ -85,26 +84,26 @@ def _bar() -> Progress:
 
 
 CURVES = Path("reports/live")
-BEGINS = 30.0  # seconds; a shorter run does without, for loading DVCLive takes some of them
+BEGINS = 30.0  # seconds; a shorter run has no curves, as loading DVCLive takes seconds
 EVERY = 5.0  # seconds between two points
 
 
 class LiveCurves:
-    """The curves of one run; those that an earlier run of the name left are removed unless this one goes on with it."""
+    """The curves of one run; those of an earlier run of this name are removed unless this run resumes it."""
 
-    def __init__(self, name: str, goes_on: bool, wanted: bool) -> None:
-        self._folder, self._goes_on, self._wanted = CURVES / Path(*name.split()), goes_on, wanted
+    def __init__(self, name: str, resumes: bool, wanted: bool) -> None:
+        self._folder, self._resumes, self._wanted = CURVES / Path(*name.split()), resumes, wanted
         self._live: Any = None
         self._next = time.monotonic() + BEGINS
-        if wanted and not goes_on:
+        if wanted and not resumes:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def log(self, step: int, **figures: float) -> None:
-        """Add a point where it is time for one."""
+        """Add a point if the last one is long enough ago."""
         if not self._wanted or time.monotonic() < self._next:
             return
         if self._live is None:
-            self._live = _open(self._folder, self._goes_on)
+            self._live = _open(self._folder, self._resumes)
         if self._live is None:
             self._wanted = False
             return
@@ -124,15 +123,12 @@ class LiveCurves:
             self._live.end()
 
 
-def _open(folder: Path, goes_on: bool) -> Any:
-    """DVCLive, which is to leave dvc.yaml and experiments alone: both are the pipeline's.
-
-    None in a git repository without a commit, which it does not take: no reason to end a run.
-    """
+def _open(folder: Path, resumes: bool) -> Any:
+    """Open DVCLive without its own dvc.yaml and experiments; None in a git repository without a commit."""
     from dvclive.live import Live
     from scmrepo.exceptions import SCMError
 
     try:
-        return Live(dir=str(folder), resume=goes_on, dvcyaml=None, save_dvc_exp=False)
+        return Live(dir=str(folder), resume=resumes, dvcyaml=None, save_dvc_exp=False)
     except SCMError:
         return None

@@ -16,8 +16,9 @@ from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import questions_path, sentences_path, source_folder
 from retrace.datasets.card import make_card
-from retrace.sources.files import chosen_files, split_questions, split_sentences
-from retrace.sources.settings import FilesParams, FilesSettings
+from retrace.datasets.split import split_questions, split_sentences
+from retrace.files.chosen import chosen_files
+from retrace.files.settings import FilesParams, FilesSettings
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from retrace.hub.source import write_source
 def main() -> None:
     params = HubParams.read()
     with guarded("hub", [], params.settings), atomic_folder(source_folder("hub")) as folder:
-        origin = write_source(folder, params)
+        origin = write_source(folder, params.hub)
         card = make_card(folder)
         write_json(folder / "card.json", card | {"origin": origin})
         print(*card["findings"], sep="\n")

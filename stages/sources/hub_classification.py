@@ -10,8 +10,8 @@ import argparse
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
-from retrace.hub.settings import HubClassificationParams
-from retrace.hub.source import read_hub_task
+from retrace.sources.hub_settings import HubClassificationParams
+from retrace.sources.hub_tasks import read_hub_task
 from retrace.sources.tasks import write_task_source
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests import warm
 from tests.hub.server import LocalHub
 from tests.toy import ROOT, TIMEOUT
 
@@ -26,8 +27,9 @@ def run_client(
 ) -> Any:
     """What the function returns there, by way of json; it must be one of a module, and import the clients itself."""
     environment = {**hub.environment(home, token), "HF_HUB_DISABLE_PROGRESS_BARS": "1", **(variables or {})}
+    python = warm.COMMAND if environment.get(warm.VARIABLE) else [sys.executable]
     done = subprocess.run(
-        [sys.executable, "-c", _CALL, json.dumps([function.__module__, function.__name__, arguments])],
+        [*python, "-c", _CALL, json.dumps([function.__module__, function.__name__, arguments])],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -97,6 +97,7 @@ def test_given_weights_go_through_every_stage(given: Project, family: str, name:
 
     _run(given, "evaluate", "report")
     report = (given.folder / "reports/report.md").read_text()
+    assert ("causal, sliding windows" in report) == (family == "llama")
     assert f"Training started from the weights of {given.params()['model']['from']}." in report
     assert f"| model.checkpoint | {given.params()['model']['from']} |" in report
 

@@ -68,9 +68,9 @@ def test_the_source_is_what_the_sample_is_and_is_fetched_once(user: Project, hub
 def test_dvc_fetches_what_params_name_and_no_more(user: Project, hub: LocalHub) -> None:
     user.set("data", "hub")
     user.run("git", "init", "-q")
-    user.run("dvc", "repro", "-q", "data/dvc.yaml:hub", "data/dvc.yaml:hub-classification@reviews")
+    user.run("dvc", "repro", "-q", "data/dvc.yaml:source", "data/dvc.yaml:hub-classification@reviews")
     asked = len(hub.requests)
-    assert "up to date" in user.run("dvc", "repro", "data/dvc.yaml:hub").stdout
+    assert "up to date" in user.run("dvc", "repro", "data/dvc.yaml:source").stdout
     assert len(hub.requests) == asked
 
 

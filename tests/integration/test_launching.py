@@ -10,13 +10,31 @@ from accelerate.commands.config.config_args import ClusterConfig
 from safetensors.torch import load_file
 from torch import Tensor
 
+from tests import warm
 from tests.toy import ROOT, Project
 
 pytestmark = pytest.mark.slow
 
-LAUNCH = ("env", "ACCELERATE_USE_CPU=1", "accelerate", "launch", "--quiet", "--main_process_port", "29615")
-GPUS, FSDP = ((*LAUNCH, "--config_file", f"launch/{name}.yaml", "-m") for name in ("gpus", "fsdp"))
-NODES = (*LAUNCH, "--config_file", "launch/nodes.yaml", "--num_processes", "2", "--main_process_ip", "127.0.0.1")
+LAUNCH = ("--quiet", "--main_process_port", "29615")
+# One pair of machines is started as users do; the others by tests/warm.py.
+NODES = ("env", "ACCELERATE_USE_CPU=1", "accelerate", "launch", *LAUNCH, "--config_file", "launch/nodes.yaml",
+         "--num_processes", "2", "--main_process_ip", "127.0.0.1")  # fmt: skip
+
+
+def _launch(project: Project, name: str, stage: str, *arguments: str) -> None:
+    """Start a stage with the configuration of this name."""
+    launcher = ("-m", "accelerate.commands.launch", *LAUNCH, "--config_file", f"launch/{name}.yaml", "--no_python")
+    started = project.with_variables(ACCELERATE_USE_CPU="1")
+    started.run(*warm.COMMAND, *launcher, *warm.COMMAND, "-m", f"stages.{stage}", *arguments)
+
+
+@pytest.fixture
+def ready(project: Project) -> Project:
+    """A project in 32 bits whose next stage is pretraining."""
+    project.set("precision", "fp32")
+    for stage in ("sources.sample", "sources.model", "tokenize"):
+        project.stage(stage)
+    return project
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
@@ -44,32 +62,24 @@ def test_accelerate_reads_each_configuration(name: str) -> None:
     assert config.num_processes % config.num_machines == 0
 
 
-def test_two_processes_pretrain_a_model_that_they_share(project: Project) -> None:
-    project.set("precision", "fp32")
-    project.set("pretrain.optimizer.kind", "adamw")
-    project.stage("sources.sample")
-    project.stage("sources.model")
-    project.stage("tokenize")
-    models, curve = project.folder / "models", project.folder / "reports/curves/pretrain.csv"
-    project.stage("pretrain")
-    (models / "pretrained").rename(models / "alone")
+def test_two_processes_pretrain_a_model_that_they_share_and_measure_it_as_one(ready: Project) -> None:
+    ready.set("pretrain.optimizer.kind", "adamw")
+    models, curve = ready.folder / "models", ready.folder / "reports/curves/pretrain.csv"
+    ready.stage("pretrain")
     one = curve.read_text()
-    project.run(*FSDP, "stages.pretrain")
-    assert json.loads((project.folder / "reports/runs/pretrain.json").read_text())["processes"] == 2
+    (models / "pretrained").rename(models / "alone")
+    _launch(ready, "fsdp", "pretrain")
+    assert json.loads((ready.folder / "reports/runs/pretrain.json").read_text())["processes"] == 2
     for mine, theirs in zip(one.splitlines()[1:], curve.read_text().splitlines()[1:], strict=True):
         assert float(mine.split(",")[2]) == pytest.approx(float(theirs.split(",")[2]), rel=1e-5)
     _assert_alike(models / "alone", models / "pretrained")
 
-
-def test_two_processes_measure_what_one_does_and_the_same_each_time(project: Project) -> None:
-    project.set("precision", "fp32")
-    for stage in ("sources.sample", "sources.model", "tokenize", "pretrain", "perplexity_eval"):
-        project.stage(stage)
-    report = project.folder / "reports/perplexity.json"
+    ready.stage("perplexity_eval")
+    report = ready.folder / "reports/perplexity.json"
     one = json.loads(report.read_text())["valid"]
-    project.run(*FSDP, "stages.perplexity_eval")
+    _launch(ready, "fsdp", "perplexity_eval")
     written = report.read_bytes()
-    project.run(*FSDP, "stages.perplexity_eval")
+    _launch(ready, "fsdp", "perplexity_eval")
     assert report.read_bytes() == written
     two = json.loads(written)["valid"]
     for name in ("masked", "pseudo", "unigram"):
@@ -79,30 +89,26 @@ def test_two_processes_measure_what_one_does_and_the_same_each_time(project: Pro
 
 
 @pytest.mark.parametrize(("task", "methods"), [("sst2", ("full", "lora")), ("squad", ("adapter", "frozen"))])
-def test_two_processes_fine_tune_a_model_that_they_share(project: Project, task: str, methods: tuple[str]) -> None:
-    project.set("precision", "fp32")
-    project.set(f"{task}.optimizer.kind", "adamw")
-    project.set("squad.question_match", True)
-    for stage in ("sources.sample", "sources.model", "tokenize", "pretrain"):
-        project.stage(stage)
+def test_two_processes_fine_tune_a_model_that_they_share(ready: Project, task: str, methods: tuple[str]) -> None:
+    ready.set(f"{task}.optimizer.kind", "adamw")
+    ready.set("squad.question_match", True)
+    ready.stage("pretrain")
     for method in methods:
         stage, cell = (f"finetune_{task}", "--method", method, "--seed", "1"), f"{task}/{method}/1"
-        weights, losses = project.folder / "models" / cell, project.folder / "predictions" / cell / "losses.json"
-        project.stage(*stage)
+        weights, losses = ready.folder / "models" / cell, ready.folder / "predictions" / cell / "losses.json"
+        ready.stage(*stage)
         weights.rename(weights.with_name("alone"))
         one = json.loads(losses.read_text())
-        project.run(*FSDP, f"stages.{stage[0]}", *stage[1:])
+        _launch(ready, "fsdp", *stage)
         for mine, theirs in zip(one, json.loads(losses.read_text()), strict=True):
             assert mine["validation_loss"] == pytest.approx(theirs["validation_loss"], rel=1e-5)
         _assert_alike(weights.with_name("alone"), weights)
 
 
-def test_two_machines_give_what_one_gives(project: Project) -> None:
+def test_two_machines_give_what_one_gives(ready: Project) -> None:
     """Two launchers on loopback that meet as two machines would."""
-    project.stage("sources.sample")
-    project.stage("sources.model")
-    project.stage("tokenize")
-    project.run(*GPUS, "stages.pretrain")
+    project = ready
+    _launch(project, "gpus", "pretrain")
     weights = project.folder / "models/pretrained/model.safetensors"
     before = weights.read_bytes()
     environment = {**os.environ, "PYTHONPATH": str(project.folder), "RETRACE_THREADS": "1"}

@@ -39,8 +39,8 @@ PARAMS = [ROOT / "data/params.yaml", *sorted((ROOT / "studies").glob("*/params.y
 
 def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
     """Write the parts of each `hub` of a params.yaml, and read its further tasks; what there is of each."""
-    from retrace.hub.settings import HubClassificationParams
-    from retrace.hub.source import read_hub_task
+    from retrace.sources.hub_settings import HubClassificationParams
+    from retrace.sources.hub_tasks import read_hub_task
 
     found = []
     for number, hub in enumerate(hubs):
@@ -64,7 +64,7 @@ def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
     from retrace.hub.settings import HubParams
     from retrace.hub.source import write_source
 
-    write_source(folder, HubParams.read({"hub": hub}))
+    write_source(folder, HubParams.read({"hub": hub}).hub)
     text = [text_path(running_text(folder), part) for part in ("train", "valid", "test")]
     sentences = [read_sentences(sentences_path(folder, part)) for part in ("train", "dev")]
     questions = [read_questions(questions_path(folder, part)) for part in ("train", "dev")]
@@ -78,16 +78,16 @@ def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
 def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[str]]:
     """Fetch models by pin and family; how each cuts a sentence."""
     from retrace.hub.checkpoint import InitialCheckpoint
+    from retrace.hub.checkpoint_files import copy_checkpoint
     from retrace.models.heads import read_config, read_model
     from retrace.tokens.tokenizer import load_tokenizer
-    from stages.sources.model import fill
 
     found = {}
     for number, (pin, family) in enumerate(starts):
         target = Path(folder) / str(number)
         target.mkdir()
         origin = Pin.parse(pin, "model.checkpoint")
-        fill(target, InitialCheckpoint(origin, family), origin)
+        copy_checkpoint(target, InitialCheckpoint(origin, family), origin)
         read_model("language_model", target, 1, "eager")
         assert read_config(target).model_type == family
         found[pin] = load_tokenizer(target).encode("the hall was fine .").tokens

@@ -152,7 +152,7 @@ def test_the_same_thing_twice_makes_no_commit(finished: Project, hub: LocalHub, 
     made = hub.commits("model", "org/x")
     assert first.out.splitlines()[-1] == f"published as org/x@{made[0]}"
     assert again.out.splitlines()[-1] == f"nothing new: org/x@{made[0]} has all of this already"
-    assert private.err == "error: org/x: the repository is there and is public; make it private at the hub first\n"
+    assert private.err == "error: org/x: the repository exists and is public; make it private at the hub first\n"
     hub.add("model", "org/x", {"adapter_model.safetensors": b"of before", "LICENSE": b"kept"})
     other, branch = _publish(finished, hub, tmp_path / "b", command, (*command, "--revision", "trial", "--private"))
     assert other.code == 0, other.err
@@ -175,7 +175,9 @@ def test_a_branch_and_a_private_repository_are_made(finished: Project, hub: Loca
 def test_tokens_and_faults_end_in_success_or_in_one_line(finished: Project, hub: LocalHub, tmp_path: Path) -> None:
     command = ("--push", "--even-if", "unlearned")
     (none,) = _publish(finished, hub, tmp_path / "a", ("org/none", *command), token=None)
-    assert none.err == f"error: HF_TOKEN is not set; a token that may write is made at {hub.endpoint}/settings/tokens\n"
+    assert (
+        none.err == f"error: HF_TOKEN is not set; create a token with write access at {hub.endpoint}/settings/tokens\n"
+    )
     assert hub.requests == []
     (refused,) = _publish(finished, hub, tmp_path / "a", ("org/none", *command), token=READ_TOKEN)
     assert refused.code == 2

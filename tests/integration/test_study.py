@@ -106,7 +106,7 @@ def test_a_study_without_published_figures_is_one_line(study: Project) -> None:
 def test_the_command_compares_what_was_run(study: Project) -> None:
     root = Project(study.folder.parents[1], study.variables)
     assert root.stage("retrace.cli.main", "study", "compare", "mood", code=2).stderr == (
-        "error: studies/mood was not run: dvc repro studies/mood/dvc.yaml, in the project's root\n"
+        "error: studies/mood was not run: retrace study run mood\n"
     )
     study.stage("compare", *RUN)
     shown = [line.split() for line in root.stage("retrace.cli.main", "study", "compare", "mood").stdout.splitlines()]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from retrace.cli.preset import write_presets
 from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import read_classes, read_examples, read_sentences
 from retrace.datasets.squad import read_questions
@@ -33,8 +34,8 @@ NEWS, BERT, SCIENCE, LLAMA = (
     for name, commit in zip(("org/headlines", "org/bert", SCIBERT, "org/llama"), COMMITS[3:], strict=False)
 )
 HUB = {
-    "text": {"repository": TEXT},
-    "sst2": {"repository": SENTENCES},
+    "text": {"repository": TEXT, "config": "wikitext-2-raw-v1"},
+    "sst2": {"repository": SENTENCES, "config": "sst2"},
     "squad": {"repository": QUESTIONS},
     "classification": {
         "headlines": {
@@ -60,7 +61,7 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 
 def _study(folder: Path, **params: Any) -> Path:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     return folder
 
@@ -104,13 +105,15 @@ def test_the_stand_ins_are_the_same_every_time(stand_in: Small, tmp_path: Path) 
 
 
 def test_the_stages_read_what_a_study_pins(project: Project, hub: LocalHub, tmp_path: Path) -> None:
-    models = {"one": {"family": "bert", "from": BERT}, "science": {"family": "bert", "from": SCIENCE}}
-    project.set_all({f"hub.{part}.repository": HUB[part]["repository"] for part in ("text", "sst2", "squad")})
-    project.set_all({"hub.squad.config": "plain_text", "hub.classification": HUB["classification"]})
-    project.set_all({"models": models, "family": "llama", "model.from": LLAMA})
-    pins = add_study(hub, project.folder)
+    named = {"one": {"family": "bert", "checkpoint": BERT}, "science": {"family": "bert", "checkpoint": SCIENCE}}
+    squad = {**HUB["squad"], "config": "plain_text"}
+    settings = {"family": "llama", "model": {"checkpoint": LLAMA},
+                "data/params.yaml": {"hub": {**HUB, "squad": squad}, "checkpoints": named}}  # fmt: skip
+    study = _study(project.folder / "studies/pins", **settings)
+    write_presets([study / "params.yaml"], project.folder)
+    pins = add_study(hub, study)
     assert pins == [TEXT, SENTENCES, QUESTIONS, NEWS, BERT, SCIENCE, LLAMA]
-    assert add_study(hub, project.folder) == pins
+    assert add_study(hub, study) == pins
     assert len(hub.commits("model", SCIBERT)) == 2  # the first is empty; putting it up again added none
 
     user = replace(project, variables=hub.environment(tmp_path / "home"))
@@ -124,13 +127,15 @@ def test_the_stages_read_what_a_study_pins(project: Project, hub: LocalHub, tmp_
     assert read_classes(source, "headlines") == TOPICS
     kept = round(len(small.news["train"]) / 2)
     assert sum(len(read_examples(source, "headlines", part)) for part in ("train", "dev")) == kept
-    science = load_tokenizer(project.folder / "data" / "models" / "science")
+    science = load_tokenizer(project.folder / "data" / "checkpoints" / "science")
     assert science.get_vocab() != load_tokenizer(project.folder / "data" / "model").get_vocab()
 
 
 def test_models_of_other_names_and_commits_are_put_up_too(hub: LocalHub, tmp_path: Path) -> None:
-    first = _study(tmp_path / "first", models={"one": {"family": "roberta", "from": BERT}}, model={"from": None})
-    second = _study(tmp_path / "second", family="modernbert", model={"from": f"org/bert@{'a' * 40}"})
+    first = _study(
+        tmp_path / "first", checkpoints={"one": {"family": "roberta", "checkpoint": BERT}}, model={"checkpoint": None}
+    )
+    second = _study(tmp_path / "second", family="modernbert", model={"checkpoint": f"org/bert@{'a' * 40}"})
     assert add_study(hub, first) + add_study(hub, second) == [BERT, f"org/bert@{'a' * 40}"]
     families = [hub.files("model", "org/bert", commit)["config.json"] for commit in (COMMITS[4], "a" * 40)]
     assert [b'"roberta"' in families[0], b'"modernbert"' in families[1]] == [True, True]
@@ -143,14 +148,14 @@ def test_a_data_set_that_nothing_is_like_is_named(hub: LocalHub, tmp_path: Path)
 
 
 def test_own_files_are_made_where_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = _study(tmp_path / "study", classification=OWN)
-    mine = study / "data/own/acl-arc/test.jsonl"
+    study = _study(tmp_path / "studies/study", classification=OWN)
+    mine = tmp_path / "data/own/acl-arc/test.jsonl"
     mine.parent.mkdir(parents=True)
     mine.write_text('{"text": "mine", "label": "Uses"}\n')
     written = fill_folders(study)
     assert [path.name for path in written] == ["train.jsonl", "Restaurants_Train.xml", "Restaurants_Test_Gold.xml"]
     assert fill_folders(study) == []
-    monkeypatch.chdir(study)
+    monkeypatch.chdir(tmp_path)
     params = {"classification": OWN}
     citations = read_files(ClassificationParams.read(params, key="citations").task, "classification.citations")
     assert [example.text for example in citations.parts["dev"]] == ["mine"]
@@ -162,13 +167,17 @@ def test_own_files_are_made_where_there_are_none(tmp_path: Path, monkeypatch: py
 
 
 def test_own_files_of_another_name_are_not_made(tmp_path: Path) -> None:
-    study = _study(tmp_path / "study", classification={"mine": {"folder": "own", "train": "a.tsv", "split": 0.8}})
+    study = _study(
+        tmp_path / "studies/study", classification={"mine": {"folder": "own", "train": "a.tsv", "split": 0.8}}
+    )
     with pytest.raises(ValueError, match=r"classification\.mine: there is nothing like own/a\.tsv"):
         fill_folders(study)
 
 
 def test_a_study_by_hand(tmp_path: Path) -> None:
-    study = _study(tmp_path / "study", classification=OWN, models={"one": {"family": "bert", "from": SCIENCE}})
+    study = _study(
+        tmp_path / "studies/study", classification=OWN, checkpoints={"one": {"family": "bert", "checkpoint": SCIENCE}}
+    )
     done = subprocess.run(
         [sys.executable, "-m", "tests.hub", tmp_path / "hub", "--study", study, "--seconds", "0"],
         cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=120, check=True,

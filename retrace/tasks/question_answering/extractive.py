@@ -1,11 +1,7 @@
-"""A question-answering model that may also be told which passage words occur in the question.
+"""Extractive question answering, as on SQuAD (Rajpurkar et al. 2016, 2018): an answer is a span of the passage or none.
 
-The extra embedding is the "exact match" feature of Chen et al. 2017 (Reading Wikipedia to Answer
-Open-Domain Questions, section 3.2), graded by how rare the word is.
-
-From start and end scores to an answer, over all windows of a question.
-
-SQuAD (Rajpurkar et al. 2016, 2018): which words of a passage answer a question, if any do.
+The model may get an extra embedding that marks the passage words that occur in the question: the "exact match" feature
+of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 3.2), graded by how rare the word is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,13 +28,13 @@ from retrace.tasks.question_answering.windows import KINDS, NONE, Window, WordFr
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 FILE = "question_match.safetensors"
-# How much larger the match embeddings start than the token embeddings they are added to. From zero, a
-# reader takes most of a short training to find out that they say something.
+# Initial scale of the match embeddings over that of the token embeddings. Starting from zero, most of a short training
+# passes before they are used.
 EMPHASIS = 3.0
 
 
-class Reader(nn.Module):
-    """Start and end scores for each token, from a body that `match_kinds` extra embeddings may inform."""
+class SpanModel(nn.Module):
+    """Start and end scores for each token, from a body with `match_kinds` extra embeddings, if any."""
 
     def __init__(self, body: PreTrainedModel, match_kinds: int = 0) -> None:
         super().__init__()
@@ -47,7 +43,7 @@ class Reader(nn.Module):
         if self.match is not None:
             spread = cast(nn.Embedding, body.get_input_embeddings()).weight.std().item()
             nn.init.normal_(self.match.weight, std=EMPHASIS * spread)
-            nn.init.zeros_(self.match.weight[0])  # no match: the token as it was pretrained
+            nn.init.zeros_(self.match.weight[0])  # no match: only the token
 
     def forward(self, ids: Tensor, mask: Tensor, segments: Tensor, match: Tensor) -> Tensor:
         """Token ids, attention mask, segments and match kinds, all (B, T) → scores (B, T, 2)."""
@@ -60,26 +56,26 @@ class Reader(nn.Module):
         return torch.stack([output.start_logits, output.end_logits], dim=-1)
 
     def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
-        """Write the body as transformers does, and the extra embedding beside it; of `state_dict`, where given."""
+        """Write the body in transformers' format and the extra embedding beside it, of `state_dict` if given."""
         weights = self.state_dict() if state_dict is None else state_dict
         body = {name.removeprefix("body."): weights[name] for name in weights if name.startswith("body.")}
-        # By the names that transformers looks for: it would take those that the pretrained weights came with.
+        # By default transformers would use the names that the pretrained weights came with.
         self.body.save_pretrained(folder, state_dict=body, save_original_format=False)
         if self.match is not None:
             save_file({"weight": weights["match.weight"].cpu().contiguous()}, folder / FILE)
 
     def load_match(self, folder: Path) -> None:
-        """Read the extra embedding that `save_pretrained` wrote."""
+        """Load the extra embedding that `save_pretrained` wrote."""
         if self.match is not None:
             self.match.load_state_dict(load_file(folder / FILE))
 
 
-LOWEST = float(np.finfo(np.float32).min)  # a number, unlike minus infinity, so that json holds it
+LOWEST = float(np.finfo(np.float32).min)  # finite, so that json holds it
 
 
 @dataclass(frozen=True)
 class Span:
-    """The best answer in a window and its score beside the score of no answer."""
+    """The best answer in a window, its score, and the score of no answer."""
 
     text: str
     score: float
@@ -89,8 +85,8 @@ class Span:
 def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     """The span of at most `max_tokens` tokens with the largest start plus end score.
 
-    `scores` is (T, 2). Where the window holds nothing of a passage the span is empty and its score the lowest. The
-    null score is that of the first token, [CLS] (Devlin et al. 2018, section 4.3).
+    `scores` is (T, 2). A window without any of the passage has an empty span with the lowest score. The null score is
+    that of the first token, [CLS] (Devlin et al. 2018, section 4.3).
     """
     starts, ends = scores[window.passage, 0], scores[window.passage, 1]
     null = float(scores[0, 0] + scores[0, 1])
@@ -105,7 +101,7 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
 
 
 def best_over_windows(found: list[Span]) -> Span:
-    """The best span of all windows; the null score is the lowest, for one window that holds an answer is enough."""
+    """The best span of all windows, with the lowest null score: one window with an answer is enough."""
     best = max(found, key=lambda span: span.score)
     return Span(best.text, best.score, min(span.null_score for span in found))
 
@@ -118,27 +114,31 @@ class EncodedWindow:
     match: np.ndarray  # (T,), int8
 
 
-class Reading:
-    """Extractive question answering."""
+class ExtractiveTask:
+    """A data set in SQuAD's format, for extractive models."""
 
-    name = "squad"
     kind: Kind = "question_answering"
     head: Head = "spans"
     classes = ()
 
-    def __init__(self, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings) -> None:
+    def __init__(
+        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings
+    ) -> None:
+        self.name = name
         self._tokenizer, self._max_length, self._settings = tokenizer, max_length, settings
         self._pad = Vocabulary.of(tokenizer).pad
-        self._questions = {part: read_questions(questions_path(source, part)) for part in splits_of(source, self.name)}
+        self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
         self.has_test = "test" in self._questions
-        # Training without unanswerable questions teaches nothing about when not to answer.
+        # Without unanswerable questions in training a model never learns to abstain.
         self._may_abstain = any(not question.answers for question in self._questions["train"])
         contexts = {question.context for question in self._questions["train"]} if settings.question_match else ()
         self._frequencies = WordFrequencies(sorted(contexts))
 
     def examples(self, part: str) -> list[EncodedWindow]:
         """Every window of the part's questions, in the order of the data."""
-        windows = window_questions(self._tokenizer, self._questions[part], self._max_length, self._settings.doc_stride)
+        windows = window_questions(
+            self.name, self._tokenizer, self._questions[part], self._max_length, self._settings.doc_stride
+        )
         return [EncodedWindow(window, self._match(window)) for window in windows]
 
     def length(self, example: EncodedWindow) -> int:
@@ -146,8 +146,8 @@ class Reading:
         return len(example.window.ids)
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """The model as a reader, with question matches where they are switched on."""
-        return Reader(cast(PreTrainedModel, model), KINDS if self._settings.question_match else 0)
+        """A span model, with match embeddings if they are switched on."""
+        return SpanModel(cast(PreTrainedModel, model), KINDS if self._settings.question_match else 0)
 
     def collate(self, examples: Sequence[EncodedWindow]) -> Tensors:
         """ids, mask, segments and match (B, T); start and end (B,)."""
@@ -174,7 +174,7 @@ class Reading:
         return (start + end) / 2, len(scores)
 
     def rows(self, examples: Sequence[EncodedWindow], scores: Sequence[np.ndarray]) -> list[Row]:
-        """Question id, best answer, its score and the null score (absent where the model may not abstain)."""
+        """Question id, best span, its score and the null score (None if the model never abstains)."""
         found = [
             (example.window.question.id, best_span(example.window, score, self._settings.max_answer_length))
             for example, score in zip(examples, scores, strict=True)

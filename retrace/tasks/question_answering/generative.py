@@ -1,6 +1,4 @@
-"""A causal language model that writes what follows a prompt.
-
-SQuAD by a causal language model: the answer is written, token by token, after the passage and the question.
+"""Generative question answering: a causal language model generates the answer after the passage and the question.
 
 A prompt is the token that begins a text, the passage, "Question:", the question and "Answer:" (as in Radford et al.
 2019, section 3.5); the answer and the token that ends a text follow, or the end at once where there is no answer.
@@ -35,22 +33,21 @@ from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 
 @dataclass(frozen=True)
-class Written:
-    """What follows each of B prompts, and how sure the model was."""
+class Generated:
+    """Generated tokens of B prompts and their log-probabilities."""
 
-    ids: Tensor  # (B, most), int64: the end, where there is one, and nothing but ends after it
-    score: Tensor  # (B,): log-probability of the tokens up to the end, with it
+    ids: Tensor  # (B, most), int64; after the first end only ends
+    score: Tensor  # (B,): log-probability of the tokens up to and with the end
     null_score: Tensor  # (B,): log-probability of the end as the first token
 
 
-class Writer(LanguageModel):
-    """A language model that is trained as any other and goes on by greedy decoding."""
+class Generator(LanguageModel):
+    """A language model that generates by greedy decoding."""
 
-    def write(self, prompts: Tensor, mask: Tensor, most: int, end: int) -> Written:
-        """Prompts (B, T), padded on the left, and their attention mask → up to `most` tokens, of which `end` is last.
+    def generate(self, prompts: Tensor, mask: Tensor, most: int, end: int) -> Generated:
+        """Prompts (B, T), padded on the left, and their attention mask → up to `most` tokens, the last one `end`.
 
-        Keys and values are kept from token to token; it stops when all have ended. Raises InputError where
-        processes share the weights: each would have to write as many tokens as the others.
+        Raises InputError with sharded weights, with which every process would have to generate as many tokens.
         """
         if isinstance(self, FSDPModule):
             raise InputError("params.yaml: squad.answers: generative is not allowed with sharded weights (FSDP)")
@@ -65,20 +62,20 @@ class Writer(LanguageModel):
         ends = ids == end
         after = ends.cumsum(1) > ends
         filled = functional.pad(ids, (0, most - ids.shape[1]), value=end)
-        return Written(filled, logs.masked_fill(after, 0.0).sum(1), found.logits[0].log_softmax(-1)[:, end])
+        return Generated(filled, logs.masked_fill(after, 0.0).sum(1), found.logits[0].log_softmax(-1)[:, end])
 
     def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
-        """Write the body as transformers does; of `state_dict`, where given."""
+        """Write the body in transformers' format, from `state_dict` if it is given."""
         weights = self.state_dict() if state_dict is None else state_dict
         self.body.save_pretrained(folder, state_dict={name.removeprefix("body."): weights[name] for name in weights})
 
 
 QUESTION, ANSWER = "Question:", "Answer:"
-UNASKED = -100  # the label of a position after which nothing is to be learnt
+UNASKED = -100  # the label of a position that is not trained on
 
 
 def check_family(family: str) -> None:
-    """Raise InputError where models of a family cannot write."""
+    """Raise InputError for a family whose models cannot generate."""
     able = [name for name in plugin_names(FAMILIES) if load_plugin(FAMILIES, name, "family").OBJECTIVE == "causal"]
     if family not in able:
         raise InputError(
@@ -89,48 +86,51 @@ def check_family(family: str) -> None:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A question with a part of its passage, and what should follow."""
+    """A question with a part of its passage, and its answer."""
 
     window: Window
     ids: np.ndarray  # (P,)
-    answer: list[int]  # tokens of the first right answer, none where there is none, and the end
-    asked: bool  # whether the model is to write an answer of its own
+    answer: list[int]  # tokens of the first right answer, if there is one, and the end
+    generates: bool  # whether the model generates an answer, as in evaluation
 
 
-class Answering:
-    """Generative question answering."""
+class GenerativeTask:
+    """A data set in SQuAD's format, for generative models."""
 
-    name = "squad"
     kind: Kind = "question_answering"
     head: Head = "language_model"
     classes: tuple[str, ...] = ()
 
-    def __init__(self, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings) -> None:
+    def __init__(
+        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings
+    ) -> None:
+        self.name = name
         self._tokenizer, self._settings = tokenizer, settings
         vocabulary = Vocabulary.of(tokenizer)
         self._pad, self._start, self._end = vocabulary.pad, vocabulary.begin, vocabulary.end
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
-        # A window has special tokens about passage and question, a prompt one and the cues.
+        # A window has the special tokens of a pair of texts, a prompt only one, and the cues.
         added = len(tokenizer.pair_format)
         self._room = max_length - settings.max_answer_length - sum(map(len, self._cues)) + added - 1
         if self._room < SHORTEST_PROMPT:
             raise InputError(
-                f"params.yaml: squad.max_answer_length: {settings.max_answer_length} is not allowed; "
-                f"of squad.max_length ({max_length}) it leaves {max(0, self._room)} tokens to read, "
-                f"fewer than {SHORTEST_PROMPT}"
+                f"params.yaml: {name}.max_answer_length: {settings.max_answer_length} is not allowed; "
+                f"of {name}.max_length ({max_length}) it leaves {max(0, self._room)} tokens to read, fewer than "
+                f"{SHORTEST_PROMPT}"
             )
-        self._questions = {part: read_questions(questions_path(source, part)) for part in splits_of(source, self.name)}
+        self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
         self.has_test = "test" in self._questions
-        # Training without unanswerable questions teaches nothing about when not to answer.
+        # Without unanswerable questions in training a model never learns to abstain.
         self._may_abstain = any(not question.answers for question in self._questions["train"])
 
     def examples(self, part: str) -> list[Prompt]:
         """A prompt for each of the part's questions, in the order of the data.
 
-        Of a passage that is too long the window that has most of the question's words is kept, in training
-        one that holds the answer.
+        A long passage is cut to the window with most of the question's words, in training to one with the answer.
         """
-        windows = window_questions(self._tokenizer, self._questions[part], self._room, self._settings.doc_stride, " ")
+        windows = window_questions(
+            self.name, self._tokenizer, self._questions[part], self._room, self._settings.doc_stride, " "
+        )
         by_question = groupby(windows, key=lambda window: window.question.id)
         training = part == "train"
         return [self._prompt(chosen_window(list(group), training), not training) for _, group in by_question]
@@ -140,19 +140,16 @@ class Answering:
         return len(example.ids) + len(example.answer) - 1
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """The model as one that writes."""
-        return Writer(cast(PreTrainedModel, model))
+        """A model that generates."""
+        return Generator(cast(PreTrainedModel, model))
 
     def collate(self, examples: Sequence[Prompt]) -> Tensors:
-        """ids and labels, what comes next at each position, (B, T); where they are asked also prompt and mask (B, P).
-
-        The end is never read, so it is a label only. Prompts are padded on the left, where nothing follows.
-        """
+        """ids and labels (the next tokens), (B, T); to generate also prompt and mask (B, P), padded on the left."""
         prompts = [example.ids for example in examples]
-        read = [np.append(example.ids, example.answer[:-1]) for example in examples]
+        inputs = [np.append(example.ids, example.answer[:-1]) for example in examples]  # the end is a label only
         labels = [[UNASKED] * (len(example.ids) - 1) + example.answer for example in examples]
-        batch = {"ids": padded(read, self._pad), "labels": padded(labels, UNASKED)}
-        if examples[0].asked:
+        batch = {"ids": padded(inputs, self._pad), "labels": padded(labels, UNASKED)}
+        if examples[0].generates:
             batch["prompt"] = padded([prompt[::-1] for prompt in prompts], self._pad).flip(1)
             batch["mask"] = mask_of(prompts).flip(1)
         return batch
@@ -160,8 +157,8 @@ class Answering:
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
         """The log-probability of the right answer, (B, 1).
 
-        Where the batch is asked, (B, 3 + max_answer): also that of the model's own answer and that of ending at
-        once, and the ids of its answer, filled up with ends.
+        With a prompt, (B, 3 + max_answer): also that of the generated answer, that of no answer, and the ids of the
+        generated answer, filled up with ends.
         """
         at = batch["labels"] != UNASKED
         logits = model(batch["ids"], at).float()  # (N, V), N labels
@@ -169,15 +166,17 @@ class Answering:
         right = torch.zeros(at.shape, device=at.device).masked_scatter(at, found).sum(1, keepdim=True)
         if "prompt" not in batch:
             return right
-        own = cast(Writer, model).write(batch["prompt"], batch["mask"], self._settings.max_answer_length, self._end)
+        own = cast(Generator, model).generate(
+            batch["prompt"], batch["mask"], self._settings.max_answer_length, self._end
+        )
         return torch.cat([right, own.score[:, None], own.null_score[:, None], own.ids], dim=1)
 
     def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
-        """Cross-entropy summed over the tokens of the right answers, and how many these are."""
+        """Cross-entropy summed over the tokens of the right answers, and their number."""
         return -scores[:, 0].sum(), int((batch["labels"] != UNASKED).sum())
 
     def rows(self, examples: Sequence[Prompt], scores: Sequence[np.ndarray]) -> list[Row]:
-        """Question id, written answer, its score and that of no answer (absent where the model may not abstain)."""
+        """Question id, generated answer, its score and that of no answer (None if the model never abstains)."""
         return [
             {
                 "id": example.window.question.id,
@@ -188,23 +187,23 @@ class Answering:
             for example, row in zip(examples, scores, strict=True)
         ]
 
-    def _prompt(self, window: Window, asked: bool) -> Prompt:
+    def _prompt(self, window: Window, generates: bool) -> Prompt:
         passage, question = window.ids[window.passage], window.ids[window.asked]
         ids = np.concatenate([[self._start], passage, self._cues[0], question, self._cues[1]])
-        return Prompt(window, ids.astype(np.int64), self._answer(window.question), asked)
+        return Prompt(window, ids.astype(np.int64), self._answer(window.question), generates)
 
     def _answer(self, question: Question) -> list[int]:
         tokens = self._encoded(question.answers[0].text) if question.answers else []
         return [*tokens[: self._settings.max_answer_length], self._end]
 
     def _encoded(self, text: str) -> list[int]:
-        """The ids of a text that goes on after a space."""
+        """The ids of a text after a space."""
         return self._tokenizer.encode(f" {text}", add_special_tokens=False).ids
 
     def _text(self, window: Window, ids: np.ndarray) -> str:
-        """What the tokens before the end say, spelt as in the passage where they stand there.
+        """The text of the tokens before the end, spelt as in the passage if they occur there.
 
-        A tokenizer does not keep everything: from `$2.2 Billion` it may come back as `$ 2. 2 billion`.
+        A tokenizer is lossy: `$2.2 Billion` may come back as `$ 2. 2 billion`.
         """
         ids = ids[: np.append(ids, self._end).tolist().index(self._end)]
         passage, spans = window.ids[window.passage], window.spans[window.passage]
@@ -217,10 +216,7 @@ class Answering:
 
 
 def chosen_window(windows: Sequence[Window], holding: bool) -> Window:
-    """The window of a question that has most of its words, the first of equals.
-
-    `holding`: of those that hold the whole answer, where there are such.
-    """
+    """The first of the windows with most words of the question; `holding`: if possible one with the whole answer."""
     answered = [window for window in windows if window.start] if holding else []
     return max(answered or windows, key=_words_in_common)
 

@@ -52,5 +52,5 @@ class FineTuneSquadParams(Params):
 
     data: DataSource
     precision: Precision
-    squad: SquadSettings
+    task: SquadSettings = Field(alias="${item.task}")
     entry: dict[str, Any] = Field(alias="methods.${item.method}")

@@ -1,9 +1,7 @@
-"""Which tokens of a passage occur in the question, graded by how much that says.
+"""Windows of a question and its passage (Devlin et al. 2018, section 4.2), and which passage words match the question.
 
-The grades follow the exact-match feature of Chen et al. 2017: a word in common is a hint, a rare
-word in common a strong one, and words with the same beginning are often forms of one word.
-
-A question with as much of its passage as fits, in overlapping windows (Devlin et al. 2018, section 4.2).
+Matches are graded after the exact-match feature of Chen et al. 2017: a common word is a hint, a rare word a strong one,
+and words with the same beginning are often forms of one word.
 """
 
 import re
@@ -27,7 +25,7 @@ COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words of the training passages
 
 
 class WordFrequencies:
-    """How often words occur in the passages a reader is trained on."""
+    """Frequencies of words in the training passages."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._counts = Counter(word for text in texts for word in split_words(text)[0])
@@ -41,7 +39,7 @@ class WordFrequencies:
 
 @lru_cache(maxsize=4096)
 def split_words(text: str) -> tuple[list[str], np.ndarray]:
-    """Lower-cased runs of letters and digits, and for each character the number of its word or -1."""
+    """Lower-cased runs of letters and digits, and the number of each character's word, or -1."""
     owner = np.full(len(text), -1, dtype=np.int32)
     words = []
     for number, match in enumerate(_WORD.finditer(text)):
@@ -92,31 +90,31 @@ class _Passage:
 
 
 def window_questions(
-    tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, stride: int, lead: str = ""
+    task: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, stride: int, lead: str = ""
 ) -> Iterator[Window]:
-    """Cut each question's passage into windows of `max_length` tokens, each `stride` after the one before.
+    """Cut each question's passage into windows of `max_length` tokens that start `stride` tokens apart.
 
-    `lead` is put before the question. Raises InputError where a window would hold nothing of a passage.
+    `lead` is put before the question. Raises InputError if a window has no room for the passage.
     """
     form = tokenizer.pair_format
-    check_length("squad", max_length, shortest_window(form), "a token each of question and passage")
-    for context, together in groupby(questions, key=lambda question: question.context):
+    check_length(task, max_length, shortest_window(form), "a token each of question and passage")
+    for context, on_it in groupby(questions, key=lambda question: question.context):
         encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
         passage = _Passage(encoding.ids, _without_spaces(encoding.offsets, context))
-        for question in together:
+        for question in on_it:
             asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids
             yield from _windows(asked, passage, question, form, max_length, stride)
 
 
 def shortest_window(form: PairFormat) -> int:
-    """The fewest tokens of a window that hold one of the question, which has half of it at most, and of the passage."""
+    """The fewest tokens of a window with one of the question, which gets at most half of it, and one of the passage."""
     return max(2 * (len(form.before) + len(form.between) + 1), 2 * len(form.after) + 1)
 
 
 def _windows(
     asked: list[int], passage: _Passage, question: Question, form: PairFormat, max_length: int, stride: int
 ) -> Iterator[Window]:
-    # A question longer than half a window would leave no room to read in.
+    # A question longer than half a window would leave no room for the passage.
     asked = asked[: max(0, max_length // 2 - len(form.before) - len(form.between))]
     head, tail = [*form.before, *asked, *form.between], list(form.after)
     room = max_length - len(head) - len(tail)
@@ -142,11 +140,11 @@ def _windows(
         )
         if last == len(passage.ids):
             return
-        first += min(stride, room)  # never past tokens that no window holds
+        first += min(stride, room)  # no token is skipped
 
 
 def _without_spaces(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:
-    """The characters that tokens cover, (T, 2), from the first that is no space; byte-level tokens begin with one."""
+    """The characters that tokens cover, (T, 2), without the space that byte-level tokens begin with."""
     found = np.array(offsets, dtype=np.int32).reshape(-1, 2)
     for token, (start, end) in enumerate(offsets):
         while start < end and context[start].isspace():
@@ -156,9 +154,9 @@ def _without_spaces(offsets: Sequence[tuple[int, int]], context: str) -> np.ndar
 
 
 def _answer_tokens(question: Question, offsets: np.ndarray) -> tuple[int, int] | None:
-    """The first and the last token of the passage that have a character of the first answer; None without an answer.
+    """The first and last token with a character of the first answer; None without an answer.
 
-    An answer may begin or end within a token, or with a character that the tokenizer leaves out.
+    An answer may begin or end within a token, or with a character that the tokenizer drops.
     """
     if not question.answers:
         return None

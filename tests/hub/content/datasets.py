@@ -15,7 +15,7 @@ from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData
 
 from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.datasets.examples import Sentence, read_sentences
+from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.text import UNKNOWN, text_path
 from retrace.sample.generate import SampleSettings, write_sample
@@ -122,7 +122,7 @@ def _without_names(line: str) -> str:
     return " ".join(UNKNOWN if word[:1].isupper() else word for word in line.split(" "))
 
 
-def glue(parts: Mapping[str, Sequence[Sentence]]) -> Files:
+def glue(parts: Mapping[str, Sequence[Example]]) -> Files:
     """SST-2 of `train` and `dev`: sentences end in a space, as published; the test split's labels are withheld.
 
     It is one of twelve configs; the others have two rows a split.

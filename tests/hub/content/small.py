@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from xml.etree import ElementTree
 
-from retrace.datasets.examples import Sentence, read_sentences
+from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.text import read_documents, text_path
 from tests.hub.content.stand_in import write_stand_in
@@ -36,7 +36,7 @@ class Small:
     """All of it."""
 
     text: dict[str, list[str]]  # lines by part
-    sentences: dict[str, list[Sentence]]
+    sentences: dict[str, list[Example]]
     answerable: dict[str, list[Question]]  # of SQuAD 1.1
     questions: dict[str, list[Question]]  # of SQuAD 2.0: a third without an answer, where there are so many
     news: dict[str, list[dict[str, Any]]]  # text and label, a number

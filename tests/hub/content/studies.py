@@ -13,8 +13,8 @@ import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
 from retrace.hub.checkpoint import Pin, is_pin
-from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 from retrace.models.settings import ModelSettings
+from retrace.sources.hub_settings import HubClassificationParams, HubTaskSettings
 from retrace.sources.settings import ClassificationParams
 from tests.hub.content import models, tokenizers
 from tests.hub.content.datasets import (
@@ -72,14 +72,14 @@ def add_study(hub: LocalHub, study: Path) -> list[str]:
 
 
 def fill_folders(study: Path) -> list[Path]:
-    """Write small versions of those files under `classification` of params.yaml that are not there; returns them.
+    """Write small versions of those of the user's files that a study names and that are not there; returns them.
 
     Raises ValueError where one is not called as a file of ../shared/data.
     """
     params, written = _preset(study), []
     for task in params.get("classification") or {}:
         settings = ClassificationParams.read(params, key=task).task
-        folder = study / settings.folder
+        folder = study.resolve().parents[1] / settings.folder
         for path in (folder / name for name in settings.parts.values()):
             if path.exists():
                 continue

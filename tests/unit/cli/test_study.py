@@ -12,7 +12,7 @@ def _study(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return retrace(monkeypatch, "study", *arguments)
 
 
-@pytest.mark.parametrize("place", ["", "studies", "studies/mood/data/models"])
+@pytest.mark.parametrize("place", ["", "studies", "studies/mood/data/checkpoints"])
 def test_studies_are_listed_from_anywhere_in_the_project(tmp_path: Path, monkeypatch, capsys, place: str) -> None:
     write_study(tmp_path / "studies/mood")
     monkeypatch.chdir(tmp_path / place)
@@ -45,7 +45,7 @@ def test_the_projects_own_studies_are_listed(monkeypatch, capsys) -> None:
         (["compare", "news"], "error: NAME: 'news' is no study; expected one of mood\n"),
         (
             ["compare", "mood"],
-            "error: studies/mood was not run: dvc repro studies/mood/dvc.yaml, in the project's root\n",
+            "error: studies/mood was not run: retrace study run mood\n",
         ),
     ],
 )

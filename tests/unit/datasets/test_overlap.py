@@ -5,7 +5,7 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.datasets.overlap import Words, given_away, keys_of, known_rows, shared_finding, words_of
-from retrace.sources.files import LOOSE, groups_of, held_out_split
+from retrace.datasets.split import LOOSE, groups_of, held_out_split
 
 
 def _lies_in(part: Words, whole: Words) -> bool:

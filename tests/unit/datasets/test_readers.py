@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.datasets.examples import Sentence, read_sentences
+from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Answer, read_questions
 from retrace.datasets.text import read_documents
 
@@ -31,7 +31,7 @@ def test_plain_text_is_cut_at_empty_lines(tmp_path: Path) -> None:
 
 def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
     path = _write(tmp_path / "t", "index\tlabel\tsentence\n0\t1\tgood .\n1\t0\tbad .\n")
-    assert read_sentences(path) == [Sentence("good .", 1), Sentence("bad .", 0)]
+    assert read_sentences(path) == [Example("good .", None, 1), Example("bad .", None, 0)]
 
 
 def test_version_1_and_2_of_squad(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_sentences_name_file_and_line(tmp_path: Path, content, message: str) -> 
         ),
         (
             _squad(is_impossible=True),
-            "question q1: is_impossible is true, and yet there are answers",
+            "question q1: is_impossible is true, but there are answers",
         ),
         (
             _squad(is_impossible="false"),
@@ -127,5 +127,5 @@ def test_a_missing_file(tmp_path: Path, read) -> None:
 
 
 def test_text_without_text(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no text in it"):
+    with pytest.raises(InputError, match="no text in it"):
         list(read_documents(_write(tmp_path / "w", " \n\n \n")))

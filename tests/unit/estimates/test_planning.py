@@ -15,9 +15,9 @@ from retrace.models.heads import Head, make_config, make_model
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import next_tokens, token_loss
 from retrace.objectives.masked import Masking, mask_blocks
+from retrace.pretraining.settings import PretrainSettings
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.optimizer import make_optimizers
-from retrace.training.pretraining import PretrainSettings
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import FAMILIES, MODEL
 

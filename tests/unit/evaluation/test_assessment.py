@@ -6,8 +6,8 @@ from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.assessment import Assessment, assess
 from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
-from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.outcomes import Epoch, MethodRun
+from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
@@ -36,7 +36,7 @@ def _trial(method: str, seed: int, wrong: tuple[int, int, int], losses: tuple = 
 
 
 def _assess(*trials: MethodRun) -> Assessment:
-    return assess(TASK, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
+    return assess(TASK, Scoring(SETTINGS.classification), trials, SETTINGS)
 
 
 def test_the_epoch_that_was_kept_is_scored() -> None:
@@ -77,7 +77,7 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
             rows = [{"logit_0": 0.0, "logit_1": logit} for logit in said]
             epochs = tuple(Epoch(n, t, v, n == 1, TASK.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
             trials.append(MethodRun(method, seed, epochs))
-    scoring = Scoring(("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration"), "", Classified)
+    scoring = Scoring(("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration"))
     found = assess(TASK, scoring, trials, SETTINGS)
     for method in ("full", "lora"):
         details, metrics = found.details.methods[method], found.details.metrics.methods[method]
@@ -108,11 +108,11 @@ def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
 
 def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> None:
     questions = [Question(str(n), "T", "Ada met Bob", "?", (Answer("Ada", 0),) if n < 30 else ()) for n in range(40)]
-    task = ReadingTask([], questions)
+    task = QuestionAnsweringTask([], questions)
     rows = [{"id": q.id, "text": "" if place < 4 else "Bob", "score": 0.0, "null_score": 0.0}
             for place, q in enumerate(questions)]  # fmt: skip
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("squad_v2", "rouge"), "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(("squad_v2", "rouge")), [MethodRun("full", 1, epochs)], SETTINGS)
     ends = found.details.methods["full"].intervals
     assert ends["HasAns_exact"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
     assert ends["NoAns_exact"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
@@ -144,7 +144,7 @@ def test_examples_of_the_training_data_are_counted_and_scores_given_without_them
         {"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in DEV[6:]
     ]
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(("accuracy",)), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.flags["data"] == {"dev_in_training": "6 of 60 examples of dev are in train too"}
     groups = found.details.methods["full"].seeds["1"].groups
     assert groups["not in the training data"] == {"accuracy": 1.0, "examples": 54}
@@ -165,13 +165,13 @@ def test_the_same_predictions_give_the_same_figures() -> None:
 
 def test_questions_by_span_and_null_score() -> None:
     questions = [Question("a", "T", "Ada met Bob", "?", (Answer("Ada", 0),)), Question("b", "T", "Ada met", "?", ())]
-    task = ReadingTask(questions[:1], questions)
+    task = QuestionAnsweringTask(questions[:1], questions)
     rows = [("a", "Ada", 2.0, 1.0), ("b", "met", 0.0, 1.0)]
     outcome = task.outcome(pd.DataFrame(rows, columns=["id", "text", "score", "null_score"]))
     assert outcome.answers == ("Ada", "")
     assert task.shared.tolist() == [True, False]
     assert task.breakdown(outcome) == AnswerBreakdown(answered=1, answerable=1, questions=2)
-    figures = Scoring(("squad_v2",), "", Answered).score(outcome)
+    figures = Scoring(("squad_v2",)).score(outcome)
     assert figures["f1"] == figures["best_f1"] == 100.0
     assert set(task.baselines()) == {"no_answer", "word_overlap"}
 
@@ -185,7 +185,7 @@ def test_questions_by_span_and_null_score() -> None:
 )  # fmt: skip
 def test_any_score_alone_is_a_headline(score: str, headline: str) -> None:
     trials = [_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0))]
-    found = assess(TASK, Scoring([score], "", Classified), trials, SETTINGS)
+    found = assess(TASK, Scoring([score]), trials, SETTINGS)
     assert found.details.headlines == [headline]
     assert headline in found.details.metrics.methods["full"].intervals
 
@@ -193,10 +193,10 @@ def test_any_score_alone_is_a_headline(score: str, headline: str) -> None:
 @pytest.mark.parametrize("score", ["squad_v2", "bleu", "rouge", "meteor"])
 def test_any_score_of_answers_alone_is_a_headline(score: str) -> None:
     questions = [Question(str(n), "T", "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
-    task = ReadingTask(questions[:2], questions)
+    task = QuestionAnsweringTask(questions[:2], questions)
     rows = [{"id": question.id, "text": "Ada did", "score": 1.0, "null_score": 0.0} for question in questions]
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring([score], "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring([score]), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.details.headlines[0] in found.details.metrics.methods["full"].intervals
 
 
@@ -204,7 +204,7 @@ def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
     task = ClassificationTask(("bad", "good"), TRAIN, [example for example in DEV if example.label])
     rows = [{"logit_0": 0.0, "logit_1": float(place)} for place in range(30)]
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("roc_auc",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(("roc_auc",)), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.details.headlines == []
     assert found.details.metrics.methods["full"].mean.keys() == {"loss"}
 
@@ -216,4 +216,4 @@ def test_what_gives_a_row_away_is_said_as_it_is() -> None:
     assert found.given_how.startswith("have a first text")
     asked = Question("2", "", "the old ale house", "who drank it ?", ())
     known = Question("1", "", "the old ale house", "who built it ?", ())
-    assert ReadingTask([known], [asked]).given_how == "are on a passage of train"
+    assert QuestionAnsweringTask([known], [asked]).given_how == "are on a passage of train"

@@ -10,7 +10,7 @@ from retrace.evaluation.flags import (
     validation_flags,
 )
 from retrace.evaluation.outcomes import Answered, Classified
-from retrace.statistics.comparisons import not_above  # fmt: skip
+from retrace.statistics.comparisons import flag_unless_better  # fmt: skip
 
 SCALES = {"accuracy": "fraction", "exact": "percentage", "f1": "percentage", "matthews": "correlation", "best": "score"}
 
@@ -51,15 +51,15 @@ def test_figures(figures: dict[str, float], flags: set[str]) -> None:
 
 
 def test_not_above_by_the_interval_of_the_difference() -> None:
-    assert not_above("accuracy", "majority", 0.6, 0.5, {"low": 0.02, "high": 0.18}) == {}
-    (evidence,) = not_above("accuracy", "before_training", 0.81, 0.8, {"low": -0.02, "high": 0.04}).values()
+    assert flag_unless_better("accuracy", "majority", 0.6, 0.5, {"low": 0.02, "high": 0.18}) == {}
+    (evidence,) = flag_unless_better("accuracy", "before_training", 0.81, 0.8, {"low": -0.02, "high": 0.04}).values()
     assert evidence == "accuracy 0.81, before training 0.8; difference 0.01 (95% interval -0.02 to 0.04)"
 
 
 def test_of_a_figure_that_is_better_low_the_lower_is_above() -> None:
-    assert not_above("loss", "x", 0.1, 0.3, {"low": -0.3, "high": -0.1}, "lower") == {}
-    assert not_above("loss", "x", 0.3, 0.1, {"low": 0.1, "high": 0.3}, "lower").keys() == {"not_above_x"}
-    assert not_above("loss", "x", 0.1, 0.3, {"low": -0.4, "high": 0.0}, "lower").keys() == {"not_above_x"}
+    assert flag_unless_better("loss", "x", 0.1, 0.3, {"low": -0.3, "high": -0.1}, "lower") == {}
+    assert flag_unless_better("loss", "x", 0.3, 0.1, {"low": 0.1, "high": 0.3}, "lower").keys() == {"not_above_x"}
+    assert flag_unless_better("loss", "x", 0.1, 0.3, {"low": -0.4, "high": 0.0}, "lower").keys() == {"not_above_x"}
 
 
 @pytest.mark.parametrize(

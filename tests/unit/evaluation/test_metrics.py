@@ -4,9 +4,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
-from retrace.evaluation.baselines import has_words, majority, no_answer, tfidf, word_overlap
-from retrace.evaluation.classification import ClassificationTask
+from retrace.evaluation.classification import ClassificationTask, has_words, majority, tfidf
 from retrace.evaluation.outcomes import decided_answers
+from retrace.evaluation.question_answering import no_answer, word_overlap
 
 
 def test_decisions() -> None:

@@ -8,8 +8,8 @@ from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.assessment import assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import figure_flags
-from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun
-from retrace.evaluation.question_answering import ReadingTask
+from retrace.evaluation.outcomes import Epoch, MethodRun
+from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
 from retrace.statistics.scales import Flags
@@ -33,19 +33,19 @@ def _classified(labels: list[int], predicted: list[int], before: list[int]) -> t
         Epoch(n, *losses, n == 1, task.outcome(_logits(decided)))
         for n, (losses, decided) in enumerate(zip(LOSSES, (before, predicted), strict=True))
     )
-    found = assess(task, Scoring(SETTINGS.classification, "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(SETTINGS.classification), [MethodRun("full", 1, epochs)], SETTINGS)
     return found.details.metrics.methods["full"].mean, found.flags["full 1"]
 
 
 def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, float], Flags]:
-    task = ReadingTask([], questions)
+    task = QuestionAnsweringTask([], questions)
     rows = [{"id": q.id, "text": a, "score": 0.0, "null_score": 0.0} for q, a in zip(questions, answers, strict=True)]
     empty = [{**row, "text": "nothing of the kind"} for row in rows]
     epochs = tuple(
         Epoch(n, *losses, n == 1, task.outcome(pd.DataFrame(r)))
         for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
     )
-    found = assess(task, Scoring(SETTINGS.question_answering, "", Answered), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(SETTINGS.question_answering), [MethodRun("full", 1, epochs)], SETTINGS)
     return found.details.metrics.methods["full"].mean, found.flags["full 1"]
 
 
@@ -55,12 +55,12 @@ def test_bert_wikitext2_calls_every_sentence_positive_and_its_rouge_is_754() -> 
     printed = {"accuracy": 0.5092, "precision": 0.5092, "recall": 1.0, "f1": 0.6748}
     assert {name: round(figures[name], 4) for name in printed} == printed
     assert flags.keys() >= {"one_class_only", "not_above_majority", "recall_without_accuracy"}
-    rouge = Scoring(("rouge",), "", Answered).scales
+    rouge = Scoring(("rouge",)).scales
     assert figure_flags({"rougeL": 754.0}, rouge) == {"off_scale": "rougeL 754 is no fraction"}
 
 
 def test_llama_frozen_has_f1_75_without_an_exact_match_and_an_f1_below_exact_match() -> None:
-    scales = Scoring(("squad_v2",), "", Answered).scales
+    scales = Scoring(("squad_v2",)).scales
     assert figure_flags({"f1": 75.0, "exact": 0.0}, scales).keys() == {"f1_without_exact"}
     assert figure_flags({"f1": 2.748, "exact": 7.2}, scales).keys() == {"f1_below_exact"}
     whole = "Ada Lund founded the mill"  # answers that hold all of the passage
@@ -104,7 +104,7 @@ def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_o
                  for n, y in enumerate(labels)] for e, share in enumerate(shares)]  # fmt: skip
         epochs = tuple(Epoch(n, *LOSSES[n], n == 1, task.outcome(pd.DataFrame(r))) for n, r in enumerate(rows))
         trials.append(MethodRun(method, 1, epochs))
-    found = assess(task, Scoring(SETTINGS.classification, "", Classified), trials, SETTINGS)
+    found = assess(task, Scoring(SETTINGS.classification), trials, SETTINGS)
     assert "full" not in found.flags
     assert "full 1" not in found.flags
     assert found.flags["scratch 1"].keys() == {"not_above_before_training"}
@@ -116,7 +116,7 @@ def test_plm_peft_scores_texts_that_were_trained_on() -> None:
     task = ClassificationTask(("background", "uses"), train, test)
     rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
     epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(pd.DataFrame(rows))) for n, losses in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",), "", Classified), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = assess(task, Scoring(("accuracy",)), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.flags["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
     without = found.details.methods["full"].seeds["1"].groups["not in the training data"]
     assert without["examples"] == 87

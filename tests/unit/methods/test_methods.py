@@ -11,11 +11,10 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
 from retrace.finetuning.bottleneck import Bottleneck
-from retrace.finetuning.method import start
-from retrace.finetuning.trained_part import is_part, load_trained, save_trained
+from retrace.finetuning.method import is_part, load_trained, save_trained, start
 from retrace.methods import lora
 from retrace.models.heads import Head, attention_matrices, make_model, token_embeddings
-from retrace.tasks.question_answering.generative import Writer, Written
+from retrace.tasks.question_answering.generative import Generated, Generator
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
 PARTS = ("frozen", "lora", "adapter")
@@ -125,7 +124,7 @@ def test_a_language_models_head_is_not_new_and_trained_only_as_all_or_alone(tmp_
 def test_a_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, tied: bool) -> None:
     """To the same scores, and so to the same text, while what it reads stays as it was pretrained."""
     folder = _causal(tmp_path, tied)
-    model, again = (Writer(_start(method, folder, "language_model")) for _ in range(2))
+    model, again = (Generator(_start(method, folder, "language_model")) for _ in range(2))
     embeddings = model.body.get_parameter("model.embed_tokens.weight").clone()
     before = _written(model)
     optimizer = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=3.0)
@@ -152,8 +151,8 @@ def _causal(folder: Path, tied: bool) -> Path:
 
 
 @torch.no_grad()
-def _written(model: Writer) -> Written:
-    return model.write(IDS, torch.ones_like(IDS), 6, 3)
+def _written(model: Generator) -> Generated:
+    return model.generate(IDS, torch.ones_like(IDS), 6, 3)
 
 
 BESIDE_EMBEDDINGS = {"lora": {"rank": 4, "embeddings": True}, "adapter": {"embedding_rank": 4}}

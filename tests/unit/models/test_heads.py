@@ -144,5 +144,5 @@ def test_rotary_positions_turn_as_fast_as_asked(family: str) -> None:
 
 def test_dropout_that_a_model_does_not_have_is_an_error() -> None:
     model = make_model("classifier", tiny_config("llama", tiny_tokenizer()), 0, "eager")
-    with pytest.raises(InputError, match=r"dropout: 0\.3 is not allowed; llama has no layers for it"):
+    with pytest.raises(InputError, match=r"dropout: 0\.3 is not allowed: llama has no dropout layer"):
         set_dropout(model, 0.3)

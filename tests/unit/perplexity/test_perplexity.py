@@ -18,7 +18,7 @@ from retrace.perplexity.measures import (
     unigram_losses,
     with_intervals,
 )  # fmt: skip
-from retrace.statistics.intervals import draw
+from retrace.statistics.intervals import resample
 from tests.tiny import tiny_tokenizer
 
 # Three documents: a loss of 2, 3 and 10 on 1, 2 and 2 tokens that are asked.
@@ -34,7 +34,7 @@ def _documents(means: np.ndarray, asked: np.ndarray) -> tuple[Losses, Sizes]:
 
 
 def _interval(losses: Losses, sizes: Sizes, seed: int = 0) -> dict[str, float]:
-    drawn = draw({"": resampled(losses, sizes)}, len(losses.sums), 400, seed)[""]
+    drawn = resample({"": resampled(losses, sizes)}, len(losses.sums), 400, seed)[""]
     found = intervals(losses, sizes, drawn)["per_token"]
     return {end: value for end, value in found.items() if value is not None}
 
@@ -104,7 +104,7 @@ def test_the_interval_is_that_of_all_resamples_there_are() -> None:
         Fraction(sum(int(THREE.sums[i]) for i in drawn), sum(int(THREE.scored[i]) for i in drawn))
         for drawn in product(range(3), repeat=3)
     )
-    found = intervals(THREE, SIZES, draw({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""])["per_token"]
+    found = intervals(THREE, SIZES, resample({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""])["per_token"]
     assert (every[0], every[-1]) == (Fraction(3, 2), 5)  # both above one in forty, so they are the ends
     assert found == {"low": pytest.approx(math.exp(1.5)), "high": pytest.approx(math.exp(5))}
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.card import (
     WORKS,
     ModelFacts,
@@ -36,10 +37,10 @@ FACTS = ModelFacts(
     training=Table(("setting", "value"), [("lr", "0.001")]), scores=SCORES, perplexity=None, flags=[],
     limits=["Small."],
 )  # fmt: skip
-PERPLEXITY = {
-    part: {"masked": {"per_token": 6.5, "per_word": 7.0, "bits_per_byte": 0.5}, "health": {}}
-    for part in ("valid", "test")
-}
+UNITS = {"per_token": 6.5, "per_word": 7.0, "bits_per_byte": 0.5}
+PERPLEXITY = PerplexityReport.from_json(
+    {part: {"masked": UNITS, "unigram": UNITS, "beats_unigram": None, "health": {}} for part in ("valid", "test")}
+)
 
 
 def _metadata(facts: ModelFacts) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from torch import nn
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
+from retrace.finetuning.method import is_part, save_trained
 from retrace.finetuning.settings import METHODS
-from retrace.finetuning.trained_part import is_part, save_trained
 from retrace.hub.checkpoint import Pin
 from retrace.models.heads import Head
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
 from retrace.publishing.load import Tuning, read_tuned
-from retrace.tasks.question_answering.extractive import Reader
-from retrace.tasks.question_answering.generative import Writer
+from retrace.tasks.question_answering.extractive import SpanModel
+from retrace.tasks.question_answering.generative import Generator
 from retrace.tasks.question_answering.windows import KINDS
 from tests.tiny import FAMILIES, tiny_pretrained
 
@@ -29,8 +29,8 @@ TUNED = ("full", "scratch", "frozen", "lora", "adapter")
 def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, Path]:
     """A model whose trained weights are not what they were, saved as a stage does."""
     body = tuning.start(pretrained)
-    around = {"classifier": lambda m: m, "spans": lambda m: Reader(m, KINDS * tuning.question_match),
-              "language_model": Writer}[tuning.head]  # fmt: skip
+    around = {"classifier": lambda m: m, "spans": lambda m: SpanModel(m, KINDS * tuning.question_match),
+              "language_model": Generator}[tuning.head]  # fmt: skip
     model = around(body).eval()
     torch.manual_seed(5)
     for weight in model.parameters():
@@ -48,7 +48,7 @@ def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, P
 
 @torch.no_grad()
 def _answer(model: Any) -> torch.Tensor:
-    if isinstance(model, Reader):
+    if isinstance(model, SpanModel):
         return model(IDS, torch.ones_like(IDS), torch.zeros_like(IDS), IDS % KINDS)
     output = model(input_ids=IDS)
     return output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits])

@@ -1,15 +1,30 @@
+import math
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 
+from retrace.evaluation.records import (
+    ClassBreakdown,
+    MethodDetails,
+    MethodMetrics,
+    SeedDetails,
+    SeedMetrics,
+    TaskDetails,
+    TaskMetrics,
+)
+from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Section, Table, figure_text
 from retrace.report.data import data_section
 from retrace.report.figures import line_chart
 from retrace.report.perplexity import perplexity_section
 from retrace.report.render import as_html, as_markdown
-from retrace.report.scores import health_lines, scores_section
+from retrace.report.scores import flag_lines, scores_section
 from retrace.report.settings import model_section
+from retrace.statistics.scales import Comparison
 
 EVIL = "<script>alert('x')</script> | & *b*"
 POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
@@ -81,31 +96,32 @@ def test_figures_have_fixed_digits() -> None:
     ]
 
 
-TASK = {
-    "baselines": {"majority": {"accuracy": 0.5}},
-    "full": {"1": {"epoch": 1, "loss": 0.7, "accuracy": 0.51}, "mean": {"loss": 0.7, "accuracy": 0.51}},
-}
-SEED = {
-    "before": {"accuracy": 0.25}, "confusion": [[9, 1], [2, 8]],
-    "classes": {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")},
-    "groups": {"1–4 words": {"accuracy": 0.5, "examples": 20}},
-}  # fmt: skip
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
-PAIR = {
-    "figure": "accuracy", "first": "full", "second": "scratch", "difference": 0.02, "low": -0.01, "high": 0.05,
-    "test": "exact McNemar", "p": 0.1, "p_corrected": 0.2, "verdict": "tie", "detectable": 0.04,
-}  # fmt: skip
-DETAILS = {
-    "headlines": ["accuracy"], "scales": {"accuracy": "fraction"}, "notes": {"signature": "v1"},
-    "baselines": {"majority": INTERVAL}, "methods": {"full": {"intervals": INTERVAL, "seeds": {"1": SEED}}},
-    "comparisons": [PAIR],
-}  # fmt: skip
-LOSS = {"method": "full", "seed": "1", "training_loss": "", "validation_loss": "0.7", "accuracy": "0.51"}
-CURVE = [{**LOSS, "epoch": str(epoch)} for epoch in (0, 1)]
+FIGURES = {"loss": 0.7, "accuracy": 0.51}
+METHOD = MethodMetrics(seeds={"1": SeedMetrics(epoch=1, figures=FIGURES)}, mean=FIGURES, std={}, intervals=INTERVAL)
+TASK = TaskMetrics(baselines={"majority": {"accuracy": 0.5}}, methods={"full": METHOD})
+CLASSES = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")}
+SEED = SeedDetails(
+    intervals=INTERVAL, before={"accuracy": 0.25}, groups={"1–4 words": {"accuracy": 0.5, "examples": 20}},
+    breakdown=ClassBreakdown(confusion=[[9, 1], [2, 8]], classes=CLASSES),
+)  # fmt: skip
+PAIR = Comparison("accuracy", "full", "scratch", 0.02, -0.01, 0.05, "exact McNemar", 0.1, 0.2, "tie", 0.04)
+DETAILS = TaskDetails(
+    headlines=["accuracy"], scales={"accuracy": "fraction"}, better={}, metrics=TASK, notes={"signature": "v1"},
+    baselines={"majority": INTERVAL}, comparisons=[PAIR],
+    methods={"full": MethodDetails(intervals=INTERVAL, intervals_of="examples", seeds={"1": SEED})},
+)  # fmt: skip
+LOSS = {"method": "full", "seed": "1", "training_loss": math.nan, "validation_loss": 0.7, "accuracy": 0.51}
+CURVE = pd.DataFrame([{**LOSS, "epoch": epoch} for epoch in (0, 1)])
+
+
+def _scores_page(metrics: TaskMetrics = TASK, **changes: object) -> str:
+    section = scores_section("sst2", "Sentiment", metrics, DETAILS.model_copy(update=changes), {}, CURVE)
+    return as_markdown("T", [section], "figures")
 
 
 def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
-    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, DETAILS, {}, CURVE)], "figures")
+    page = _scores_page()
     for line in (
         "| score | majority | full, before | full |",
         "| accuracy | 0.5000 (0.4900 – 0.5300) | 0.2500 | 0.5100 (0.4900 – 0.5300) |",
@@ -116,6 +132,7 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
         "| full | good | 2 | 8 |",
         "signature: v1",
         "![Sentiment: validation accuracy by epoch; dashed lines are baselines.](figures/sst2-accuracy.svg)",
+        "| full | 1 | – | 0.7000 | 0.5100 | 0 |",
     ):
         assert line in page
     assert "Warning" not in page
@@ -123,34 +140,28 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
 
 @pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, r"\< 0.0001")])
 def test_a_probability_is_never_printed_as_none(p: float, text: str) -> None:
-    details = {**DETAILS, "comparisons": [{**PAIR, "p_corrected": p}]}
-    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, details, {}, CURVE)], "figures")
-    assert f"| exact McNemar | {text} | tie |" in page
+    assert f"| exact McNemar | {text} | tie |" in _scores_page(comparisons=[replace(PAIR, p_corrected=p)])
 
 
 @pytest.mark.parametrize("verdict", ["models differ", "no difference shown"])
 def test_of_one_seed_the_page_says_that_methods_are_not_told_apart(verdict: str) -> None:
-    details = {**DETAILS, "comparisons": [{**PAIR, "verdict": verdict}]}
-    page = as_markdown("T", [scores_section("sst2", "Sentiment", TASK, details, {}, CURVE)], "figures")
+    page = _scores_page(comparisons=[replace(PAIR, verdict=verdict)])
     assert f"| 0.2000 | {verdict} |" in page
-    said = "these two models differ; the methods cannot be told apart from one seed"
-    assert (said in page) == (verdict == "models differ")
+    note = "these two models differ; the methods cannot be told apart from one seed"
+    assert (note in page) == (verdict == "models differ")
     assert "one seed" in page.split("| detectable |")[1]
 
 
 def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
-    task = {**TASK, "full": TASK["full"] | {"sd": {"loss": 0.1, "accuracy": 0.03}}}
-    page = as_markdown("T", [scores_section("sst2", "Sentiment", task, DETAILS, {}, CURVE)], "figures")
-    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in page
+    spread = METHOD.model_copy(update={"std": {"loss": 0.1, "accuracy": 0.03}})
+    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in _scores_page(TASK.model_copy(update={"methods": {"full": spread}}))
 
 
 def test_flags_become_warnings_with_their_evidence() -> None:
-    health = {"full 1": {"one_class_only": "all 20 examples are called good"}}
-    section = scores_section("sst2", "Sentiment", TASK, DETAILS, health, CURVE)
+    flags = {"full 1": {"one_class_only": "all 20 examples are called good"}}
+    section = scores_section("sst2", "Sentiment", TASK, DETAILS, flags, CURVE)
     assert "Warning: sst2 full 1: one class only: all 20 examples are called good." in section.blocks
-    assert health_lines({"sst2": health, "squad": {}}) == [
-        "sst2 full 1: one class only: all 20 examples are called good"
-    ]
+    assert flag_lines({"sst2": flags, "squad": {}}) == ["sst2 full 1: one class only: all 20 examples are called good"]
 
 
 def test_the_data_page_has_the_cards_of_further_tasks() -> None:
@@ -167,19 +178,19 @@ def test_the_data_page_has_the_cards_of_further_tasks() -> None:
         assert row in page
 
 
-FIGURES = {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0}
-ROW = {"epoch": "1", "training_loss": "3", "validation_loss": "2.2", "perplexity": "9.03"}
+UNITS = {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0}
+ROW = {"epoch": 1, "training_loss": 3.0, "validation_loss": 2.2, "perplexity": 9.03}
 
 
-def _perplexity_page(extra: dict[str, str], **figures: object) -> str:
-    report = {"valid": {"masked": FIGURES, "unigram": FIGURES, "beats_unigram": True, "health": {}} | figures}
-    return as_markdown("T", [perplexity_section(report, [ROW | extra])], "figures")
+def _perplexity_page(row: dict[str, float], flags: Mapping[str, str] | None = None, **measures: object) -> str:
+    found = {"masked": UNITS, "unigram": UNITS} | measures
+    report = PerplexityReport.from_json({"valid": found | {"beats_unigram": True, "health": flags or {}}})
+    return as_markdown("T", [perplexity_section(report, pd.DataFrame([ROW | row]))], "figures")
 
 
 def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
     plain, poor, good = (
-        _perplexity_page(extra)
-        for extra in ({}, {"next_sentence_accuracy": "0.51"}, {"next_sentence_accuracy": "0.93"})
+        _perplexity_page(extra) for extra in ({}, {"next_sentence_accuracy": 0.51}, {"next_sentence_accuracy": 0.93})
     )
     assert "next-sentence" not in plain
     assert "| 0.930 |" in good
@@ -199,8 +210,8 @@ def test_the_model_section_says_what_training_started_from(facts, said: str) -> 
 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:
-    interval = {name: {"low": 0.5, "high": 1234.5} for name in FIGURES}
-    page = _perplexity_page({}, masked={**FIGURES, "interval": interval})
+    interval = {name: {"low": 0.5, "high": 1234.5} for name in UNITS}
+    page = _perplexity_page({}, masked={**UNITS, "interval": interval})
     intervals = "9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.00 (0.50 – 1,234.50)"
     assert f"| valid | masked, fixed masks | {intervals} |" in page
     assert "| valid | unigram baseline | 9.00 | 20.00 | 1.00 |" in page
@@ -209,13 +220,13 @@ def test_perplexities_have_intervals_where_there_are_some() -> None:
 def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
     interval = {"per_token": {"low": 8.0, "high": 10.0}, "per_word": {"low": 2.5e9, "high": None}}
     huge = {"per_token": 9.0, "per_word": 1.25e300, "bits_per_byte": None, "interval": interval}
-    page = _perplexity_page({"perplexity": ""}, masked=huge, unigram=dict.fromkeys(FIGURES))
+    page = _perplexity_page({"perplexity": math.nan}, masked=huge, unigram=dict.fromkeys(UNITS))
     assert "| valid | masked, fixed masks | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
     assert "| valid | unigram baseline | – | – | – |" in page
-    assert "A dash: too large to be written down" in page
+    assert "A dash: too large for a float" in page
     assert "A dash" not in _perplexity_page({})
 
 
 def test_a_model_no_better_than_word_frequencies_is_a_warning_with_its_evidence() -> None:
-    page = _perplexity_page({}, beats_unigram=False, health={"not_above_unigram": "a likelihood"})
+    page = _perplexity_page({}, {"not_above_unigram": "a likelihood"})
     assert "Warning: valid language model: not above unigram: a likelihood." in page

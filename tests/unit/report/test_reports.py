@@ -1,10 +1,11 @@
+from retrace.evaluation.records import Metrics
 from retrace.report.assemble import MOST_FLAGS, health_line
 
 
 def test_the_health_line_tells_of_so_many_flags_and_counts_the_rest() -> None:
     def said(count: int) -> str:
         flags = {f"full {seed}": {"one class only": "evidence"} for seed in range(count)}
-        return health_line({"health": {"squad": flags}}, {})
+        return health_line(Metrics(tasks={}, flags={"squad": flags}), None)
 
     assert said(0) == "health: no flags"
     assert said(1) == "health: 1 flag: squad full 0: one class only: evidence"

@@ -13,10 +13,10 @@ from retrace.datasets.card import make_card
 from retrace.datasets.examples import read_examples, read_sentences
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
-from retrace.evaluation.baselines import no_answer, word_overlap
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.metrics import accuracy, squad_v2
 from retrace.evaluation.outcomes import answered
+from retrace.evaluation.question_answering import no_answer, word_overlap
 from retrace.sample.generate import write_sample
 from retrace.sample.opinions import BLAME, COMMON, PRAISE
 from retrace.sample.relations import BY_KIND, LIKE, QUESTIONS, SHOWN, STATEMENTS, is_held_out

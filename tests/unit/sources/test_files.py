@@ -12,11 +12,11 @@ from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import build
 from retrace.datasets.card import make_card
 from retrace.datasets.examples import read_sentences
+from retrace.files.chosen import chosen_files, files_of_tests
+from retrace.files.settings import FilesSettings
 from retrace.hub.datasets import Split
 from retrace.hub.settings import HubSentences
 from retrace.hub.source import write_sentences
-from retrace.sources.files import chosen_files, files_of_tests
-from retrace.sources.settings import FilesSettings
 
 PIN = f"org/name@{'0' * 40}"
 

@@ -10,6 +10,7 @@ from retrace.core.files import write_json
 from retrace.core.paths import has_test, questions_path, sentences_path
 from retrace.core.settings import read_params
 from retrace.datasets.examples import Example, read_examples, write_task
+from retrace.evaluation.records import Details, Metrics
 from retrace.finetuning.finetune import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
@@ -32,11 +33,8 @@ TEST = [
 ]
 PARAMS = """data: files
 finetune: {tasks: [moods], methods: [full], squad_methods: [], seeds: [1]}
-metrics:
-  classification: [accuracy, f1]
-  question_answering: [squad_v2]
-  every_epoch: [accuracy, squad_v2]
-  bootstrap_samples: 200
+metrics: {classification: [accuracy, f1], question_answering: [squad_v2], every_epoch: [accuracy, squad_v2],
+          bootstrap_samples: 200, seed: 0}
 """
 
 
@@ -67,7 +65,7 @@ def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> None:
-    metrics, details = run(source)
+    metrics, _ = run(source)
     folder = Path("predictions/moods/full/1")
     before, after = read_tested(folder, "classification")
     kept = metrics["moods"]["full"]["1"]["epoch"]
@@ -93,7 +91,7 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
         assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
     assert again["moods-test"]["full"]["1"]["accuracy"] == 1 - metrics["moods-test"]["full"]["1"]["accuracy"]
-    sections = score_sections(metrics, details)
+    sections = score_sections(Metrics.read(evaluate.METRICS), Details.read(evaluate.DETAILS))
     assert [section.title for section in sections] == ["moods", "moods, test set"]
     assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
     assert "It chose nothing" in str(sections[1].blocks[0])
@@ -122,12 +120,12 @@ def test_baselines_are_fitted_to_the_rows_that_the_models_got(source: Path) -> N
 def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
     Path("data/classification/moods/test.jsonl").unlink()
     assert not has_test(source, "moods")
-    metrics, details = run(source)
+    metrics, _ = run(source)
     assert list(metrics) == ["moods", "health"]
     assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
         "predictions.parquet", "losses.json", "updates.json", "drawn.json"
     }  # fmt: skip
-    (section,) = score_sections(metrics, details)
+    (section,) = score_sections(Metrics.read(evaluate.METRICS), Details.read(evaluate.DETAILS))
     assert "test" not in str(section.blocks[0])
 
 

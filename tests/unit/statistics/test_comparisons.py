@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from retrace.statistics.comparisons import Candidate, Difference, compare, holm, mcnemar
-from retrace.statistics.intervals import Share, draw, mean_of
+from retrace.statistics.intervals import Share, mean_of, resample
 from retrace.statistics.scales import Better
 
 N = 400
@@ -10,7 +10,7 @@ BETTER: dict[str, Better] = {"accuracy": "higher", "f1": "higher"}
 
 
 def _candidate(*rights: np.ndarray) -> Candidate:
-    drawn = draw({str(i): mean_of({"accuracy": right, "f1": right}) for i, right in enumerate(rights)}, N, 2000, 1)
+    drawn = resample({str(i): mean_of({"accuracy": right, "f1": right}) for i, right in enumerate(rights)}, N, 2000, 1)
     return Candidate(
         [{"accuracy": right.mean(), "f1": right.mean()} for right in rights],
         list(drawn.values()),

@@ -7,10 +7,10 @@ from scipy.stats import binomtest
 from retrace.statistics.intervals import (
     Share,
     centred_interval,
-    draw,
     interval_of_examples,
     mean_of,
     percentile_interval,
+    resample,
     resamples,
     wilson_interval,
     with_seeds,
@@ -32,7 +32,7 @@ def test_large_and_small_chunks_hold_the_same_resamples(monkeypatch: pytest.Monk
 
 def test_the_interval_of_a_mean_is_as_wide_as_the_normal_approximation_says() -> None:
     values = np.random.default_rng(1).normal(5, 2, size=400)
-    drawn = draw({"model": mean_of({"score": values})}, 400, 10_000, seed=1)["model"]["score"]
+    drawn = resample({"model": mean_of({"score": values})}, 400, 10_000, seed=1)["model"]["score"]
     found = percentile_interval(drawn)
     reach = 1.96 * values.std() / 20
     assert found["low"] == pytest.approx(values.mean() - reach, abs=0.03)

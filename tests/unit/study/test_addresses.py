@@ -4,9 +4,11 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from retrace.study.addresses import Reports, Reproduced, counted, find_figure
+from tests.study import RUN
 
 METRICS: dict[str, Any] = {
     "sst2": {
@@ -30,16 +32,15 @@ SCORES: dict[str, Any] = {
         },
     }
 }
-CURVE = [
-    {"method": "full", "seed": seed, "epoch": epoch, "training_loss": loss, "validation_loss": "0.7",
-     "accuracy": accuracy}
-    for seed, epoch, loss, accuracy in [("1", "0", "", "0.2"), ("1", "1", "0.5", "0.7"), ("2", "0", "", "0.4"),
-                                        ("2", "1", "0.6", "0.9")]
-]  # fmt: skip
-PRETRAINING = [
-    {"epoch": "0", "training_loss": "", "validation_loss": "6.0", "perplexity": "403.4", "seconds": "3"},
-    {"epoch": "1", "training_loss": "5.0", "validation_loss": "4.0", "perplexity": "54.6", "seconds": "9"},
-]
+CURVE = pd.DataFrame(
+    [("full", "1", 0, math.nan, 0.7, 0.2), ("full", "1", 1, 0.5, 0.7, 0.7), ("full", "2", 0, math.nan, 0.7, 0.4),
+     ("full", "2", 1, 0.6, 0.7, 0.9)],
+    columns=["method", "seed", "epoch", "training_loss", "validation_loss", "accuracy"],
+)  # fmt: skip
+PRETRAINING = pd.DataFrame(
+    [(0, math.nan, 6.0, 403.4, 3), (1, 5.0, 4.0, 54.6, 9)],
+    columns=["epoch", "training_loss", "validation_loss", "perplexity", "seconds"],
+)
 PERPLEXITY = {
     "valid": {
         "masked": {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0, "interval": {"per_token": ENDS}},
@@ -48,10 +49,7 @@ PERPLEXITY = {
         "health": {},
     }
 }
-RUNS = {
-    "pretrain": {"seconds": 46.3, "updates": 686, "device": "cpu", "gpu_memory_mib": None, "peak_memory_mib": 673},
-    "sst2 full 1": {"seconds": 17.4, "updates": 471},
-}
+RUNS = {"pretrain": RUN, "sst2 full 1": RUN.model_copy(update={"seconds": 17.4, "updates": 471})}
 
 
 REPORTS = Reports(METRICS, SCORES, {"sst2": CURVE}, PRETRAINING, PERPLEXITY, RUNS,
@@ -142,7 +140,7 @@ def test_without_pretraining_nothing_of_it_is_there() -> None:
         ("pretraining.1.seconds", "'seconds' is not there; there is: training_loss, validation_loss, perplexity, "),
         ("perplexity.valid.health.per_token", "'health' is not there; there is: masked, unigram"),
         ("perplexity.test.masked.per_token", "'test' is not there; there is: valid"),
-        ("run.pretrain.device", "'device' is not there; there is: seconds, updates, peak_memory_mib"),
+        ("run.pretrain.device", "'device' is not there; there is: updates, seconds, tokens_per_second, "),
         ("run.tuning.1.seconds", "'tuning.1' is not there; there is: pretrain, sst2.full.1"),
         ("score.sst2.full.all.accuracy", "'sst2.full' is not there; there is: sst2"),
     ],

@@ -12,6 +12,7 @@ from retrace.study.addresses import Reports
 from retrace.study.published import Cell, Doubt, PublishedStudy, PublishedTable, Row, printed, read_published
 from retrace.study.result import ComparedCell, StudyResult
 from retrace.study.verdicts import compare_tables, evidence, notices
+from tests.study import RUN
 from tests.toy import ROOT
 
 FULL, LORA = {"accuracy": 0.8, "exact": 60.0, "total": 96.0}, {"accuracy": 0.75, "exact": 70.0, "total": 96.0}
@@ -34,8 +35,7 @@ SCORES = {
     }
 }
 PERPLEXITY = {"valid": {"masked": {"per_token": 9.0, "interval": {"per_token": {"low": 8.0, "high": 11.0}}}}}
-RUNS = {"pretrain": {"seconds": 46.3, "updates": 686}}
-REPORTS = Reports(METRICS, SCORES, {}, None, PERPLEXITY, RUNS, {"sst2", "scratch"}, {})
+REPORTS = Reports(METRICS, SCORES, {}, None, PERPLEXITY, {"pretrain": RUN}, {"sst2", "scratch"}, {})
 
 
 def _study(scale: str, published: Any, address: str | None = "score.sst2.full.accuracy") -> PublishedStudy:

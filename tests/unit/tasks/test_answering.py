@@ -13,7 +13,7 @@ from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.finetune import TaskObjective, fine_tune, predict
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
-from retrace.tasks.question_answering.generative import UNASKED, Answering, check_family
+from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask, check_family
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_tokenizer
@@ -46,16 +46,16 @@ def _source(folder: Path, asked: dict[str, str], context: str = GUILD) -> Path:
 
 def _task(
     folder: Path, asked: dict[str, str], max_length: int = 64, context: str = GUILD, **settings: Any
-) -> Answering:
+) -> GenerativeTask:
     reading = ReadingSettings(answers="generative", **{"max_answer_length": 8, **settings})
-    return Answering(_source(folder, asked, context), TOKENIZER, max_length, reading)
+    return GenerativeTask("squad", _source(folder, asked, context), TOKENIZER, max_length, reading)
 
 
 def _tokens(text: str) -> list[int]:
     return TOKENIZER.encode(text, add_special_tokens=False).ids
 
 
-def _model(task: Answering) -> torch.nn.Module:
+def _model(task: GenerativeTask) -> torch.nn.Module:
     return task.wrap(make_model("language_model", tiny_config("llama", TOKENIZER), 0, "eager"))
 
 
@@ -125,7 +125,7 @@ def _part(example: Any) -> str:
     return example.window.question.context[spans[0, 0] : spans[-1, 1]]
 
 
-def _row(task: Answering, text: str, score: float = -1.0, null_score: float = -2.0) -> dict[str, Any]:
+def _row(task: GenerativeTask, text: str, score: float = -1.0, null_score: float = -2.0) -> dict[str, Any]:
     end = TOKENIZER.token_to_id("[SEP]")
     ids = [*_tokens(text), *[end] * 8][:8]
     (row,) = task.rows(task.examples("dev"), [np.array([-3.0, score, null_score, *ids], dtype=np.float32)])

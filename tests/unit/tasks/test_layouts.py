@@ -10,8 +10,8 @@ from transformers import AutoTokenizer
 
 from retrace.datasets.squad import Answer, Question
 from retrace.tasks.classification import Classification
-from retrace.tasks.question_answering.extractive import Reading, best_span
-from retrace.tasks.question_answering.generative import UNASKED, Answering
+from retrace.tasks.question_answering.extractive import ExtractiveTask, best_span
+from retrace.tasks.question_answering.generative import UNASKED, GenerativeTask
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import COMMON, NONE, RARE, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
@@ -47,7 +47,7 @@ def _question(answer: str) -> Question:
 @pytest.mark.parametrize("answer", ["The guild", "Ada Lund", "1601", "café", "naïve"])
 def test_answers_are_marked_and_read_without_the_space_before(saved: Saved, name: str, answer: str) -> None:
     tokenizer = load_tokenizer(saved(name))
-    (window,) = window_questions(tokenizer, [_question(answer)], 120, 10)
+    (window,) = window_questions("squad", tokenizer, [_question(answer)], 120, 10)
     assert window.start >= window.passage.start
     scores = np.zeros((len(window.ids), 2))
     scores[window.start, 0] = scores[window.end, 1] = 1.0
@@ -59,7 +59,7 @@ def test_answers_are_marked_and_read_without_the_space_before(saved: Saved, name
 @every_layout
 def test_a_window_is_what_transformers_makes_of_a_pair(saved: Saved, name: str) -> None:
     folder = saved(name)
-    (window,) = window_questions(load_tokenizer(folder), [_question("1601")], 120, 10)
+    (window,) = window_questions("squad", load_tokenizer(folder), [_question("1601")], 120, 10)
     theirs = AutoTokenizer.from_pretrained(folder)(ASKED, CONTEXT)
     assert window.ids.tolist() == theirs["input_ids"]
     if "token_type_ids" in theirs and "bert-base-uncased" in name:
@@ -69,7 +69,7 @@ def test_a_window_is_what_transformers_makes_of_a_pair(saved: Saved, name: str) 
 @every_layout
 def test_windows_of_a_long_passage_keep_to_their_length_and_cover_it(saved: Saved, name: str) -> None:
     tokenizer = load_tokenizer(saved(name))
-    windows = list(window_questions(tokenizer, [_question("1601")], 36, 5))
+    windows = list(window_questions("squad", tokenizer, [_question("1601")], 36, 5))
     assert len(windows) > 1
     assert all(len(window.ids) <= 36 for window in windows)
     covered = {i for window in windows for start, end in window.spans for i in range(start, end)}
@@ -98,7 +98,9 @@ def _squad(folder: Path) -> Path:
 @every_layout
 def test_words_of_the_question_are_found_in_the_passage(saved: Saved, name: str, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(saved(name))
-    (example,) = Reading(_squad(tmp_path), tokenizer, 120, ReadingSettings(question_match=True)).examples("dev")
+    (example,) = ExtractiveTask(
+        "squad", _squad(tmp_path), tokenizer, 120, ReadingSettings(question_match=True)
+    ).examples("dev")
     window = example.window
     found = {
         CONTEXT[window.spans[token, 0] : window.spans[token, 1]]
@@ -116,7 +118,7 @@ def _pieces(words: str) -> list[str]:
 def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(saved(LLAMA))
     reading = ReadingSettings(answers="generative", max_answer_length=12)
-    task = Answering(_squad(tmp_path), tokenizer, 120, reading)
+    task = GenerativeTask("squad", _squad(tmp_path), tokenizer, 120, reading)
     (example,) = task.examples("train")
     prompt = tokenizer.decode(example.ids.tolist(), skip_special_tokens=False)
     assert prompt == f"<|begin_of_text|>{CONTEXT} Question: {ASKED} Answer:"
@@ -128,7 +130,9 @@ def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> No
 
 def test_generated_tokens_are_spelt_as_in_the_passage(saved: Saved, tmp_path: Path) -> None:
     tokenizer: SubwordTokenizer = load_tokenizer(saved(LLAMA))
-    task = Answering(_squad(tmp_path), tokenizer, 120, ReadingSettings(answers="generative", max_answer_length=12))
+    task = GenerativeTask(
+        "squad", _squad(tmp_path), tokenizer, 120, ReadingSettings(answers="generative", max_answer_length=12)
+    )
     (example,) = task.examples("dev")
     score = np.array([0.0, 0.0, 0.0, *example.answer])
     assert [row["text"] for row in task.rows([example], [score])] == ["Ada Lund"]

@@ -6,13 +6,13 @@ import torch
 from transformers import AutoModelForQuestionAnswering, PreTrainedModel
 
 from retrace.models.heads import make_model, read_model
-from retrace.tasks.question_answering.extractive import Reader
+from retrace.tasks.question_answering.extractive import SpanModel
 from tests.tiny import FAMILIES, tiny_config, tiny_tokenizer
 
 
-def _reader(family: str, kinds: int) -> Reader:
+def _reader(family: str, kinds: int) -> SpanModel:
     body = make_model("spans", tiny_config(family, tiny_tokenizer()), 0, "eager")
-    return Reader(cast(PreTrainedModel, body), kinds).eval()
+    return SpanModel(cast(PreTrainedModel, body), kinds).eval()
 
 
 def _inputs() -> list[torch.Tensor]:
@@ -42,7 +42,7 @@ def test_transformers_alone_loads_what_is_saved(family: str, tmp_path: Path) -> 
     """Tuned weights of Llama came from files with other names, by which its class for spans finds no body."""
     language_model = make_model("language_model", tiny_config(family, tiny_tokenizer()), 0, "eager")
     language_model.save_pretrained(tmp_path / "pretrained")
-    reader = Reader(read_model("spans", tmp_path / "pretrained", 0, "eager"))
+    reader = SpanModel(read_model("spans", tmp_path / "pretrained", 0, "eager"))
     reader.save_pretrained(tmp_path / "tuned")
     loaded = AutoModelForQuestionAnswering.from_pretrained(tmp_path / "tuned")
     assert all(torch.equal(loaded.state_dict()[name], weight) for name, weight in reader.body.state_dict().items())

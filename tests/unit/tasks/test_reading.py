@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from retrace.core.errors import InputError
 from retrace.datasets.squad import Answer, Question
-from retrace.tasks.question_answering.extractive import Reading, Span, best_over_windows, best_span
+from retrace.tasks.question_answering.extractive import ExtractiveTask, Span, best_over_windows, best_span
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import (
     COMMON,
@@ -42,7 +42,7 @@ def _question(answer: str, text: str = "who founded the guild?") -> Question:
 @given(st.integers(20, 60), st.integers(1, 60), st.sampled_from(["Ada Lund", "1601", "Thorndel", "the guild", ""]))
 @settings(max_examples=60, deadline=None)
 def test_windows_cover_the_passage_and_mark_the_answer(max_length: int, stride: int, answer: str) -> None:
-    windows = list(window_questions(TOKENIZER, [_question(answer)], max_length, stride))
+    windows = list(window_questions("squad", TOKENIZER, [_question(answer)], max_length, stride))
     covered = set()
     for window in windows:
         assert len(window.ids) <= max_length
@@ -59,7 +59,7 @@ def test_windows_cover_the_passage_and_mark_the_answer(max_length: int, stride: 
 
 
 def test_a_window_without_the_whole_answer_points_to_cls() -> None:
-    windows = list(window_questions(TOKENIZER, [_question("Thorndel")], 24, 4))
+    windows = list(window_questions("squad", TOKENIZER, [_question("Thorndel")], 24, 4))
     assert len(windows) > 1
     assert windows[0].start == windows[0].end == 0
     assert any(window.start > 0 for window in windows)
@@ -68,7 +68,7 @@ def test_a_window_without_the_whole_answer_points_to_cls() -> None:
 def test_a_token_of_which_the_answer_has_a_part_is_marked_whole() -> None:
     start = CONTEXT.index("Thorndel")
     question = Question("q", "T", CONTEXT, "where?", (Answer("orn", start + 2),))
-    (window,) = window_questions(TOKENIZER, [question], 120, 10)
+    (window,) = window_questions("squad", TOKENIZER, [question], 120, 10)
     marked = CONTEXT[window.spans[window.start, 0] : window.spans[window.end, 1]]
     assert window.start
     assert "orn" in marked
@@ -78,12 +78,12 @@ def test_a_token_of_which_the_answer_has_a_part_is_marked_whole() -> None:
 def test_an_answer_that_begins_with_what_the_tokenizer_leaves_out_is_marked() -> None:
     context = "Ada founded \u200bThorndel\u200b in 1601."  # spaces of no width
     question = Question("q", "T", context, "what?", (Answer("\u200bThorndel\u200b", context.index("\u200b")),))
-    (window,) = window_questions(TOKENIZER, [question], 120, 10)
+    (window,) = window_questions("squad", TOKENIZER, [question], 120, 10)
     assert context[window.spans[window.start, 0] : window.spans[window.end, 1]] == "Thorndel"
 
 
 def test_a_question_that_is_too_long_is_cut() -> None:
-    (window, *_) = window_questions(TOKENIZER, [_question("1601", "who " * 100)], 40, 10)
+    (window, *_) = window_questions("squad", TOKENIZER, [_question("1601", "who " * 100)], 40, 10)
     assert window.passage.start == 20
 
 
@@ -95,9 +95,9 @@ def test_windows_have_room_or_are_refused(max_length: int, stride: int) -> None:
         with pytest.raises(
             InputError, match=rf"params.yaml: squad.max_length: {max_length} is not allowed; .* least 6,"
         ):
-            next(window_questions(TOKENIZER, [_question("1601")], max_length, stride))
+            next(window_questions("squad", TOKENIZER, [_question("1601")], max_length, stride))
         return
-    windows = list(window_questions(TOKENIZER, [_question("1601")], max_length, stride))
+    windows = list(window_questions("squad", TOKENIZER, [_question("1601")], max_length, stride))
     assert all(window.asked.stop > window.asked.start for window in windows)
     seen = [start for window in windows for start, _ in window.spans[window.passage]]
     assert set(seen) == {
@@ -118,7 +118,7 @@ def test_the_shortest_window_holds_a_token_of_each(form: PairFormat) -> None:
 
 def test_the_span_of_an_empty_passage_is_empty_and_a_number() -> None:
     question = Question("q", "T", "", "who?", ())
-    (window,) = window_questions(TOKENIZER, [question], 24, 8)
+    (window,) = window_questions("squad", TOKENIZER, [question], 24, 8)
     found = best_span(window, np.ones((len(window.ids), 2)), 30)
     assert (found.text, found.null_score) == ("", 2.0)
     assert json.loads(json.dumps(found.score, allow_nan=False)) == found.score
@@ -179,7 +179,7 @@ def _source(folder: Path, unanswerable: bool) -> Path:
 
 @pytest.mark.parametrize("unanswerable", [True, False])
 def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Path, unanswerable: bool) -> None:
-    task = Reading(_source(tmp_path, unanswerable), TOKENIZER, 24, ReadingSettings(doc_stride=8))
+    task = ExtractiveTask("squad", _source(tmp_path, unanswerable), TOKENIZER, 24, ReadingSettings(doc_stride=8))
     examples = task.examples("dev")
     scores = [np.zeros((task.length(example), 2)) for example in examples]
     rows = task.rows(examples, scores)
@@ -189,7 +189,7 @@ def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Pa
 
 
 def test_collated_windows_carry_the_match(tmp_path: Path) -> None:
-    task = Reading(_source(tmp_path, True), TOKENIZER, 64, ReadingSettings(question_match=True))
+    task = ExtractiveTask("squad", _source(tmp_path, True), TOKENIZER, 64, ReadingSettings(question_match=True))
     batch = task.collate(task.examples("train"))
     assert batch["ids"].shape == batch["match"].shape == batch["segments"].shape == batch["mask"].shape
     assert batch["match"].max() == 0

@@ -6,32 +6,32 @@ from torch import Tensor
 from transformers import LlamaForCausalLM
 
 from retrace.models.heads import make_model, read_model
-from retrace.tasks.question_answering.generative import Writer, Written
+from retrace.tasks.question_answering.generative import Generated, Generator
 from tests.tiny import tiny_config, tiny_tokenizer
 
 NEVER, PAD, MOST = 4, 0, 8
 PROMPTS = ([2, 20, 21, 22, 23], [2, 30], [2, 41, 42, 43, 44, 45, 46, 47, 48], [2, 50, 51])
 
 
-def _writer(spread: float = 0.3) -> Writer:
+def _writer(spread: float = 0.3) -> Generator:
     """A random model whose next tokens differ clearly."""
     body = make_model("language_model", tiny_config("llama", tiny_tokenizer()), 0, "eager")
     for weight in body.parameters():
         if weight.ndim == 2:
             torch.nn.init.normal_(weight, std=spread, generator=torch.Generator().manual_seed(weight.numel()))
-    return Writer(body).eval()
+    return Generator(body).eval()
 
 
 @torch.no_grad()
-def _write(writer: Writer, *prompts: list[int], end: int = NEVER) -> Written:
+def _write(writer: Generator, *prompts: list[int], end: int = NEVER) -> Generated:
     width = max(map(len, prompts))
     ids = torch.tensor([[PAD] * (width - len(prompt)) + prompt for prompt in prompts])
     mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
-    return writer.write(ids, mask, MOST, end)
+    return writer.generate(ids, mask, MOST, end)
 
 
 @torch.no_grad()
-def _step_by_step(writer: Writer, prompt: list[int], end: int) -> tuple[list[int], float, float]:
+def _step_by_step(writer: Generator, prompt: list[int], end: int) -> tuple[list[int], float, float]:
     """The likeliest token after each prefix, which is read anew each time; its log-probabilities, and the end's."""
     ids, total, null = list(prompt), 0.0, None
     while len(ids) < len(prompt) + MOST and end not in ids[len(prompt) :]:
@@ -72,7 +72,7 @@ def test_settings_for_sampling_that_came_with_the_weights_change_nothing(tmp_pat
     greedy = _write(writer, *PROMPTS)
     writer.body.generation_config.update(do_sample=True, temperature=9.0, top_p=0.9)
     writer.save_pretrained(tmp_path)
-    again = Writer(read_model("language_model", tmp_path, 0, "eager")).eval()
+    again = Generator(read_model("language_model", tmp_path, 0, "eager")).eval()
     assert isinstance(again.body, LlamaForCausalLM)
     assert again.body.generation_config.temperature == 9.0
     assert torch.equal(_write(again, *PROMPTS).ids, greedy.ids)

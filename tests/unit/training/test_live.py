@@ -16,8 +16,8 @@ def _at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "EVERY", 0.0)
 
 
-def _log(steps: range, goes_on: bool = False, wanted: bool = True) -> None:
-    with LiveCurves("sst2 full 1", goes_on, wanted) as curves:
+def _log(steps: range, resumes: bool = False, wanted: bool = True) -> None:
+    with LiveCurves("sst2 full 1", resumes, wanted) as curves:
         for step in steps:
             curves.log(step, loss=10.0 - step)
 
@@ -26,10 +26,10 @@ def _points() -> list[str]:
     return Path("reports/live/sst2/full/1/plots/metrics/loss.tsv").read_text().split()
 
 
-def test_a_curve_has_the_steps_and_a_run_that_goes_on_adds_to_it() -> None:
+def test_a_curve_has_the_steps_and_a_run_that_resumes_adds_to_it() -> None:
     _log(range(1, 3))
     assert _points()[-4:] == ["1", "9.0", "2", "8.0"]
-    _log(range(3, 4), goes_on=True)
+    _log(range(3, 4), resumes=True)
     assert _points()[-6:] == ["1", "9.0", "2", "8.0", "3", "7.0"]
 
 

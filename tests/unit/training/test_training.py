@@ -27,11 +27,11 @@ from retrace.objectives.language_modelling import (
 from retrace.objectives.masked import Masking, mask_blocks, mask_id, masked_batches
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import perplexities
+from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary, closing_tokens, continuing_tokens, token_id, train_tokenizer
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
-from retrace.training.pretraining import PretrainParams
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
@@ -424,7 +424,7 @@ def test_a_text_of_headings_has_passages_too() -> None:
 
 def test_a_mean_of_nothing_ends_in_a_sentence() -> None:
     nothing = [LabelledBatch(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
-    with pytest.raises(InputError, match="no token that a model can be asked"):
+    with pytest.raises(InputError, match="no token to predict"):
         mean_loss(_model().eval(), nothing, tiny_device())
 
 

@@ -5,10 +5,10 @@ import torch
 
 from retrace.core.errors import InputError
 from retrace.models.language_model import LanguageModel, make_language_model
+from retrace.pretraining.run import validation
+from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.training.loop import Epoch
-from retrace.training.pretraining import PretrainParams, PretrainSettings
 from retrace.training.progress import Meter
-from stages.pretrain import evaluation
 from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -18,7 +18,7 @@ SETTINGS = PretrainParams(lr=0.5, seed=1, family="bert", precision="fp32", model
 
 def _row(model: LanguageModel) -> dict[str, float | None]:
     """What is written down of a model after an epoch."""
-    after_epoch = evaluation(SETTINGS, TOKENIZER, tiny_stream(TOKENIZER, 20), model.eval(), tiny_device())
+    after_epoch = validation(SETTINGS, TOKENIZER, tiny_stream(TOKENIZER, 20), model.eval(), tiny_device())
     with Meter("test", 1, 0, 0.0, quiet=True) as meter:
         return after_epoch(Epoch(1, 3.0, 0.0), meter)
 

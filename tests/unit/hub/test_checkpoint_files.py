@@ -7,17 +7,17 @@ from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
 from retrace.hub.checkpoint import InitialCheckpoint, Pin, PinnedFolder
-from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
-from stages.sources.model import (
+from retrace.hub.checkpoint_files import (
     CONVERT,
-    check,
+    check_model,
     check_vocabulary,
     check_weights,
+    copy_checkpoint,
     draw_weights,
     facts,
-    fill,
-    name_padding,
+    set_padding,
 )
+from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, published_models
 
 COMMIT = "0" * 40
@@ -31,18 +31,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_model_of_the_family_is_right(folder: Path) -> None:
-    check(folder, "org/name", "bert")
+    check_model(folder, "org/name", "bert")
 
 
 def test_what_is_not_there(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
-    check(folder, "org/name", "bert")  # there is a vocabulary to make one of
+    check_model(folder, "org/name", "bert")  # there is a vocabulary to make one of
     (folder / "vocab.txt").unlink()
     with pytest.raises(InputError, match=r"^org/name: there is no tokenizer.json in it, nor vocab.txt to make one of$"):
-        check(folder, "org/name", "bert")
+        check_model(folder, "org/name", "bert")
     (folder / "config.json").unlink()
     with pytest.raises(InputError, match=r"^org/name: there is no config.json in it$"):
-        check(folder, "org/name", "bert")
+        check_model(folder, "org/name", "bert")
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -86,11 +86,11 @@ def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
 
 def test_another_family(folder: Path) -> None:
     with pytest.raises(InputError, match=r"^params.yaml: family: modernbert is not allowed; org/name is a bert$"):
-        check(folder, "org/name", "modernbert")
+        check_model(folder, "org/name", "modernbert")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "t5"}))
     with pytest.raises(InputError, match=r"^org/name: model_type: 't5' is not allowed; expected one of bert, llama"):
-        check(folder, "org/name", "bert")
+        check_model(folder, "org/name", "bert")
 
 
 def test_a_tokenizer_of_another_model(folder: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tm
         (folder / name).rename(bare / name)
     filled = tmp_path / "filled"
     filled.mkdir()
-    fill(filled, InitialCheckpoint(PinnedFolder(bare, "0" * 12), "bert"), PinnedFolder(bare, "0" * 12))
+    copy_checkpoint(filled, InitialCheckpoint(PinnedFolder(bare, "0" * 12), "bert"), PinnedFolder(bare, "0" * 12))
     made, published = (load_tokenizer(of) for of in (filled, folder))
     text = "The guild of weavers was founded in 1601; it's now closed."
     assert made.encode(text).ids == published.encode(text).ids
@@ -162,6 +162,6 @@ def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
     for name, content in published_models()[LLAMA].items():
         (tmp_path / name).write_bytes(content)
     assert json.loads((tmp_path / "config.json").read_text())["pad_token_id"] is None
-    name_padding(tmp_path)
+    set_padding(tmp_path)
     padding = json.loads((tmp_path / "config.json").read_text())["pad_token_id"]
     assert padding == Vocabulary.of(load_tokenizer(tmp_path)).pad

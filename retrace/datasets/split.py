@@ -1,9 +1,4 @@
-"""Rows held out of a training set where a data set has no validation set of its own.
-
-The user's own files: where they are, what they are called once copied, and dev split off train where it has none.
-
-The official validation file is the test set then, where there is one: it is no part of what is trained on or chosen by.
-"""
+"""Rows held out of a training set for validation."""
 
 import random
 from collections.abc import Sequence
@@ -16,14 +11,14 @@ from scipy.sparse.csgraph import connected_components
 
 from retrace.core.errors import InputError
 from retrace.core.files import write_json, write_text
-from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.overlap import LONG, Key, PhraseIndex, Words, keys_of, words_of
+from retrace.datasets.settings import SplitBy
 from retrace.datasets.squad import Question, read_json_file, read_questions
-from retrace.datasets.text import PARTS, numbered_lines, text_path
-from retrace.sources.settings import SST2_DEV, SST2_TRAIN, FilesSettings, SplitBy
+from retrace.datasets.text import numbered_lines
 
 LOOSE = -1  # the group of a short text that lies in texts of several groups
+
 
 Item = TypeVar("Item")
 
@@ -93,39 +88,6 @@ def _chosen(groups: Sequence[int], size: int, generator: random.Random) -> set[i
         if len(chosen) + len(group) <= size or len(group) > largest:
             chosen.update(group)
     return chosen
-
-
-def files_of_tests(settings: FilesSettings) -> dict[str, Path]:
-    """The files of those tasks that have a test set."""
-    found = {}
-    for task, folder, dev in (
-        ("sst2", Path(settings.sst2), SST2_DEV), ("squad", Path(settings.squad), settings.squad_dev),
-    ):  # fmt: skip
-        test, share = getattr(settings, f"{task}_test"), getattr(settings, f"{task}_split")
-        if test is None and share is not None and (folder / dev).is_file():
-            test = dev
-        if test is not None:
-            found[task] = folder / test
-    return found
-
-
-def chosen_files(settings: FilesSettings, folder: Path) -> list[tuple[Path, Path]]:
-    """The user's files and where each goes; a dev that is split off train is none of them."""
-    text, sst2, squad = Path(settings.text), Path(settings.sst2), Path(settings.squad)
-    pairs = []
-    for part in PARTS:
-        tokens, plain = text_path(text, part), text / f"{part}.txt"
-        pairs.append(
-            (plain if plain.is_file() and not tokens.is_file() else tokens, text_path(running_text(folder), part))
-        )
-    pairs.append((sst2 / SST2_TRAIN, sentences_path(folder, "train")))
-    if settings.sst2_split is None:
-        pairs.append((sst2 / SST2_DEV, sentences_path(folder, "dev")))
-    pairs.append((squad / settings.squad_train, questions_path(folder, "train")))
-    if settings.squad_split is None:
-        pairs.append((squad / settings.squad_dev, questions_path(folder, "dev")))
-    paths = {"sst2": sentences_path, "squad": questions_path}
-    return pairs + [(source, paths[task](folder, "test")) for task, source in files_of_tests(settings).items()]
 
 
 def split_sentences(train: Path, dev: Path, share: float, seed: int, by: SplitBy) -> None:

@@ -126,8 +126,8 @@ def test_a_damaged_state_is_noticed_and_the_one_before_used(
     capsys.readouterr()
     assert _same(_run(), whole)
     assert capsys.readouterr().out.splitlines()[:2] == [
-        "test  the state of step 5 is damaged",
-        "test  going on after step 4",
+        "test  the checkpoint of step 5 is damaged",
+        "test  resuming after step 4",
     ]
 
 
@@ -159,7 +159,7 @@ def test_a_run_goes_on_from_whichever_states_are_left(tmp_path: Path, capsys: py
     other.remove()  # the first of two workers is done; the second was killed
     capsys.readouterr()
     assert _same(_run(), whole)
-    assert "going on after step 3" in capsys.readouterr().out
+    assert "resuming after step 3" in capsys.readouterr().out
     assert not list(tmp_path.glob(".retrace/states/*"))
 
 
@@ -167,7 +167,7 @@ def test_a_run_goes_on_from_whichever_states_are_left(tmp_path: Path, capsys: py
 def test_a_signal_ends_the_step_and_saves(tmp_path: Path, number: signal.Signals) -> None:
     whole = _run()
     handler = signal.getsignal(number)
-    with pytest.raises(Interrupted, match="test: asked to stop after step 4; run it again to go on from there"):
+    with pytest.raises(Interrupted, match="test: asked to stop after step 4; run it again to resume there"):
         _run(3, lambda: os.kill(os.getpid(), number))
     assert int(_saved(tmp_path)[-1].name) == 4
     assert signal.getsignal(number) is handler

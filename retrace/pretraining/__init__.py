@@ -1,0 +1,1 @@
+"""Pretraining: its settings, and the model, objective and validation of a run."""

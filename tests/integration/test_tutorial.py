@@ -1,0 +1,106 @@
+"""docs/tutorial.md with real DVC: from a clone to a reviewed change, its commands bare, none with a warning."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.toy import Project
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+OWN = {"wikitext-2": "text", "sst2": "sst2", "squad": "squad"}  # folder of data/own → folder of a data source
+
+
+def _quiet(project: Project, *command: str) -> str:
+    """What a command prints; it must end with 0 and warn of nothing."""
+    done: subprocess.CompletedProcess[str] = project.run(*command)
+    said = done.stdout + done.stderr
+    assert not re.search(r"warning|error|failed", said, re.IGNORECASE), said
+    return said
+
+
+def _identify(project: Project) -> None:
+    for key, value in (("user.name", "test"), ("user.email", "test@example.org")):
+        project.run("git", "config", key, value)
+
+
+def _changed(project: Project) -> list[str]:
+    """The lines of params.yaml that differ from the last commit."""
+    shown = project.run("git", "diff", "-U0", "params.yaml", "data/params.yaml").stdout
+    return [line for line in shown.splitlines() if re.match(r"[+-][^+-]", line)]
+
+
+@pytest.fixture(scope="module")
+def clone(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A clone of a project that was run and pushed, with what the remote holds pulled."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    project = Project(shutil.copytree(finished.folder, folder / "project", symlinks=True)).with_variables(
+        RETRACE_RUN="python"
+    )
+    (folder / "remote").mkdir()
+    _quiet(project, "dvc", "remote", "add", "--default", "storage", str(folder / "remote"))
+    project.commit("where results are kept")
+    _quiet(project, "dvc", "push")
+    subprocess.run(["git", "clone", "-q", project.folder, folder / "clone"], check=True)
+    clone = Project(folder / "clone", project.variables)
+    _identify(clone)
+    _quiet(clone, "dvc", "pull")
+    return clone
+
+
+def test_a_pulled_clone_is_up_to_date(clone: Project) -> None:
+    assert (clone.folder / "reports/report.html").is_file()
+    for command in ("status", "repro"):
+        assert "Data and pipelines are up to date." in _quiet(clone, "dvc", command)
+    assert _quiet(clone, "dvc", "checkout") == ""
+    assert _quiet(clone, "dvc", "metrics", "diff") == ""
+
+
+def test_an_experiment_changes_one_line_and_is_applied(clone: Project) -> None:
+    _quiet(clone, "dvc", "exp", "run", "--name", "faster", "-S", "lr=5e-4")
+    before, after = _changed(clone)
+    assert before.startswith("-lr: 0.001 #")
+    assert after.startswith("+lr: 0.0005 #")
+    assert "reports/perplexity.json" in _quiet(clone, "dvc", "metrics", "diff")
+    clone.run("git", "checkout", "-q", ".")
+    _quiet(clone, "dvc", "checkout")
+    assert "faster" in _quiet(clone, "dvc", "exp", "show", "--only-changed")
+    _quiet(clone, "dvc", "exp", "apply", "faster")
+    assert "Data and pipelines are up to date." in _quiet(clone, "dvc", "status")
+    _quiet(clone, "dvc", "plots", "show")
+    _quiet(clone, "dvc", "plots", "diff", "HEAD")
+    clone.commit("a lower learning rate")
+    _quiet(clone, "dvc", "push")
+
+
+def test_a_queue_runs_beside_the_workspace(clone: Project) -> None:
+    names = [f"seed-{seed}" for seed in (1, 2, 3)]
+    for seed, name in enumerate(names, 1):
+        _quiet(clone, "dvc", "exp", "run", "--queue", "--name", name, "-S", f"metrics.seed={seed}")
+    clone.run("dvc", "queue", "start")
+    _quiet(clone, "dvc", "exp", "run", "--run-all")
+    listed = _quiet(clone, "dvc", "queue", "status")
+    assert listed.count("Success") == len(names), listed
+    shown = _quiet(clone, "dvc", "exp", "show", "--only-changed")
+    assert all(name in shown for name in names)
+    _quiet(clone, "dvc", "exp", "remove", *names)
+    clone.run("dvc", "gc", "--workspace", "--force")
+    assert "Data and pipelines are up to date." in _quiet(clone, "dvc", "status")
+
+
+def test_own_data_is_tracked_with_dvc_and_goes_into_experiments(clone: Project) -> None:
+    sample, own = clone.folder / "data/sample", clone.folder / "data/own"
+    for name, part in OWN.items():
+        shutil.copytree(sample / part, own / name)
+    for part in ("train", "dev"):
+        (own / "squad" / f"{part}.json").rename(own / "squad" / f"{part}-v2.0.json")
+    _quiet(clone, "dvc", "add", *(f"data/own/{name}" for name in OWN))
+    clone.commit("our own data")
+    clone.run(
+        "dvc", "exp", "run", "--temp", "--name", "own", "-S", "data=files"
+    )  # which has no data/files yet: a warning
+    clone.run("dvc", "exp", "apply", "own")
+    assert (clone.folder / "data/files/card.json").is_file()
+    assert "Data and pipelines are up to date." in _quiet(clone, "dvc", "status")

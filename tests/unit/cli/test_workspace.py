@@ -1,0 +1,95 @@
+"""The workspace of a study, filled and filled again; DVC itself runs in it in tests/integration/test_studies.py."""
+
+from pathlib import Path
+
+import pytest
+
+from retrace.cli.workspace import DVC, fill_workspace, run_study
+from retrace.core.errors import InputError
+from retrace.core.guard import take
+from retrace.core.settings import read_params
+from tests.toy import ROOT, Project, copy_project
+
+STUDIES = sorted(path.parent.name for path in ROOT.glob("studies/*/published.yaml"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return copy_project(tmp_path / "project", git=True)
+
+
+def _fill(project: Project, name: str, small: bool) -> Path:
+    folder = project.folder / ".retrace/studies" / name
+    fill_workspace(project.folder, project.folder / "studies" / name, folder, small)
+    return folder
+
+
+def test_the_studys_settings_are_in_force_there_and_nowhere_else(project: Project) -> None:
+    before = [(project.folder / name).read_bytes() for name in ("params.yaml", "data/params.yaml")]
+    for small, block in ((False, 512), (True, 64)):
+        params = read_params(_fill(project, "bert-wikitext2", small))
+        assert (params["family"], params["pretrain"]["block_size"]) == ("bert", block)
+    assert [(project.folder / name).read_bytes() for name in ("params.yaml", "data/params.yaml")] == before
+    assert project.run("git", "status", "--porcelain").stdout == ""
+
+
+def test_only_what_changed_is_written_again_and_what_is_gone_vanishes(project: Project) -> None:
+    gone, edited = project.folder / "retrace/gone.py", project.folder / "retrace/families/bert.py"
+    gone.write_text("")
+    folder = _fill(project, "two-cores", small=False)
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("params.yaml", "copied.json")]
+    before = {path: path.stat().st_mtime_ns for path in paths}
+    gone.unlink()
+    edited.write_text("# edited\n")
+    (folder / "models").mkdir()  # what a run left
+    _fill(project, "two-cores", small=False)
+    now = {path: path.stat().st_mtime_ns for path in paths if path.exists()}
+    assert before.keys() - now.keys() == {folder / "retrace/gone.py"}
+    assert [path for path, time in now.items() if time != before[path]] == [folder / "retrace/families/bert.py"]
+    assert (folder / "models").is_dir()
+
+
+def test_dvc_knows_the_workspace_by_itself_and_shares_the_projects_cache(project: Project) -> None:
+    project.run(*DVC, "config", "--local", "core.autostage", "true")
+    there = Project(_fill(project, "roberta-small", small=True))
+    assert Path(there.run(*DVC, "cache", "dir").stdout.strip()) == project.folder / ".dvc/cache"
+    assert there.run(*DVC, "config", "core.autostage").stdout.strip() == "true"
+    stages = there.run(*DVC, "stage", "list", "--all", "--name-only").stdout.split()
+    assert {"pretrain", "data/dvc.yaml:checkpoints@llama", "studies/dvc.yaml:compare"} <= set(stages)
+    assert not any("studies" in name for name in project.run(*DVC, "stage", "list", "--all").stdout.split())
+
+
+def test_a_study_may_have_a_pipeline_of_its_own(project: Project) -> None:
+    there = Project(_fill(project, "plm-peft", small=True))
+    stages = there.run(*DVC, "stage", "list", "--all", "--name-only").stdout.split()
+    assert "finetune-sst2@acl_arc-lora-1" in stages
+    assert "pretrain" not in stages
+    compare = (there.folder / "studies/dvc.yaml").read_text()
+    for dep in ("models/pretrained", "data/model", "reports/perplexity.json", "data/${data}"):
+        assert f"- {dep}\n" not in compare
+    assert "- data/checkpoints\n" in compare
+
+
+def test_the_users_data_is_that_of_the_project(project: Project) -> None:
+    own = project.folder / "data/own/sst2/train.tsv"
+    own.parent.mkdir(parents=True)
+    own.write_text("sentence\tlabel\n")
+    assert (_fill(project, "two-cores", small=False) / "data/own/sst2/train.tsv").samefile(own)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_studys_presets_are_valid(project: Project, name: str) -> None:
+    for small in (False, True)[: 1 + (ROOT / "studies" / name / "small.yaml").is_file()]:
+        _fill(project, name, small)  # which checks the settings as `retrace check` does
+
+
+def test_a_study_without_a_small_run_is_one_line(project: Project) -> None:
+    with pytest.raises(InputError, match=r"^studies/two-cores/small\.yaml: no such file; the study has no small run$"):
+        run_study(project.folder, "two-cores", small=True)
+
+
+def test_a_study_that_is_running_is_one_line(project: Project) -> None:
+    lock = take(project.folder / ".retrace/studies/two-cores.lock")
+    assert lock is not None
+    with lock, pytest.raises(InputError, match=r"^studies/two-cores is already running$"):
+        run_study(project.folder, "two-cores", small=False)
