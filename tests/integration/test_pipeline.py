@@ -13,6 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.core.files import rounded
+from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.method import FILE
 from retrace.results.predictions import PREDICTIONS, read_epochs
@@ -97,14 +98,15 @@ def test_nothing_reruns_when_nothing_changed(clone: Project) -> None:
 )
 def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project, name: str) -> None:
     locked = YAML(typ="safe").load(clone.folder / "dvc.lock")["stages"][name]
-    params: dict[str, Any] = {}
-    for key, value in locked["params"]["params.yaml"].items():
-        *above, last = key.split(".")
-        place = params
-        for part in above:
-            place = place.setdefault(part, {})
-        place[last] = value
-    YAML().dump(params, clone.folder / "params.yaml")
+    for file in (PARAMS, DATA_PARAMS):
+        params: dict[str, Any] = {}
+        for key, value in locked["params"].get(str(file), {}).items():
+            *above, last = key.split(".")
+            place = params
+            for part in above:
+                place = place.setdefault(part, {})
+            place[last] = value
+        YAML().dump(params, clone.folder / file)
     module, *arguments = locked["cmd"].partition("-m stages.")[2].split()
     clone.stage(module, *arguments)
 

@@ -62,7 +62,7 @@ def test_scales_may_be_of_rows(tmp_path: Path) -> None:
         (0, "rows", {"tuned": {"figures": ["a"], "published": ["1", "2"]}},
          "tables[0].figures of tuned: '1 figures' is not allowed; expected 2, as there are columns"),
         (0, "columns", ["F1", "F1"], "tables[0].columns: ['F1', 'F1'] is not allowed; expected each heading once"),
-        (0, "columns", [1, 2], "tables[0].columns: [1, 2] is not allowed; expected a list of names or a section of "),
+        (0, "columns", [1, 2], "tables[0].columns[0]: 1 is not allowed; expected text"),
         (0, "rows", {}, "tables[0].rows: [] is not allowed; expected at least one"),
         (0, "rows", {"tuned": "full"}, "tables[0].rows.tuned: 'full' is not allowed; expected figures and "),
         (0, "rows", {"tuned": {"figures": ["a", "b"]}}, "tables[0].rows.tuned.published is missing"),
