@@ -26,12 +26,6 @@ def _identify(project: Project) -> None:
         project.run("git", "config", key, value)
 
 
-def _changed(project: Project) -> list[str]:
-    """The lines of params.yaml that differ from the last commit."""
-    shown = project.run("git", "diff", "-U0", "params.yaml", "data/params.yaml").stdout
-    return [line for line in shown.splitlines() if re.match(r"[+-][^+-]", line)]
-
-
 @pytest.fixture(scope="module")
 def clone(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A clone of a project that was run and pushed, with what the remote holds pulled."""
@@ -58,11 +52,9 @@ def test_a_pulled_clone_is_up_to_date(clone: Project) -> None:
     assert _quiet(clone, "dvc", "metrics", "diff") == ""
 
 
-def test_an_experiment_changes_one_line_and_is_applied(clone: Project) -> None:
+def test_an_experiment_changes_one_setting_and_is_applied(clone: Project) -> None:
     _quiet(clone, "dvc", "exp", "run", "--name", "faster", "-S", "lr=5e-4")
-    before, after = _changed(clone)
-    assert before.startswith("-lr: 0.001 #")
-    assert after.startswith("+lr: 0.0005 #")
+    assert _quiet(clone, "dvc", "params", "diff").split()[-4:] == ["params.yaml", "lr", "0.001", "0.0005"]
     assert "reports/perplexity.json" in _quiet(clone, "dvc", "metrics", "diff")
     clone.run("git", "checkout", "-q", ".")
     _quiet(clone, "dvc", "checkout")
