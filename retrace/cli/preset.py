@@ -6,7 +6,7 @@ stand in its section `data/params.yaml:`. presets/sample.yaml is written first, 
 
 import io
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,6 +91,8 @@ def _merge(
                     into[name][inner] = each
         elif isinstance(into.get(name), MutableMapping) and isinstance(value, Mapping):
             _merge(into[name], value, preset, file, f"{key}.")
+        elif isinstance(into.get(name), MutableSequence) and isinstance(value, Sequence):
+            into[name][:] = value  # in the form that it has there
         elif name in into:
             into[name] = value
         else:

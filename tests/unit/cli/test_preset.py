@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from dvc.utils.hydra import apply_overrides
 from dvc.utils.serialize import modify_yaml
 
 from retrace.cli.preset import PRESETS, write_presets
@@ -40,8 +41,7 @@ def test_dvc_writes_the_files_as_they_are(folder: Path, name: str) -> None:
 
 
 def test_an_experiment_changes_one_line(folder: Path) -> None:
-    with modify_yaml("params.yaml") as params:
-        params["lr"] = 5e-4
+    apply_overrides("params.yaml", ["lr=5e-4"])  # as `dvc exp run -S` does it: it writes lists anew
     changed = [new for old, new in zip(_lines(ROOT), _lines(folder), strict=True) if old != new]
     assert changed == ["lr: 0.0005 # peak learning rate of pretraining"]
 
@@ -53,11 +53,11 @@ def test_the_sample_is_what_is_committed(folder: Path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("name", ["real", "bert-base"])
 def test_a_preset_means_the_same_whatever_was_there(folder: Path, name: str) -> None:
-    comments = [line.partition(" #")[2] for line in _lines(folder)]
+    comments = [line.partition(" #")[2] for line in _lines(folder) if " #" in line]
     write_presets([name])
     written = _lines(folder)
     assert read_yaml(folder / "params.yaml")["data"] == "files"
-    assert [line.partition(" #")[2] for line in written] == comments
+    assert [line.partition(" #")[2] for line in written if " #" in line] == comments
     write_presets(["bert-base"])
     write_presets([name])
     assert _lines(folder) == written
