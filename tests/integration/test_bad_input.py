@@ -146,8 +146,9 @@ def test_a_wrong_file(files: Project, path: str, content: str | bytes | None, me
 
 
 def test_a_folder_that_is_not_there(files: Project) -> None:
-    files.set("files.sst2", "elsewhere")
-    _assert_one_line(files, "sources.files", "data/params.yaml: files.sst2: 'elsewhere' is not a folder", "data/files")
+    files.set("files.sst2", "data/own/gone")
+    message = "data/params.yaml: files.sst2: 'data/own/gone' is not a folder"
+    _assert_one_line(files, "sources.files", message, "data/files")
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,8 @@ def test_given_weights_go_through_every_stage(given: Project, family: str, name:
     _run(given, "evaluate", "report")
     report = (given.folder / "reports/report.md").read_text()
     assert ("causal, sliding windows" in report) == (family == "llama")
-    assert f"Training started from the weights of {given.params()['model']['from']}." in report
-    assert f"| model.checkpoint | {given.params()['model']['from']} |" in report
+    assert f"Training started from the weights of {given.params()['model']['checkpoint']}." in report
+    assert f"| model.checkpoint | {given.params()['model']['checkpoint']} |" in report
 
 
 def _assert_transformers_answers_the_same(project: Project) -> None:
@@ -154,5 +154,5 @@ def test_what_is_wrong_with_the_weights_is_one_line(given: Project) -> None:
         given.set(key, right)
     _run(given, "sources.sample", "sources.model", "tokenize")
     given.set("pretrain.block_size", 65)
-    said = "params.yaml: pretrain.block_size: 65 is not allowed; expected at most what data/model reads (64)"
+    said = "params.yaml: pretrain.block_size: 65 is not allowed; expected at most the longest input of data/model (64)"
     assert given.stage("pretrain", code=2).stderr.splitlines() == [f"error: {said}"]
