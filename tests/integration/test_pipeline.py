@@ -222,7 +222,7 @@ def test_a_rerun_with_the_launcher_changes_no_metric(clone: Project) -> None:
 def test_plots_show_the_learning_curves(clone: Project) -> None:
     clone.run("dvc", "plots", "show")
     page = (clone.folder / "dvc_plots/index.html").read_text()
-    for title in ("Pretraining loss", "Sentiment accuracy", "Question F1"):
+    for title in ("Pretraining loss", "Sentiment accuracy", "F1 of each task", "reports_curves_tasks_squad_csv"):
         assert title in page
     assert '"method": "scratch"' in page
 
