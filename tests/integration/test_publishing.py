@@ -24,7 +24,7 @@ CASES: dict[str, tuple[dict[str, Any], Sequence[str], Sequence[str]]] = {  # set
     "classes and spans": ({}, ("sst2", "squad"), METHODS),
     "spans with question matches": ({"squad.question_match": True}, ("squad",), ("full", "lora")),
     "classes and spans by a causal family": ({"family": "llama"}, ("sst2", "squad"), METHODS),
-    "written answers": ({"family": "llama", "squad.answers": "generated"}, ("squad",), METHODS),
+    "written answers": ({"family": "llama", "squad.answers": "generative"}, ("squad",), METHODS),
 }
 
 

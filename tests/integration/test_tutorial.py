@@ -17,7 +17,7 @@ def _quiet(project: Project, *command: str) -> str:
     """What a command prints; it must end with 0 and warn of nothing."""
     done: subprocess.CompletedProcess[str] = project.run(*command)
     said = done.stdout + done.stderr
-    assert not re.search(r"warning|error|failed", said, re.IGNORECASE), said
+    assert not re.search(r"warning|^error|failed", said, re.IGNORECASE | re.MULTILINE), said
     return said
 
 
