@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.core.paths import UNKNOWN
 
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character beyond 16 bits, if the other half stands beside it
 
@@ -83,13 +82,3 @@ def read_documents(path: Path) -> Iterator[str]:
         yield "\n".join(lines)
     if not found:
         raise InputError(f"{path}: no text in it")
-
-
-def count_words(text: str) -> int:
-    """The number of words, separated by white space."""
-    return len(text.split())
-
-
-def without_marks(text: str, unknown: str) -> str:
-    """Text for training a tokenizer: WikiText's mark for an unknown word is replaced by the token `unknown`."""
-    return text.replace(UNKNOWN, unknown)
