@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_file, write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.datasets.card import without_collection
 from retrace.datasets.examples import UNLABELLED
 from retrace.datasets.settings import SplitBy
 from retrace.datasets.split import split_questions, split_sentences
@@ -59,7 +58,7 @@ def write_questions(path: Path, split: Split, settings: HubQuestions) -> None:
     asked = (_question(where, record, settings) for where, record in split.records())
     articles = groupby(asked, key=lambda each: each[0])
     encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
-    with without_collection(), atomic_file(path) as aside, aside.open("w", encoding="utf-8") as file:
+    with atomic_file(path) as aside, aside.open("w", encoding="utf-8") as file:
         file.write('{"version": "v2.0", "data": [')
         for number, (title, of_title) in enumerate(articles):
             file.write(", " if number else "")

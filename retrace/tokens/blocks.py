@@ -26,6 +26,7 @@ def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[st
     """
     vocabulary, counts = Vocabulary.of(tokenizer), Counter[str]()
     kind = np.dtype(np.uint16 if vocabulary.size <= np.iinfo(np.uint16).max else np.uint32)
+    unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
     documents = iter(documents)
     with path.open("wb") as file:
         _write_header(file, kind, 0)
@@ -34,7 +35,7 @@ def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[st
                 file.write(np.asarray(ids, kind).tobytes())
                 counts.update(
                     documents=1, words=len(text.split()), characters=len(text), bytes=len(text.encode()),
-                    tokens=len(ids), unknown=ids.count(vocabulary.unknown),
+                    tokens=len(ids), unknown=ids.count(unknown),
                 )  # fmt: skip
         file.seek(0)
         _write_header(file, kind, counts["tokens"])

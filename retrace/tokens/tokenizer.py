@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -357,9 +357,9 @@ class Vocabulary:
     @classmethod
     def of(cls, tokenizer: SubwordTokenizer) -> "Vocabulary":
         """The vocabulary of a tokenizer."""
-        tokens = asdict(tokenizer.special)
-        ids = {role: None if token is None else token_id(tokenizer, token) for role, token in tokens.items()}
-        return cls(tokenizer.size, **ids)
+        of = tokenizer.special
+        ids: dict[str | None, int] = {token: token_id(tokenizer, token) for token in astuple(of) if token is not None}
+        return cls(tokenizer.size, ids[of.pad], ids.get(of.unknown), ids[of.begin], ids[of.end], ids.get(of.mask))
 
     @property
     def special(self) -> tuple[int, ...]:
