@@ -1,6 +1,6 @@
 """`retrace publish`: send a model of this project to the Hugging Face Hub, with its card and its figures.
 
-Without --push nothing is sent: it lists what would go, what health says of the model, and what stands against it. The
+Without --push nothing is sent: it lists what would go, the flags of the model, and what stands against it. The
 token is HF_TOKEN of the environment; HF_ENDPOINT names another hub. One commit holds all files; where the repository
 has them already there is none.
 """
@@ -165,7 +165,7 @@ def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str
     write_text(folder / "README.md", str(model_card(facts)))
     figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
     write_json(
-        folder / "metrics.json", {"model": name_of(cell), "commit": commit, **figures, "health": read_flags(cell)}
+        folder / "metrics.json", {"model": name_of(cell), "commit": commit, **figures, "flags": read_flags(cell)}
     )
     if entries := eval_results(facts):
         write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
@@ -176,7 +176,7 @@ def _list(folder: Path, cell: Cell | None) -> None:
     sizes = [path.stat().st_size for path in files]
     rows = [(path.relative_to(folder).as_posix(), f"{count:,}") for path, count in zip(files, sizes, strict=True)]
     print_table(("file", "bytes"), [*rows, (f"{len(files)} files", f"{sum(sizes):,}")])
-    print("health: " + ("; ".join(flag_lines(cell)) or "no flags"))
+    print("flags: " + ("; ".join(flag_lines(cell)) or "none"))
 
 
 def _require_base(named: Pin, base: Path) -> None:

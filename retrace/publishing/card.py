@@ -124,7 +124,11 @@ def headline_figures(facts: ModelFacts) -> dict[str, float]:
     if facts.scores:
         return {name: facts.scores.figures[name] for name in facts.scores.headlines}
     assert facts.perplexity is not None, "a model without scores is a language model"
-    found = {name: of.per_token for name, of in facts.perplexity.splits["valid"].measures.items() if name != "unigram"}
+    found = {
+        name: of.perplexity_per_token
+        for name, of in facts.perplexity.splits["valid"].measures.items()
+        if name != "unigram"
+    }
     return {f"{name}_perplexity": value for name, value in found.items() if value is not None}
 
 

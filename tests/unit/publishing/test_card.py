@@ -13,7 +13,7 @@ from retrace.report.blocks import Table
 
 COMMIT = "a" * 40
 SCORES = Scores(
-    figures={"epoch": 2, "loss": 0.5, "accuracy": 0.875, "matthews": 0.75},
+    figures={"epoch": 2, "validation_loss": 0.5, "accuracy": 0.875, "matthews": 0.75},
     intervals={"accuracy": {"low": 0.8, "high": 0.95}},
     before={"accuracy": 0.5},
     baselines={"majority": {"accuracy": 0.25}},
@@ -30,9 +30,9 @@ FACTS = ModelFacts(
     training=Table(("setting", "value"), [("lr", "0.001")]), scores=SCORES, perplexity=None, flags=[],
     limits=["Small."],
 )  # fmt: skip
-UNITS = {"per_token": 6.5, "per_word": 7.0, "bits_per_byte": 0.5}
+UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte": 0.5}
 PERPLEXITY = PerplexityReport.from_json(
-    {part: {"masked": UNITS, "unigram": UNITS, "beats_unigram": None, "health": {}} for part in ("valid", "test")}
+    {part: {"masked": UNITS, "unigram": UNITS, "beats_unigram": None, "flags": {}} for part in ("valid", "test")}
 )
 
 

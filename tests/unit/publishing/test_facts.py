@@ -23,7 +23,7 @@ from retrace.publishing.facts import (
 from tests.toy import ROOT
 
 FULL, COMMIT = Cell("sst2", "full", 1), "b" * 40
-FIGURES = {"baselines": {}, "full": {"1": {"epoch": 1, "accuracy": 0.5}, "mean": {"accuracy": 0.5}, "interval": {}}}
+FIGURES = {"baselines": {}, "full": {"1": {"epoch": 1, "accuracy": 0.5}, "mean": {"accuracy": 0.5}, "intervals": {}}}
 HEALTH = {"sst2": {"full 1": {"one_class_only": "all"}, "full": {"not_above_scratch": "no"}, "data": {"test_in": "2"}}}
 
 
@@ -34,7 +34,7 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for name in ("params.yaml", "data/params.yaml", "data/classification/sst2/classes.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
-    _write("reports/metrics.json", {"health": HEALTH, "sst2": FIGURES})
+    _write("reports/metrics.json", {"flags": HEALTH, "sst2": FIGURES})
     _write("reports/scores.json", {})
     return read_params()
 
@@ -51,8 +51,8 @@ def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
 
 
 def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
-    valid = {"beats_unigram": False, "health": {"not_above_unigram": "x"}}
-    _write("reports/perplexity.json", {"valid": valid, "test": {"beats_unigram": True, "health": {}}})
+    valid = {"beats_unigram": False, "flags": {"not_above_unigram": "x"}}
+    _write("reports/perplexity.json", {"valid": valid, "test": {"beats_unigram": True, "flags": {}}})
     assert learned_nothing(None) == read_flags(None) == {"not_above_unigram on valid": "x"}
 
 
@@ -64,11 +64,11 @@ def test_what_was_not_scored_is_an_input_error(params) -> None:
 def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
     figures = {**FIGURES, "full": FIGURES["full"] | {"1": {"epoch": 2, "accuracy": 0.4}}}
     metrics = json.loads(Path("reports/metrics.json").read_text())
-    metrics["health"]["sst2-test"] = {"full 1": {"not_above_tfidf": "so"}}
+    metrics["flags"]["sst2-test"] = {"full 1": {"not_above_tfidf": "so"}}
     _write("reports/metrics.json", metrics | {"sst2-test": figures})
     seed = {"intervals": {}, "before": {}, "groups": {}, "answered": 1, "answerable": 1, "questions": 1}
     method = {"intervals": {}, "intervals_of": "examples", "seeds": {"1": seed}}
-    details = {"figures": figures, "headlines": [], "scales": {}, "better": {}, "notes": {}, "baselines": {},
+    details = {"metrics": figures, "headlines": [], "scales": {}, "better": {}, "notes": {}, "baselines": {},
                "methods": {"full": method}, "comparisons": []}  # fmt: skip
     _write("reports/scores.json", {"sst2-test": details})
     scores = read_scores(FULL)
