@@ -13,8 +13,8 @@ from retrace.datasets.settings import SplitSettings
 
 # A task's name is also one of the sections of params.yaml, of the folders of models and of the entries of metrics.json.
 TAKEN = (
-    "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "health", "baselines",
-    "interval", "mean", "sd", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics",
+    "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "flags", "baselines",
+    "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics",
 )  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 FOLDER = Field(description="relative to the project")

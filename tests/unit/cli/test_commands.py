@@ -40,9 +40,9 @@ def _files(folder: Path, predictions: object) -> tuple[Path, Path]:
 def test_scores_anyones_predictions(tmp_path, monkeypatch, capsys) -> None:
     assert retrace(monkeypatch, "score", "squad", *_files(tmp_path, {"a": "Ada", "b": ""})) == 0
     scores = json.loads(capsys.readouterr().out)
-    assert scores["exact"] == 50.0
+    assert scores["exact_match"] == 50.0
     assert scores["f1"] == pytest.approx(100 * (2 / 3 + 1) / 2)
-    assert scores["NoAns_exact"] == 100.0
+    assert scores["NoAns_exact_match"] == 100.0
 
 
 def _numbers(folder: Path, numbers: object) -> Path:
@@ -56,9 +56,9 @@ def test_probabilities_of_no_answer_take_answers_back(tmp_path, monkeypatch, cap
     numbers = _numbers(tmp_path, {"b": 0.75, "a": 0.25})
     assert retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers) == 0
     scores = json.loads(capsys.readouterr().out)
-    assert (scores["exact"], scores["best_exact"], scores["best_exact_thresh"]) == (50.0, 100.0, 0.25)
+    assert (scores["exact_match"], scores["best_exact_match"], scores["best_exact_match_thresh"]) == (50.0, 100.0, 0.25)
     assert retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers, "--na-prob-thresh", "0.5") == 0
-    assert json.loads(capsys.readouterr().out)["exact"] == 100.0
+    assert json.loads(capsys.readouterr().out)["exact_match"] == 100.0
 
 
 @pytest.mark.parametrize(("order", "best"), [("ab", 100.0), ("ba", 50.0)])
@@ -66,7 +66,7 @@ def test_ties_are_broken_by_the_order_of_the_file(tmp_path, monkeypatch, capsys,
     files = _files(tmp_path, {"a": "Ada Lund", "b": "1601"})
     numbers = _numbers(tmp_path, dict.fromkeys(order, 0.5))
     assert retrace(monkeypatch, "score", "squad", *files, "--na-prob", numbers) == 0
-    assert json.loads(capsys.readouterr().out)["best_exact"] == best
+    assert json.loads(capsys.readouterr().out)["best_exact_match"] == best
 
 
 def _classes(folder: Path, gold: str, given: str) -> list[str]:
@@ -144,7 +144,7 @@ def test_a_class_that_never_occurs_keeps_its_probabilities(tmp_path, monkeypatch
     assert retrace(monkeypatch, "score", "classification", *_classes(tmp_path, gold, given)) == 0
     scores, said = _scored(capsys)
     # Confidences 0.4 and 0.4 (one of two right) are in one bin, 0.45 (right) in the next.
-    assert scores["calibration_error"] == pytest.approx(2 / 3 * (0.5 - 0.4) + 1 / 3 * (1 - 0.45))
+    assert scores["expected_calibration_error"] == pytest.approx(2 / 3 * (0.5 - 0.4) + 1 / 3 * (1 - 0.45))
     assert "roc_auc" not in scores
     assert said == f"warning: no roc auc: {tmp_path / 'gold.tsv'} has no c\n"
 
