@@ -28,8 +28,7 @@ import pandas as pd
 
 from retrace.core.registry import plugin_names
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.formulas import closed_form
-from retrace.estimates.parameters import count_parameters, sums
+from retrace.estimates.parameters import closed_form, count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS
