@@ -8,8 +8,8 @@ from torch import nn
 from retrace.compute.device import Device, peak_memory
 from retrace.compute.flops import peak_flops
 from retrace.core.files import write_json
+from retrace.core.records import RunRecord
 from retrace.training.loop import Speed
-from retrace.training.records import RunRecord
 
 
 def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:
