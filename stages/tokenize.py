@@ -20,13 +20,7 @@ from retrace.datasets.text import PARTS, read_documents, text_path, without_mark
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
 from retrace.tokens.special_tokens import OWN
-from retrace.tokens.tokenizer import (
-    SubwordTokenizer,
-    copy_tokenizer,
-    load_tokenizer,
-    save_tokenizer,
-    train_tokenizer,
-)
+from retrace.tokens.tokenizer import SubwordTokenizer, copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
