@@ -1,6 +1,6 @@
 """Run records, reports/runs/**.json: the time and memory of training, kept apart from metrics as they vary by run."""
 
-from retrace.core.records import Record
+from retrace.core.files import Record
 
 
 class RunRecord(Record):

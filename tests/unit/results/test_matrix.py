@@ -34,7 +34,7 @@ def test_nothing_is_listed_twice(field: str) -> None:
 
 @pytest.mark.parametrize("field", ["methods", "seeds"])
 def test_something_is_listed(field: str) -> None:
-    message = rf"^params.yaml: finetune.{field}: \[\] is not allowed; expected a list of at least 1 "
+    message = rf"^params.yaml: finetune.{field}: \[\] is not allowed; expected a list of 1 or more "
     with pytest.raises(InputError, match=message):
         _grid(**{field: []})
 
