@@ -112,8 +112,8 @@ def flagged(models: int) -> dict[str, Any]:
     caught = 0
     for number in range(models):
         make = _classified if number % 2 else _answered
-        health = assess(*make(generator, is_sound=True), SETTINGS).flags
-        notices.update(name for flags in health.values() for name in flags)
+        found = assess(*make(generator, is_sound=True), SETTINGS).flags
+        notices.update(name for flags in found.values() for name in flags)
     poor = -(-models // 4)
     for number in range(poor):
         make = _classified if number % 2 else _answered

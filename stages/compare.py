@@ -17,7 +17,7 @@ from retrace.core.paths import TASKS
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS, METRICS, Metrics
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
-from retrace.report.assemble import PREDICTIONS, REPORTS, health_line, write_report
+from retrace.report.assemble import PREDICTIONS, REPORTS, flags_line, write_report
 from retrace.study.page import study_sections
 from retrace.study.published import read_published
 from retrace.study.reports import evidence_texts, read_reports, run_sections, study_inputs
@@ -45,7 +45,7 @@ def main() -> None:
         write_report(study.title, sections, PAGE)
     verdicts = Counter(cell.verdict for *_, cell in result.cells())
     print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    print(health_line(Metrics.read(METRICS), PerplexityReport.read(PERPLEXITY) if reports.perplexity else None))
+    print(flags_line(Metrics.read(METRICS), PerplexityReport.read(PERPLEXITY) if reports.perplexity else None))
 
 
 def _arguments() -> argparse.Namespace:

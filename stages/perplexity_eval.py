@@ -83,11 +83,11 @@ def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.
 
 def summary(name: str, figures: PerplexityFigures) -> str:
     """A measure's perplexity per token, with its interval."""
-    if figures.per_token is None:
+    if figures.perplexity_per_token is None:
         return f"{name} –"
-    ends = figures.interval.get("per_token")
+    ends = figures.intervals.get("perplexity_per_token")
     interval = f" ({ends['low']:.2f}–{ends['high']:.2f})" if ends else ""
-    return f"{name} {figures.per_token:.2f}{interval}"
+    return f"{name} {figures.perplexity_per_token:.2f}{interval}"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from retrace.report.assemble import (
     PREDICTIONS,
     REPORTS,
     WRITTEN,
-    health_line,
+    flags_line,
     read_curve,
     read_runs,
     read_task_cards,
@@ -50,7 +50,7 @@ def main() -> None:
         ]
         write_report(TITLE, sections)
     print(WRITTEN)
-    print(health_line(metrics, perplexity))
+    print(flags_line(metrics, perplexity))
 
 
 if __name__ == "__main__":

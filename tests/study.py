@@ -50,8 +50,8 @@ PUBLISHED: dict[str, Any] = {
     "choices": ["Batch: 16."],
 }  # fmt: skip
 SEEDS = {
-    "1": {"accuracy": 0.75, "precision": 0.6, "recall": 0.8, "loss": 0.6},
-    "2": {"accuracy": 0.75, "precision": 0.7, "recall": 0.9, "loss": 0.6},
+    "1": {"accuracy": 0.75, "precision": 0.6, "recall": 0.8, "validation_loss": 0.6},
+    "2": {"accuracy": 0.75, "precision": 0.7, "recall": 0.9, "validation_loss": 0.6},
 }
 MEAN = {name: (SEEDS["1"][name] + SEEDS["2"][name]) / 2 for name in SEEDS["1"]}
 
@@ -99,18 +99,18 @@ def _write_scores(reports: Path) -> None:
     cells: dict[str, Any] = {seed: {"epoch": 1} | values for seed, values in SEEDS.items()}
     ends = {"low": 0.69, "high": 0.81, "low_examples": 0.7, "high_examples": 0.8}
     spread = {name: SEEDS["2"][name] - MEAN[name] for name in MEAN}
-    cells |= {"mean": MEAN, "sd": spread, "interval": {"accuracy": ends}}
+    cells |= {"mean": MEAN, "std": spread, "intervals": {"accuracy": ends}}
     classes = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 1} for name in ("bad", "good")}
     seed = {"intervals": {"accuracy": ends}, "before": {"accuracy": 0.25}, "confusion": [[1, 0], [0, 1]],
             "classes": classes, "groups": {"1–4 words": {"accuracy": 0.5, "examples": 2}}}  # fmt: skip
     figures = {"baselines": {"majority": {"accuracy": 0.5}}, "full": cells}
     details = {
         "headlines": ["accuracy"], "scales": dict.fromkeys(MEAN, "fraction"), "notes": {}, "comparisons": [],
-        "better": {"accuracy": "higher"}, "figures": figures,
+        "better": {"accuracy": "higher"}, "metrics": figures,
         "baselines": {"majority": {"accuracy": {"low": 0.4, "high": 0.6}}},
         "methods": {"full": {"intervals": {"accuracy": ends}, "intervals_of": "both", "seeds": {"1": seed, "2": seed}}},
     }  # fmt: skip
-    write_json(reports / "metrics.json", {"mood": figures, "health": {}})
+    write_json(reports / "metrics.json", {"mood": figures, "flags": {}})
     write_json(reports / "scores.json", {"mood": details})
     curve = [f"full,{seed},{epoch},{'' if epoch == 0 else 0.5},0.7,0.75" for seed in (1, 2) for epoch in (0, 1)]
     header = "method,seed,epoch,training_loss,validation_loss,accuracy"

@@ -15,10 +15,9 @@ from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.estimates.architectures import HEADS, Published, config_of, find_model
-from retrace.estimates.formulas import ClosedForm, closed_form
-from retrace.estimates.memory import Load, Needs, pretraining_needs, tuning_needs
+from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
 from retrace.estimates.needs import require_room
-from retrace.estimates.parameters import Count, Grouping, count_parameters, rows, sums
+from retrace.estimates.parameters import ClosedForm, Count, Grouping, closed_form, count_parameters, rows, sums
 from retrace.estimates.published_memory import formula_memory
 from retrace.finetuning.method import TASK_OF, read_method
 from retrace.finetuning.settings import FineTuneSettings
@@ -73,11 +72,11 @@ def parameters(
             **sums(counts),
             "closed_form": form and {"total": form.total, "terms": terms, "differences": form.differences},
             "published": [asdict(entry) for entry in published],
-            "rows": [asdict(row) for row in rows(counts, by)],
+            "rows": [{"name": name, "size": size, "trained": trained} for name, size, trained in rows(counts, by)],
         }
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    grouped = [(row.name, f"{row.size:,}", f"{row.trained:,}") for row in rows(counts, by)]
+    grouped = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
     print_table((by.capitalize(), "Size", "Trained"), grouped)
     print()
     print_table((), _totals(counts, form, published))
@@ -114,8 +113,6 @@ def memory(
     longest = longest_input(named.config)
     if length > longest:
         raise InputError(f"--length: {length} is not allowed; the model reads at most {longest} tokens")
-    if named.config.pad_token_id is None:  # as in Llama's published config; a classifier then takes no batch
-        named.config.pad_token_id = 0
     params = read_params() if PARAMS.is_file() else {}
     chosen = read_method(params, method, TASK_OF.get(head))
     optimiser, mask_rate = _recipe(params, head)
@@ -123,7 +120,7 @@ def memory(
     device = open_device(0, build(Precision, params, "precision") if params else "auto")
     share = mask_rate if objective_of(named.config) == "masked" else 1.0
     load = Load(batch, length, batch * int(length * share), device.bf16, device.attention)
-    needed = tuning_needs(HEADS[head], named.config, chosen.tune, load, optimiser)
+    needed = update_needs(HEADS[head], named.config, load, optimiser, chosen.tune)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimiser.kind}, {load.attention} attention")
@@ -200,7 +197,7 @@ def plan(
         busy = min(each, recipe.batch_size)  # a device that gets no block does not help
         idle = f" ({each - busy} idle)" if busy < each else ""
         need = needed[blocks[each]]
-        seconds = need.seconds(tokens, busy, teraflops * 1e12 * utilisation)
+        seconds = tokens * need.flops / (busy * teraflops * 1e12 * utilisation)
         lines.append((f"{each}{idle}", blocks[each], size(need.memory(each, sharded)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
 

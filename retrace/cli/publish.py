@@ -15,15 +15,24 @@ from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.settings import build, read_params
+from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell
 from retrace.hub.checkpoint import Pin
-from retrace.hub.upload import require_token, stored_digest, upload
-from retrace.publishing.bundle import WEIGHTS as BASE_WEIGHTS
+from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
 from retrace.publishing.card import ModelFacts, eval_results, model_card
-from retrace.publishing.facts import flag_lines, learned_nothing, name_of, read_facts, read_flags, read_tuning
-from retrace.publishing.provenance import head_commit, stale_stages, uncommitted_files
+from retrace.publishing.facts import (
+    flag_lines,
+    head_commit,
+    learned_nothing,
+    name_of,
+    read_facts,
+    read_flags,
+    read_tuning,
+    stale_stages,
+    uncommitted_files,
+)
 from retrace.results.grid import Grid
 
 PREPARED = Path(".retrace/publish")
@@ -58,7 +67,7 @@ def publish(
 ) -> None:
     """Send a model of this project to the Hugging Face Hub, with its card and its figures.
 
-    Without --push nothing is sent: it lists what would go, what health says of the model, and what stands against it.
+    Without --push nothing is sent: it lists what would go, the flags of the model, and what stands against it.
     The token is HF_TOKEN of the environment; HF_ENDPOINT names another hub. One commit holds all files; where the
     repository has them already there is none.
     """
@@ -142,7 +151,7 @@ def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str
     write_text(folder / "README.md", str(model_card(facts)))
     figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
     about = {"model": name_of(cell), "commit": commit}
-    write_json(folder / "metrics.json", about | figures | {"health": read_flags(cell)})
+    write_json(folder / "metrics.json", about | figures | {"flags": read_flags(cell)})
     if entries := eval_results(facts):
         write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
 
@@ -152,4 +161,4 @@ def _list(folder: Path, cell: Cell | None) -> None:
     sizes = [path.stat().st_size for path in files]
     rows = [(path.relative_to(folder).as_posix(), f"{count:,}") for path, count in zip(files, sizes, strict=True)]
     print_table(("file", "bytes"), [*rows, (f"{len(files)} files", f"{sum(sizes):,}")])
-    print("health: " + ("; ".join(flag_lines(cell)) or "no flags"))
+    print("flags: " + ("; ".join(flag_lines(cell)) or "none"))

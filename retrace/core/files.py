@@ -115,12 +115,12 @@ class Record(BaseModel):
     `SPREAD` may name a field that is a mapping: its entries stand in the file beside the other keys.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
     SPREAD: ClassVar[str] = ""
 
     def to_json(self) -> dict[str, Any]:
         """The object as the file has it."""
-        return self.model_dump(by_alias=True, exclude_defaults=True)
+        return self.model_dump(exclude_defaults=True)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
@@ -144,9 +144,8 @@ class Record(BaseModel):
     def _gather(cls, values: Any, info: ValidationInfo) -> Any:
         if not cls.SPREAD or info.context is not Path or not isinstance(values, dict):
             return values  # made by code and not read
-        keys = {str(field.validation_alias or name) for name, field in cls.model_fields.items()}
-        gathered = {name: value for name, value in values.items() if name not in keys}
-        return {name: value for name, value in values.items() if name in keys} | {cls.SPREAD: gathered}
+        gathered = {name: value for name, value in values.items() if name not in cls.model_fields}
+        return {name: value for name, value in values.items() if name in cls.model_fields} | {cls.SPREAD: gathered}
 
     @model_serializer(mode="wrap")
     def _spread(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

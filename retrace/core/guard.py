@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +92,7 @@ class Guard:
 
 
 @contextmanager
-def guarded(name: str, inputs: Sequence[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
+def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
     """Hold the lock called `name`; raise an InputError if an input, a setting or code is another at the end.
 
     `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it
@@ -157,7 +157,7 @@ def _loaded() -> list[str]:
     return sorted(str(path.relative_to(PROJECT)) for path in paths if path.is_relative_to(PROJECT))
 
 
-def _digests(paths: Sequence[Path]) -> Digests:
+def _digests(paths: Collection[Path]) -> Digests:
     """Of the files among `paths` and under them."""
     every = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
     return {str(file): file_digest(file) for file in every if file.is_file()}

@@ -133,7 +133,7 @@ class _Assessor:
     def _method_metrics(self, method: str) -> MethodMetrics:
         seeds = {
             str(run.seed): SeedMetrics(
-                epoch=run.kept.number, figures={"loss": run.kept.validation_loss} | self._figures[_name(run)]
+                epoch=run.kept.number, figures={"validation_loss": run.kept.validation_loss} | self._figures[_name(run)]
             )
             for run in self._methods[method]
         }

@@ -19,15 +19,15 @@ ALL, NEAR, GOOD = 0.999, 0.002, 0.9  # a recall above the first, the others as n
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
     """Figures off their scale, or inconsistent with one another.
 
-    `f1_without_exact`: a high F1 with hardly an exact match, from answers that are far too long, or a wrong F1.
+    `f1_without_exact_match`: a high F1 with hardly an exact match, from answers that are far too long, or a wrong F1.
     `recall_without_accuracy`: the model gives everything the positive class.
     """
     flags: Flags = {}
     off = [name for name, value in figures.items() if not _within(value, SCALES[scales.get(name, "score")].ends)]
     if off:
         flags["off_scale"] = ", ".join(f"{name} {figures[name]:.6g} is no {scales[name]}" for name in off)
-    if {"exact", "f1"} <= figures.keys():
-        flags |= _answer_figures(figures["exact"], figures["f1"])
+    if {"exact_match", "f1"} <= figures.keys():
+        flags |= _answer_figures(figures["exact_match"], figures["f1"])
     if {"recall", "precision", "accuracy"} <= figures.keys():
         recall, precision, accuracy = (figures[name] for name in ("recall", "precision", "accuracy"))
         if recall > ALL and abs(precision - accuracy) < NEAR and accuracy < GOOD:
@@ -88,9 +88,9 @@ def validation_flags(shared: np.ndarray) -> Flags:
 def _answer_figures(exact: float, f1: float) -> Flags:
     """An exact match has an F1 of 100, so F1 is the higher figure, within limits."""
     if f1 < exact - ROUNDING:
-        return {"f1_below_exact": f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"}
+        return {"f1_below_exact_match": f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"}
     if f1 > HIGH_F1 and exact < f1 * LOW_SHARE:
-        return {"f1_without_exact": f"F1 {f1:.4g} with exact match {exact:.4g}"}
+        return {"f1_without_exact_match": f"F1 {f1:.4g} with exact match {exact:.4g}"}
     return {}
 
 

@@ -86,7 +86,7 @@ def _overlap_answer(question: Question) -> str:
 class QuestionAnsweringTask:
     """The questions of a question-answering task, for scoring."""
 
-    headlines: tuple[str, ...] = ("f1", "exact")
+    headlines: tuple[str, ...] = ("f1", "exact_match")
 
     notes: Mapping[str, str] = MappingProxyType({})
     given_how = "are on a passage of train"

@@ -28,8 +28,8 @@ class MethodMetrics(Record):
     SPREAD: ClassVar[str] = "seeds"
     seeds: dict[str, SeedMetrics]
     mean: Figures
-    std: Figures = Field({}, validation_alias="sd", serialization_alias="sd")  # over seeds; empty with one seed
-    intervals: Intervals = Field(validation_alias="interval", serialization_alias="interval")  # of headline means
+    std: Figures = Field({})  # over seeds; empty with one seed
+    intervals: Intervals  # of headline means
 
 
 class TaskMetrics(Record):
@@ -46,7 +46,7 @@ class Metrics(Record):
     SPREAD: ClassVar[str] = "tasks"
     tasks: dict[str, TaskMetrics]
     # task → "full 1", "full" or "data" → flag → evidence
-    flags: dict[str, dict[str, Flags]] = Field(validation_alias="health", serialization_alias="health")
+    flags: dict[str, dict[str, Flags]]
 
 
 class ClassBreakdown(Record):
@@ -88,7 +88,7 @@ class TaskDetails(Record):
     headlines: list[str]  # the figures that methods are judged by
     scales: dict[str, str]  # of each figure, one of `SCALES`
     better: dict[str, Better]
-    metrics: TaskMetrics = Field(validation_alias="figures", serialization_alias="figures")  # with twelve digits
+    metrics: TaskMetrics  # with twelve digits
     notes: dict[str, str]
     baselines: dict[str, Intervals]
     methods: dict[str, MethodDetails]

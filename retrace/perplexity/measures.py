@@ -23,8 +23,8 @@ from retrace.statistics.scales import Flags
 PERPLEXITY = Path("reports/perplexity.json")
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
 FROM_NATS: Mapping[str, Callable[[float], float]] = {
-    "per_token": math.exp,
-    "per_word": math.exp,
+    "perplexity_per_token": math.exp,
+    "perplexity_per_word": math.exp,
     "bits_per_byte": lambda nats: nats / math.log(2),
 }
 
@@ -32,10 +32,10 @@ FROM_NATS: Mapping[str, Callable[[float], float]] = {
 class PerplexityFigures(Record):
     """One measure on one split; None where it is not defined or too large for a float."""
 
-    per_token: float | None
-    per_word: float | None
+    perplexity_per_token: float | None
+    perplexity_per_word: float | None
     bits_per_byte: float | None
-    interval: dict[str, dict[str, float | None]] = Field({})  # figure → low and high; one document has none
+    intervals: dict[str, dict[str, float | None]] = Field({})  # figure → low and high; one document has none
 
 
 class SplitPerplexity(Record):
@@ -44,7 +44,7 @@ class SplitPerplexity(Record):
     SPREAD: ClassVar[str] = "measures"
     measures: dict[str, PerplexityFigures]  # masked and pseudo, or causal; then unigram
     beats_unigram: bool | None  # None where one document does not tell
-    flags: Flags = Field(validation_alias="health", serialization_alias="health")
+    flags: Flags
 
 
 class PerplexityReport(Record):
@@ -140,18 +140,18 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     """
     measures, drawn = {}, {}
     for name, (losses, sizes) in [*measured.items(), ("unigram", unigram)]:
-        interval = {}
+        ends = {}
         if losses.scored.any():
             drawn[name] = resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)[name]
-            interval = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
-        measures[name] = PerplexityFigures(**perplexities(losses, sizes), interval=interval)
+            ends = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
+        measures[name] = PerplexityFigures(**perplexities(losses, sizes), intervals=ends)
     model = next(iter(measured))
     if not {model, "unigram"} <= drawn.keys():
         flags = {"nothing_asked": "no token of the text can be asked"}
         return SplitPerplexity(measures=measures, beats_unigram=None, flags=flags)
-    if not all(measures[name].interval for name in (model, "unigram")):
+    if not all(measures[name].intervals for name in (model, "unigram")):
         return SplitPerplexity(measures=measures, beats_unigram=None, flags={})
-    differences = drawn["unigram"]["per_token"] - drawn[model]["per_token"]
+    differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
     likelihoods = (-measured[model][0].mean, -unigram[0].mean)
     interval = centred_interval(likelihoods[0] - likelihoods[1], differences)
     flags = flag_unless_better("log likelihood a token", "unigram", *likelihoods, interval)
@@ -180,7 +180,7 @@ def unigram_losses(
 def _in_nats(loss: Any, tokens: Any, words: Any, size: Any) -> dict[str, Any]:
     """The loss per token, word and byte, of one text or of R resamples."""
     with np.errstate(divide="ignore", invalid="ignore"):  # without a scored token
-        return {"per_token": loss, "per_word": np.divide(loss * tokens, words),
+        return {"perplexity_per_token": loss, "perplexity_per_word": np.divide(loss * tokens, words),
                 "bits_per_byte": np.divide(loss * tokens, size)}  # fmt: skip
 
 

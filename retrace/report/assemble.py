@@ -69,13 +69,13 @@ def title_of(task: str) -> str:
     return TITLES.get(task, task)
 
 
-def health_line(metrics: Metrics, perplexity: PerplexityReport | None) -> str:
+def flags_line(metrics: Metrics, perplexity: PerplexityReport | None) -> str:
     """What is wrong with the models, in one line; `perplexity` is None where there is no language model."""
     lines = [*(perplexity_lines(perplexity) if perplexity else []), *flag_lines(metrics.flags)]
     if not lines:
-        return "health: no flags"
+        return "flags: none"
     more = [f"and {len(lines) - MOST_FLAGS} more, which the report says"] if len(lines) > MOST_FLAGS else []
-    return f"health: {len(lines)} flag{'s' if len(lines) > 1 else ''}: " + "; ".join([*lines[:MOST_FLAGS], *more])
+    return f"flags: {len(lines)}: " + "; ".join([*lines[:MOST_FLAGS], *more])
 
 
 def samples_section(params: Mapping[str, Any], source: Path, first: int | None = None) -> Section:

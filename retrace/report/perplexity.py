@@ -20,7 +20,7 @@ CURVE = {  # heading and digits of each column
     "next_sentence_accuracy": ("next-sentence accuracy", 3),
     "seconds": ("seconds of training", 0),
 }
-UNITS = ("per_token", "per_word", "bits_per_byte")
+UNITS = ("perplexity_per_token", "perplexity_per_word", "bits_per_byte")
 INTERVALS = (
     "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
 )
@@ -69,9 +69,9 @@ def perplexity_table(report: PerplexityReport) -> Table:
 
 def _with_interval(figures: PerplexityFigures, unit: str) -> str:
     value = getattr(figures, unit)
-    if value is None or not figures.interval:
+    if value is None or not figures.intervals:
         return _figure(value)
-    low, high = (_figure(figures.interval[unit][end]) for end in ("low", "high"))
+    low, high = (_figure(figures.intervals[unit][end]) for end in ("low", "high"))
     return f"{_figure(value)} ({low} – {high})"
 
 

@@ -10,7 +10,7 @@ from retrace.core.settings import Section, Seed, require
 SQUAD = "squad"
 Kind = Literal["classification", "question_answering"]  # of a task
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method: of folders, keys and DVC's stages too
-TAKEN = ("baselines", "data", "health", "interval", "mean", "sd")  # stand beside methods among the figures
+TAKEN = ("baselines", "data", "flags", "intervals", "mean", "std")  # stand beside methods among the figures
 Names = tuple[str, ...]
 
 

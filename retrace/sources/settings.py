@@ -13,19 +13,19 @@ from retrace.datasets.settings import SplitSettings
 
 # A task's name is also one of the sections of params.yaml, of the folders of models and of the entries of metrics.json.
 TAKEN = (
-    "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "health", "baselines",
-    "interval", "mean", "sd", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics",
+    "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "flags", "baselines",
+    "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics",
 )  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+FOLDER = Field(description="relative to the project")
+PUBLISHED = Field(default=None, description="where the files are given out; named where they are missing")
 
 
 class QuestionsSettings(SplitSettings):
     """A further question-answering set in SQuAD's format, version 1.1 or 2.0; train, dev and test are files."""
 
-    folder: str = Field(description="relative to the project")
-    published: str | None = Field(
-        default=None, description="where the files are given out; named where they are missing"
-    )
+    folder: str = FOLDER
+    published: str | None = PUBLISHED
 
 
 class TaskSettings(SplitSettings):
@@ -57,10 +57,8 @@ class TaskSettings(SplitSettings):
 class ClassificationSettings(TaskSettings):
     """A task in files; train, dev and test are their names."""
 
-    folder: str = Field(description="relative to the project")
-    published: str | None = Field(
-        default=None, description="where the files are given out; named where they are missing"
-    )
+    folder: str = FOLDER
+    published: str | None = PUBLISHED
     format: str | None = Field(default=None, description="tsv, csv, jsonl, parquet or xml; null: as the files end")
 
 

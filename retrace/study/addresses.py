@@ -28,8 +28,7 @@ import pandas as pd
 
 from retrace.core.registry import plugin_names
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.formulas import closed_form
-from retrace.estimates.parameters import count_parameters, sums
+from retrace.estimates.parameters import closed_form, count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS
@@ -41,7 +40,7 @@ CURVE_SCALES = {
     "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",
     "next_sentence_accuracy": "fraction",
 }  # fmt: skip
-UNIT_SCALES = {"per_token": "perplexity", "per_word": "perplexity", "bits_per_byte": "score"}
+UNIT_SCALES = {"perplexity_per_token": "perplexity", "perplexity_per_word": "perplexity", "bits_per_byte": "score"}
 MEASURE_SCALES = {"seconds": "seconds", "peak_memory_mib": "mebibytes", "gpu_memory_mib": "mebibytes"}
 COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
 NO_HEAD = "none"
@@ -53,7 +52,7 @@ class Reproduced:
 
     value: float
     scale: str
-    sd: float | None = None  # over seeds
+    std: float | None = None  # over seeds
     interval: Interval | None = None  # 95%, on the same scale
     is_exact: bool = False  # counted, so that nothing about it is chance
     is_timed: bool = False  # of the machine and the hour, so that another run has another
@@ -115,9 +114,9 @@ def _score(reports: Reports, task: str, method: str, name: str) -> Reproduced:
     if interval is None:
         by_seed = [found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]]
         return _over_seeds(by_seed, scale, _better(reports, task, name))
-    sd = found.get("sd", {}).get(name)
+    std = found.get("std", {}).get(name)
     ends = {end: interval[end] for end in ("low", "high")}  # of examples and, where there are several, of seeds
-    return Reproduced(found["mean"][name], scale, sd, ends, better=_better(reports, task, name))
+    return Reproduced(found["mean"][name], scale, std, ends, better=_better(reports, task, name))
 
 
 def _before(reports: Reports, task: str, method: str, name: str) -> Reproduced:
@@ -156,11 +155,15 @@ def _perplexity(reports: Reports, split: str, kind: str, unit: str) -> Reproduce
     if reports.perplexity is None:
         raise NotRunError
     found = reports.perplexity[_there(split, reports.perplexity)]
-    kinds = {name: values for name, values in found.items() if isinstance(values, Mapping) and "per_token" in values}
+    kinds = {
+        name: values
+        for name, values in found.items()
+        if isinstance(values, Mapping) and "perplexity_per_token" in values
+    }
     values = kinds[_there(kind, kinds)]
     if values[_there(unit, UNIT_SCALES)] is None:  # there is none of this text
         raise NotRunError
-    interval = values["interval"][unit] if "interval" in values else None
+    interval = values["intervals"][unit] if "intervals" in values else None
     ends = None if interval is None or None in interval.values() else interval
     return Reproduced(values[unit], UNIT_SCALES[unit], interval=ends)
 
@@ -237,7 +240,7 @@ def _figure(name: str, there: Iterable[str]) -> str:
 
 def _run(of: Mapping[str, Any], name: str, reports: Reports) -> Any:
     """The part of a task or a method, of those that were run."""
-    there = [each for each in of if each not in ("baselines", "health")]
+    there = [each for each in of if each not in ("baselines", "flags")]
     if name not in there and name in reports.named:
         raise NotRunError
     return of[_there(name, there)]
@@ -271,7 +274,7 @@ def _over_seeds(values: Sequence[float], scale: str, better: Better | None) -> R
     middle = mean(values)
     if len(values) == 1:
         return Reproduced(middle, scale, better=better)
-    sd = stdev(values)
-    reach = student(len(values) - 1) * sd / math.sqrt(len(values))
+    std = stdev(values)
+    reach = student(len(values) - 1) * std / math.sqrt(len(values))
     interval = held(middle, {"low": middle - reach, "high": middle + reach}, SCALES[scale].ends)
-    return Reproduced(middle, scale, sd, interval, better=better)
+    return Reproduced(middle, scale, std, interval, better=better)

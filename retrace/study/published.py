@@ -38,11 +38,11 @@ class Form:
     power: str = ""  # what stands before the exponent: e, E or × 10
     unit: str = ""  # %, or nothing
 
-    def text(self, value: float, sd: float | None = None, interval: Mapping[str, float] | None = None) -> str:
+    def text(self, value: float, std: float | None = None, interval: Mapping[str, float] | None = None) -> str:
         """The value, never as 0 where it is not; after ± its spread, in brackets its interval."""
         vanishes = bool(value) and not self.power and round(value, self.digits) == 0
         text = (f"{value:.3g}" if vanishes else self._number(value)) + self.unit
-        text += "" if sd is None else f" ± {self._number(sd)}"
+        text += "" if std is None else f" ± {self._number(std)}"
         return (
             text if interval is None else f"{text} ({self._number(interval['low'])} – {self._number(interval['high'])})"
         )
@@ -64,7 +64,7 @@ class Printed:
     value: float  # the first end of a range
     digits: int  # after the point; below 0 where tens or more were rounded
     form: Form
-    sd: float | None = None
+    std: float | None = None
     end: float | None = None  # the other end of a range
 
     @property

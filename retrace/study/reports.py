@@ -55,7 +55,7 @@ def read_reports(params: Mapping[str, Any]) -> Reports:
     scores = read_json(REPORTS / "scores.json")
     tasks += [on_test(task) for task in tasks if task not in scores]  # of one that was run it is known
     return Reports(
-        metrics=read_json(REPORTS / "metrics.json") | {task: details["figures"] for task, details in scores.items()},
+        metrics=read_json(REPORTS / "metrics.json") | {task: details["metrics"] for task, details in scores.items()},
         scores=scores,
         curves={task: read_curve(f"tasks/{task}") for task in grid.all_tasks},
         pretraining=read_curve("pretrain") if has_language_model else None,

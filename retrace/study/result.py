@@ -46,10 +46,10 @@ class ComparedCell:
     shown: str | None = None  # Retrace's, with as many digits
     published: float | None = None
     reproduced: float | None = None
-    published_sd: float | None = None
+    published_std: float | None = None
     published_end: float | None = None  # of a range, whose other end is `published`
     reproduced_end: float | None = None
-    sd: float | None = None  # over seeds
+    std: float | None = None  # over seeds
     interval: Interval | None = None
 
     @property
@@ -66,7 +66,7 @@ class ComparedCell:
         """The cell in study.json, without times and memory, which differ from run to run."""
         kept = self
         if self.verdict == OF_MACHINE:
-            kept = replace(self, shown=None, reproduced=None, reproduced_end=None, sd=None, interval=None)
+            kept = replace(self, shown=None, reproduced=None, reproduced_end=None, std=None, interval=None)
         return {name: value for name, value in asdict(kept).items() if name in ALWAYS or value is not None}
 
 

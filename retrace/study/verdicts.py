@@ -27,7 +27,7 @@ FROM_GOOD_TO_BAD = (EXACT, IN_RANGE, WITHIN, UNKNOWN, ONE_SEED, BEYOND)
 SEEDED = ("score", "perplexity")  # kinds of addresses whose figures have an interval, and vary from seed to seed
 SCORED = ("score", "before", "epoch")
 CLASSES: dict[str, str] = dict.fromkeys(("accuracy", "precision", "recall", "f1"), "fraction")
-ANSWERS: dict[str, str] = dict.fromkeys(("exact", "f1"), "percentage")
+ANSWERS: dict[str, str] = dict.fromkeys(("exact_match", "f1"), "percentage")
 
 
 def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, ComparedTable]:
@@ -63,15 +63,15 @@ def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:
     verdict, published = _verdict(cell, found), cell.published
     result = ComparedCell(verdict, cell.scale)
     if published is not None:
-        result = replace(result, printed=published.text, published=published.value, published_sd=published.sd,
+        result = replace(result, printed=published.text, published=published.value, published_std=published.std,
                          published_end=published.end)  # fmt: skip
     if verdict == NOT_RUN:
         return result
-    shown = BETWEEN.join(cell.form.text(each.value, each.sd, each.interval) for each in found)
+    shown = BETWEEN.join(cell.form.text(each.value, each.std, each.interval) for each in found)
     result = replace(result, shown=shown, reproduced=found[0].value)
     if len(found) == 2:
         return replace(result, reproduced_end=found[1].value)
-    return replace(result, sd=found[0].sd, interval=found[0].interval)
+    return replace(result, std=found[0].std, interval=found[0].interval)
 
 
 def _best_cells(
@@ -106,8 +106,8 @@ def _on_scale(found: Reproduced, scale: str, where: str) -> Reproduced:
         raise InputError(f"{PUBLISHED}: {where}: scale: {scale!r} is not allowed; it is on the scale {found.scale}")
     times = factor(found.scale, scale)
     interval: Interval | None = found.interval and {end: times * at for end, at in found.interval.items()}
-    sd = None if found.sd is None else times * found.sd
-    return replace(found, value=times * found.value, scale=scale, sd=sd, interval=interval)
+    std = None if found.std is None else times * found.std
+    return replace(found, value=times * found.value, scale=scale, std=std, interval=interval)
 
 
 def _verdict(cell: Cell, found: Sequence[Reproduced]) -> str:
@@ -139,7 +139,7 @@ def _of_figure(cell: Cell, printed: float, found: Reproduced) -> str:
         return UNKNOWN
     if found.interval["low"] <= printed <= found.interval["high"]:
         return WITHIN
-    return ONE_SEED if found.sd is None and (cell.address or "").startswith(SEEDED) else BEYOND
+    return ONE_SEED if found.std is None and (cell.address or "").startswith(SEEDED) else BEYOND
 
 
 def notices(tables: Mapping[str, Iterable[Cell]]) -> list[str]:
@@ -152,8 +152,11 @@ def notices(tables: Mapping[str, Iterable[Cell]]) -> list[str]:
         for name, group in _groups(cells).items():
             figures, scales, halves = _figures(group)
             flags = figure_flags(figures, scales)
-            if "f1_below_exact" in flags and figures["f1"] + halves["f1"] >= figures["exact"] - halves["exact"]:
-                del flags["f1_below_exact"]  # they were printed with other digits and may be equal
+            if (
+                "f1_below_exact_match" in flags
+                and figures["f1"] + halves["f1"] >= figures["exact_match"] - halves["exact_match"]
+            ):
+                del flags["f1_below_exact_match"]  # they were printed with other digits and may be equal
             found += [f"{table}: {name}: {flag.replace('_', ' ')}: {evidence}" for flag, evidence in flags.items()]
     return found
 
@@ -172,7 +175,7 @@ def _groups(cells: Iterable[Cell]) -> dict[str, dict[str, Cell]]:
 def _figures(group: Mapping[str, Cell]) -> tuple[dict[str, float], dict[str, str], dict[str, float]]:
     """Published figures, their scales and half of their last digits, on the scales that the rules expect."""
     figures, scales, halves = {}, {}, {}
-    ruled = ANSWERS if "exact" in group else CLASSES
+    ruled = ANSWERS if "exact_match" in group else CLASSES
     for name, cell in group.items():
         assert cell.published is not None
         given = "percentage" if cell.scale == "percent" else cell.scale

@@ -83,7 +83,7 @@ def test_two_processes_pretrain_a_model_that_they_share_and_measure_it_as_one(re
     assert report.read_bytes() == written
     two = json.loads(written)["valid"]
     for name in ("masked", "pseudo", "unigram"):
-        one_interval, two_interval = one[name].pop("interval"), two[name].pop("interval")
+        one_interval, two_interval = one[name].pop("intervals"), two[name].pop("intervals")
         assert two[name] == pytest.approx(one[name], rel=2e-5)
         assert all(two_interval[unit] == pytest.approx(one_interval[unit], rel=2e-5) for unit in one[name])
 

@@ -56,16 +56,18 @@ def test_everything_is_there(finished: Project) -> None:
     metrics = json.loads((reports / "metrics.json").read_text())
     assert set(metrics["sst2"]) == {"baselines", "full", "scratch"}
     assert set(metrics["squad"]["baselines"]) == {"no_answer", "word_overlap"}
-    assert metrics["squad"]["full"]["interval"]["f1"].keys() == {"low", "high"}
-    assert metrics["health"]["sst2"], "a toy model learns nothing"
+    assert metrics["squad"]["full"]["intervals"]["f1"].keys() == {"low", "high"}
+    assert metrics["flags"]["sst2"], "a toy model learns nothing"
     scores = json.loads((reports / "scores.json").read_text())
-    assert {task: rounded(details["figures"]) for task, details in scores.items()} | {"health": ANY} == metrics
-    assert {"exact", "f1", "HasAns_f1", "NoAns_f1", "best_f1", "rougeL", "epoch"} <= set(metrics["squad"]["full"]["1"])
+    assert {task: rounded(details["metrics"]) for task, details in scores.items()} | {"flags": ANY} == metrics
+    assert {"exact_match", "f1", "HasAns_f1", "NoAns_f1", "best_f1", "rougeL", "epoch"} <= set(
+        metrics["squad"]["full"]["1"]
+    )
     perplexity = json.loads((reports / "perplexity.json").read_text())
     assert set(perplexity) == {"valid", "test"}
     for measure in ("masked", "pseudo", "unigram"):
         figures = perplexity["valid"][measure]
-        assert all(ends["low"] < figures[name] < ends["high"] for name, ends in figures["interval"].items())
+        assert all(ends["low"] < figures[name] < ends["high"] for name, ends in figures["intervals"].items())
     page = (reports / "report.html").read_text()
     for heading in ("Sentiment (SST-2)", "Questions (SQuAD)", "Perplexity", "Sample predictions", "Data", "Settings"):
         assert f"<h2>{heading}</h2>" in page
@@ -117,7 +119,7 @@ def test_another_rate_reruns_pretraining_and_what_follows(clone: Project) -> Non
     assert clone.params()["lr"] == 0.0005
     difference = clone.run("dvc", "metrics", "diff", "--md", "HEAD").stdout
     assert "sst2.full.1.loss" in difference
-    assert "valid.masked.per_token" in difference
+    assert "valid.masked.perplexity_per_token" in difference
     assert "baselines" not in difference
 
 

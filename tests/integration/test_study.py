@@ -80,7 +80,7 @@ def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> N
     [
         ({"doubts": [], "tables": [{**PUBLISHED["tables"][0], "figures": "score.{column}.{row}.sharpness"}]},
          "published.yaml: tables: accuracy: Full: Mood: score.mood.full.sharpness: 'sharpness' is not there; "
-         "there is: accuracy, precision, recall, loss"),
+         "there is: accuracy, precision, recall, validation_loss"),
         ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "task": "news"}]},
          "published.yaml: curves[0]: params.yaml has neither task nor method 'news'"),
         ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "figures": ["f1"]}]},

@@ -11,7 +11,7 @@ from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled
 from retrace.statistics.scales import Figure
 
-FIGURES = {"calibration_error": Figure("fraction", "lower")}
+FIGURES = {"expected_calibration_error": Figure("fraction", "lower")}
 BINS = 15
 
 
@@ -31,6 +31,6 @@ def resampled(outcome: Classified) -> Resampled:
     excess = np.eye(BINS)[bins] * (np.equal(outcome.labels, outcome.predicted) - confidence)[:, None]
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
-        return {"calibration_error": np.abs(weights @ excess).sum(axis=1) / weights.sum(axis=1)}
+        return {"expected_calibration_error": np.abs(weights @ excess).sum(axis=1) / weights.sum(axis=1)}
 
     return figures

@@ -61,10 +61,10 @@ _PERCENTAGE = Figure("percentage", "higher")
 FIGURES = {
     f"{prefix}{name}": figure
     for prefix in ("", "HasAns_", "NoAns_")
-    for name, figure in (("exact", _PERCENTAGE), ("f1", _PERCENTAGE), ("total", Figure("count", "neither")))
+    for name, figure in (("exact_match", _PERCENTAGE), ("f1", _PERCENTAGE), ("total", Figure("count", "neither")))
 } | {
-    "best_exact": _PERCENTAGE,
-    "best_exact_thresh": Figure("score", "neither"),
+    "best_exact_match": _PERCENTAGE,
+    "best_exact_match_thresh": Figure("score", "neither"),
     "best_f1": _PERCENTAGE,
     "best_f1_thresh": Figure("score", "neither"),
 }
@@ -153,7 +153,7 @@ def compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[s
     """Exact match and F1 of each question, (N,), 0 to 1."""
     rows = [_one_answer(right, answer) for right, answer in zip(golds, answers, strict=True)]
     exact, f1 = np.array(rows, dtype=np.float64).reshape(-1, 2).T
-    return {"exact": exact, "f1": f1}
+    return {"exact_match": exact, "f1": f1}
 
 
 def _kinds(outcome: Answered) -> dict[str, np.ndarray]:

@@ -49,9 +49,9 @@ def _scores(done: Done) -> dict[str, float]:
 
 def test_scores_of_answers() -> None:
     scores = _scores(_squad({"a": "Ada", "b": ""}))
-    assert scores["exact"] == 50.0
+    assert scores["exact_match"] == 50.0
     assert scores["f1"] == pytest.approx(100 * (2 / 3 + 1) / 2)
-    assert scores["NoAns_exact"] == 100.0
+    assert scores["NoAns_exact_match"] == 100.0
     scores = _scores(_squad({"a": "Ada Lund", "b": "x"}, "--all"))
     assert (scores["rougeL"], scores["bleu_precision_2"]) == (1.0, 100.0)
     assert str(scores["bleu_signature"]).startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp")
@@ -61,13 +61,13 @@ def test_scores_of_answers() -> None:
 def test_probabilities_of_no_answer_take_answers_back() -> None:
     numbers = {"b": 0.75, "a": 0.25}
     scores = _scores(_squad(WHOLE, numbers=numbers))
-    assert (scores["exact"], scores["best_exact"], scores["best_exact_thresh"]) == (50.0, 100.0, 0.25)
-    assert _scores(_squad(WHOLE, "--na-prob-thresh", "0.5", numbers=numbers))["exact"] == 100.0
+    assert (scores["exact_match"], scores["best_exact_match"], scores["best_exact_match_thresh"]) == (50.0, 100.0, 0.25)
+    assert _scores(_squad(WHOLE, "--na-prob-thresh", "0.5", numbers=numbers))["exact_match"] == 100.0
 
 
 @pytest.mark.parametrize(("order", "best"), [("ab", 100.0), ("ba", 50.0)])
 def test_ties_are_broken_by_the_order_of_the_file(order: str, best: float) -> None:
-    assert _scores(_squad(WHOLE, numbers=dict.fromkeys(order, 0.5)))["best_exact"] == best
+    assert _scores(_squad(WHOLE, numbers=dict.fromkeys(order, 0.5)))["best_exact_match"] == best
 
 
 @pytest.mark.parametrize("missing", ["a", "b"])
@@ -159,7 +159,7 @@ def test_a_class_that_never_occurs_keeps_its_probabilities() -> None:
     done = _classes(_column(*"aba"), "label,a,b,c,text\na,0.4,0.3,0.3,x\nb,0.25,0.45,0.3,x\nb,0.3,0.4,0.3,x\n")
     scores = _scores(done)
     # Confidences 0.4 and 0.4 (one of two right) are in one bin, 0.45 (right) in the next.
-    assert scores["calibration_error"] == pytest.approx(2 / 3 * (0.5 - 0.4) + 1 / 3 * (1 - 0.45))
+    assert scores["expected_calibration_error"] == pytest.approx(2 / 3 * (0.5 - 0.4) + 1 / 3 * (1 - 0.45))
     assert "roc_auc" not in scores
     assert done.err == "warning: no roc auc: gold.tsv has no c\n"
     improbable = _classes(_column(*"ab"), "label,a,b,c\na,0.7,0.291,0.009\nb,0.2,0.798,0.002\n")

@@ -87,8 +87,8 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
             assert len(intervals) == 16
             assert all(ends["low"] <= values[name] <= ends["high"] for name, ends in intervals.items())
     verdicts = {pair.figure: pair for pair in found.details.comparisons}
-    assert verdicts["calibration_error"].difference < 0
-    assert verdicts["calibration_error"].verdict == "full"
+    assert verdicts["expected_calibration_error"].difference < 0
+    assert verdicts["expected_calibration_error"].verdict == "full"
     assert details.intervals_of == "examples and seeds"
 
 
@@ -114,9 +114,9 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring(("squad_v2", "rouge")), [MethodRun("full", 1, epochs)], SETTINGS)
     ends = found.details.methods["full"].intervals
-    assert ends["HasAns_exact"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
-    assert ends["NoAns_exact"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
-    assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact"].items()}
+    assert ends["HasAns_exact_match"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
+    assert ends["NoAns_exact_match"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
+    assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact_match"].items()}
 
 
 def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
@@ -180,7 +180,7 @@ def test_questions_by_span_and_null_score() -> None:
     ("score", "headline"),
     [
         ("accuracy", "accuracy"), ("f1", "f1_macro"), ("precision", "precision"), ("recall", "recall"),
-        ("matthews", "matthews"), ("roc_auc", "roc_auc"), ("calibration", "calibration_error"),
+        ("matthews", "matthews"), ("roc_auc", "roc_auc"), ("calibration", "expected_calibration_error"),
     ],
 )  # fmt: skip
 def test_any_score_alone_is_a_headline(score: str, headline: str) -> None:
@@ -206,7 +206,7 @@ def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
     epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
     found = assess(task, Scoring(("roc_auc",)), [MethodRun("full", 1, epochs)], SETTINGS)
     assert found.details.headlines == []
-    assert found.details.metrics.methods["full"].mean.keys() == {"loss"}
+    assert found.details.metrics.methods["full"].mean.keys() == {"validation_loss"}
 
 
 def test_what_gives_a_row_away_is_said_as_it_is() -> None:

@@ -62,7 +62,9 @@ def test_calibration_by_hand() -> None:
     outcome = Classified(
         ("no", "yes"), np.array([1, 1, 1, 0, 0]), np.ones(5, int), np.stack([1 - chances, chances], axis=1)
     )
-    assert calibration.score(outcome) == {"calibration_error": pytest.approx(2 / 5 * 0.05 + 3 / 5 * (0.65 - 1 / 3))}
+    assert calibration.score(outcome) == {
+        "expected_calibration_error": pytest.approx(2 / 5 * 0.05 + 3 / 5 * (0.65 - 1 / 3))
+    }
 
 
 @settings(deadline=None, max_examples=60)
@@ -137,7 +139,7 @@ def test_scikit_learn_agrees(outcome: Classified) -> None:
     area = _area(outcome)
     assert roc_auc.score(outcome) == ({} if area is None else {"roc_auc": pytest.approx(area, abs=1e-12)})
     error = _calibration_error(outcome)
-    assert calibration.score(outcome)["calibration_error"] == pytest.approx(error, abs=1e-12)
+    assert calibration.score(outcome)["expected_calibration_error"] == pytest.approx(error, abs=1e-12)
 
 
 def test_many_classes_take_memory_by_example_and_not_by_pair_of_classes() -> None:

@@ -12,7 +12,13 @@ from retrace.evaluation.flags import (
 from retrace.evaluation.outcomes import Answered, Classified
 from retrace.statistics.comparisons import flag_unless_better  # fmt: skip
 
-SCALES = {"accuracy": "fraction", "exact": "percentage", "f1": "percentage", "matthews": "correlation", "best": "score"}
+SCALES = {
+    "accuracy": "fraction",
+    "exact_match": "percentage",
+    "f1": "percentage",
+    "matthews": "correlation",
+    "best": "score",
+}
 
 
 def test_one_class_for_all() -> None:
@@ -33,14 +39,14 @@ def test_empty_answers_and_the_same_answer() -> None:
 @pytest.mark.parametrize(
     ("figures", "flags"),
     [
-        ({"accuracy": 1.0, "exact": 100.0, "f1": 100.0, "matthews": -1.0, "best": -7.5}, set()),
+        ({"accuracy": 1.0, "exact_match": 100.0, "f1": 100.0, "matthews": -1.0, "best": -7.5}, set()),
         ({"accuracy": 1.01}, {"off_scale"}),
         ({"accuracy": float("nan")}, {"off_scale"}),
         ({"matthews": -1.1}, {"off_scale"}),
-        ({"f1": 754.0, "exact": 100.0}, {"off_scale"}),
-        ({"f1": 50.0, "exact": 60.0}, {"f1_below_exact"}),
-        ({"f1": 30.0, "exact": 2.0}, {"f1_without_exact"}),
-        ({"f1": 12.0, "exact": 0.0}, set()),
+        ({"f1": 754.0, "exact_match": 100.0}, {"off_scale"}),
+        ({"f1": 50.0, "exact_match": 60.0}, {"f1_below_exact_match"}),
+        ({"f1": 30.0, "exact_match": 2.0}, {"f1_without_exact_match"}),
+        ({"f1": 12.0, "exact_match": 0.0}, set()),
         ({"accuracy": 0.6, "precision": 0.6, "recall": 1.0}, {"recall_without_accuracy"}),
         ({"accuracy": 0.89, "precision": 0.885, "recall": 1.0}, set()),  # 850 of 850, and 40 of the 150 others
         ({"accuracy": 1.0, "precision": 1.0, "recall": 1.0}, set()),

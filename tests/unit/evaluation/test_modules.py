@@ -56,12 +56,16 @@ def test_a_metric_describes_itself(evaluate: ModuleType, tmp_path: Path) -> None
 def test_squads_own_format_and_plain_texts(evaluate: ModuleType, tmp_path: Path) -> None:
     metric = _load(evaluate, "squad_v2", tmp_path)
     plain = metric.compute(predictions=ANSWERS, references=GOLDS)
-    assert plain["exact"] == plain["NoAns_f1"] == 100.0
+    assert plain["exact_match"] == plain["NoAns_f1"] == 100.0
     assert "best_f1" not in plain
     answered = metric.compute(predictions=ROWS, references=REFERENCES)
-    assert (answered["exact"], answered["best_exact"], answered["best_exact_thresh"]) == (50.0, 100.0, 0.1)
+    assert (answered["exact_match"], answered["best_exact_match"], answered["best_exact_match_thresh"]) == (
+        50.0,
+        100.0,
+        0.1,
+    )
     taken_back = metric.compute(predictions=ROWS, references=REFERENCES, no_answer_threshold=0.5)
-    assert taken_back["exact"] == 100.0
+    assert taken_back["exact_match"] == 100.0
 
 
 def test_answers_belong_to_questions_by_their_id(evaluate: ModuleType, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def official(
     by_id = {question.id: question for question in questions if question.id in predictions}
     has = {identifier: bool(question.answers) for identifier, question in by_id.items()}
     result: dict[str, float] = {}
-    for which, name in enumerate(("exact", "f1")):
+    for which, name in enumerate(("exact_match", "f1")):
         raw = {i: _one(question, predictions[i])[which] for i, question in by_id.items()}
         kept = {i: float(not has[i]) if no_answer[i] > threshold else value for i, value in raw.items()}
         for prefix, ids in (

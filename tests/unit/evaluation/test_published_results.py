@@ -61,14 +61,14 @@ def test_bert_wikitext2_calls_every_sentence_positive_and_its_rouge_is_754() -> 
 
 def test_llama_frozen_has_f1_75_without_an_exact_match_and_an_f1_below_exact_match() -> None:
     scales = Scoring(("squad_v2",)).scales
-    assert figure_flags({"f1": 75.0, "exact": 0.0}, scales).keys() == {"f1_without_exact"}
-    assert figure_flags({"f1": 2.748, "exact": 7.2}, scales).keys() == {"f1_below_exact"}
+    assert figure_flags({"f1": 75.0, "exact_match": 0.0}, scales).keys() == {"f1_without_exact_match"}
+    assert figure_flags({"f1": 2.748, "exact_match": 7.2}, scales).keys() == {"f1_below_exact_match"}
     whole = "Ada Lund founded the mill"  # answers that hold all of the passage
     questions = [Question(str(n), "T", whole, "?", (Answer("Lund founded the mill", 4),)) for n in range(40)]
     figures, flags = _read(questions, [whole] * 40)
-    assert figures["exact"] == 0
+    assert figures["exact_match"] == 0
     assert figures["f1"] > 75
-    assert {"f1_without_exact", "always_the_same"} <= flags.keys()
+    assert {"f1_without_exact_match", "always_the_same"} <= flags.keys()
 
 
 def test_llama_frozen_zero_shot_is_below_the_majority() -> None:
@@ -85,9 +85,9 @@ def test_bert_mlm_nsp_never_abstains_and_is_below_no_answer_at_all() -> None:
     answerable = [Question(f"a{n}", "T", "Ada met Bob in Thorn", "?", (Answer("Bob", 8),)) for n in range(100)]
     others = [Question(f"n{n}", "T", "Ada met Bob in Thorn", "?", ()) for n in range(100)]
     figures, flags = _read([*answerable, *others], ["Bob"] * 15 + ["Ada met"] * 185)
-    assert figures["HasAns_exact"] == 15.0
-    assert figures["NoAns_exact"] == figures["NoAns_f1"] == 0.0
-    assert figures["exact"] == 7.5  # the report has 14.98 and 7.48
+    assert figures["HasAns_exact_match"] == 15.0
+    assert figures["NoAns_exact_match"] == figures["NoAns_f1"] == 0.0
+    assert figures["exact_match"] == 7.5  # the report has 14.98 and 7.48
     assert {"not_above_no_answer"} <= flags.keys()
     # Its sentiment: recall 1.0 at an accuracy of 0.551.
     assert _classified([1] * 551 + [0] * 449, [1] * 1000, [0] * 1000)[1].keys() >= {"one_class_only"}

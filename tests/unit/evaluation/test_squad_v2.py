@@ -45,16 +45,17 @@ def test_a_data_set() -> None:
     golds = (("Ada Lund",), ("1601", "the year 1601"), (), ())
     assert score(Answered(golds, ("Ada", "1601", "", "Ada"))) == pytest.approx(
         {
-            "exact": 50.0, "f1": 100 * (2 / 3 + 1 + 1) / 4, "total": 4,
-            "HasAns_exact": 50.0, "HasAns_f1": 100 * (2 / 3 + 1) / 2, "HasAns_total": 2,
-            "NoAns_exact": 50.0, "NoAns_f1": 50.0, "NoAns_total": 2,
+            "exact_match": 50.0, "f1": 100 * (2 / 3 + 1 + 1) / 4, "total": 4,
+            "HasAns_exact_match": 50.0, "HasAns_f1": 100 * (2 / 3 + 1) / 2, "HasAns_total": 2,
+            "NoAns_exact_match": 50.0, "NoAns_f1": 50.0, "NoAns_total": 2,
         }
     )  # fmt: skip
 
 
 def test_kinds_of_questions_that_do_not_occur_have_no_figures() -> None:
     assert score(Answered((("x",),), ("x",))) == {
-        "exact": 100.0, "f1": 100.0, "total": 1, "HasAns_exact": 100.0, "HasAns_f1": 100.0, "HasAns_total": 1,
+        "exact_match": 100.0, "f1": 100.0, "total": 1,
+        "HasAns_exact_match": 100.0, "HasAns_f1": 100.0, "HasAns_total": 1,
     }  # fmt: skip
     assert score(Answered((), ())) == {}
 
@@ -64,9 +65,9 @@ def test_the_best_threshold_by_hand() -> None:
     golds, spans = (("Ada",), (), ("1601 x y",), ()), ("Ada", "hall", "1601", "")
     outcome = Answered(golds, ("", "", "", ""), spans, np.array([-2.0, 0.5, 0.7, 3.0]))
     figures = score(outcome)
-    assert figures["exact"] == 50.0
-    assert figures["best_exact"] == figures["best_f1"] == 75.0  # 2 abstained rightly, 1 answered
-    assert figures["best_exact_thresh"] == figures["best_f1_thresh"] == -2.0
+    assert figures["exact_match"] == 50.0
+    assert figures["best_exact_match"] == figures["best_f1"] == 75.0  # 2 abstained rightly, 1 answered
+    assert figures["best_exact_match_thresh"] == figures["best_f1_thresh"] == -2.0
     # With the first question twice and the second never, it pays to answer the third.
     weights = np.array([[2.0, 0.0, 1.0, 1.0]])
     assert resampled(outcome)(weights)["best_f1"] == pytest.approx([100 * (1 + 2 + 0.5) / 4])
@@ -75,8 +76,8 @@ def test_the_best_threshold_by_hand() -> None:
 def test_abstaining_always_has_the_threshold_0() -> None:
     outcome = Answered((("Ada",), ()), ("", ""), ("hall", "hall"), np.array([-2.0, -1.0]))
     figures = score(outcome)
-    assert (figures["best_exact"], figures["best_exact_thresh"]) == (50.0, 0.0)
-    assert resampled(outcome)(np.ones((2, 2)))["best_exact"].tolist() == [50.0, 50.0]
+    assert (figures["best_exact_match"], figures["best_exact_match_thresh"]) == (50.0, 0.0)
+    assert resampled(outcome)(np.ones((2, 2)))["best_exact_match"].tolist() == [50.0, 50.0]
 
 
 @given(st.text(max_size=30), st.text(max_size=30))

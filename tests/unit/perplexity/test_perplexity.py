@@ -35,15 +35,15 @@ def _documents(means: np.ndarray, asked: np.ndarray) -> tuple[Losses, Sizes]:
 
 def _interval(losses: Losses, sizes: Sizes, seed: int = 0) -> dict[str, float]:
     drawn = resample({"": resampled(losses, sizes)}, len(losses.sums), 400, seed)[""]
-    found = intervals(losses, sizes, drawn)["per_token"]
+    found = intervals(losses, sizes, drawn)["perplexity_per_token"]
     return {end: value for end, value in found.items() if value is not None}
 
 
 def test_perplexity_a_token_a_word_and_a_byte() -> None:
     sizes = Sizes(np.array([10, 20]), np.array([5, 15]), np.array([60, 40]))
     result = perplexities(Losses(math.log(8), np.zeros(2), np.zeros(2)), sizes)
-    assert result["per_token"] == pytest.approx(8)
-    assert result["per_word"] == pytest.approx(8**1.5)
+    assert result["perplexity_per_token"] == pytest.approx(8)
+    assert result["perplexity_per_word"] == pytest.approx(8**1.5)
     assert result["bits_per_byte"] == pytest.approx(3 * 30 / 100)
 
 
@@ -72,11 +72,11 @@ def test_a_figure_too_large_for_a_number_is_absent_and_the_others_are_there() ->
         (Losses(2.0, 2 * asked, asked), Sizes(asked, np.ones(2), 3 * asked)), 400, 0,
     )  # fmt: skip
     masked, unigram = report.measures["masked"], report.measures["unigram"]
-    assert masked.per_word is None  # 350 tokens of 4 nats a word
-    assert masked.per_token == pytest.approx(math.exp(4))
+    assert masked.perplexity_per_word is None  # 350 tokens of 4 nats a word
+    assert masked.perplexity_per_token == pytest.approx(math.exp(4))
     assert masked.bits_per_byte == pytest.approx(4 / 3 / math.log(2))
-    assert unigram.per_word == pytest.approx(math.exp(700))
-    assert unigram.interval["per_word"] == {"low": pytest.approx(math.exp(600)), "high": None}
+    assert unigram.perplexity_per_word == pytest.approx(math.exp(700))
+    assert unigram.intervals["perplexity_per_word"] == {"low": pytest.approx(math.exp(600)), "high": None}
     assert report.beats_unigram is False
 
 
@@ -84,17 +84,17 @@ def test_a_text_of_which_nothing_can_be_asked_has_no_figures_and_a_flag() -> Non
     nothing = Losses(math.nan, np.zeros(2), np.zeros(2)), Sizes(np.zeros(2), np.zeros(2), np.ones(2))
     assert math.isnan(unigram_losses(np.array([5, 6]), np.array([2, 1, 3]), np.array([3]), 7, (0, 1, 2, 3, 4)).mean)
     report = with_intervals({"masked": nothing}, nothing, 100, 0)
-    absent = {"per_token": None, "per_word": None, "bits_per_byte": None}
+    absent = {"perplexity_per_token": None, "perplexity_per_word": None, "bits_per_byte": None}
     assert report.to_json() == {
         "masked": absent, "unigram": absent, "beats_unigram": None,
-        "health": {"nothing_asked": "no token of the text can be asked"},
+        "flags": {"nothing_asked": "no token of the text can be asked"},
     }  # fmt: skip
 
 
 def test_a_resample_is_a_ratio_of_sums_over_documents() -> None:
     found = resampled(THREE, SIZES)(np.array([[1.0, 1, 1], [3, 0, 0], [0, 2, 1]]))
-    assert found["per_token"].tolist() == [15 / 5, 2, 16 / 6]
-    assert found["per_word"] == pytest.approx([3 * 20 / 10, 2 * 12 / 6, 16 / 6 * 22 / 12])
+    assert found["perplexity_per_token"].tolist() == [15 / 5, 2, 16 / 6]
+    assert found["perplexity_per_word"] == pytest.approx([3 * 20 / 10, 2 * 12 / 6, 16 / 6 * 22 / 12])
     assert found["bits_per_byte"] == pytest.approx([3 * 20 / 50, 2 * 12 / 30, 16 / 6 * 22 / 60])
 
 
@@ -104,7 +104,7 @@ def test_the_interval_is_that_of_all_resamples_there_are() -> None:
         Fraction(sum(int(THREE.sums[i]) for i in drawn), sum(int(THREE.scored[i]) for i in drawn))
         for drawn in product(range(3), repeat=3)
     )
-    found = intervals(THREE, SIZES, resample({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""])["per_token"]
+    found = intervals(THREE, SIZES, resample({"": resampled(THREE, SIZES)}, 3, 10_000, 0)[""])["perplexity_per_token"]
     assert (every[0], every[-1]) == (Fraction(3, 2), 5)  # both above one in forty, so they are the ends
     assert found == {"low": pytest.approx(math.exp(1.5)), "high": pytest.approx(math.exp(5))}
 
@@ -122,7 +122,7 @@ def test_a_document_of_which_nothing_is_asked_is_no_reason_to_fail() -> None:
 def test_an_interval_holds_its_figure(documents: list[tuple[float, int]], seed: int) -> None:
     means, asked = (np.array(of, dtype=float) for of in zip(*documents, strict=True))
     losses, sizes = _documents(means, asked)
-    found, figure = _interval(losses, sizes, seed), perplexities(losses, sizes)["per_token"] or 0
+    found, figure = _interval(losses, sizes, seed), perplexities(losses, sizes)["perplexity_per_token"] or 0
     assert found["low"] <= figure <= found["high"]
 
 
@@ -153,8 +153,8 @@ def _report(means: np.ndarray, others: np.ndarray) -> SplitPerplexity:
 def test_a_model_is_better_than_word_frequencies_where_the_paired_difference_says_so() -> None:
     means = np.random.default_rng(1).normal(5, 1, size=40)
     clear = _report(means, means + 0.05)  # far less than documents differ among themselves
-    assert (clear.measures["masked"].interval["per_token"]["high"] or 0) > (
-        clear.measures["unigram"].interval["per_token"]["low"] or 0
+    assert (clear.measures["masked"].intervals["perplexity_per_token"]["high"] or 0) > (
+        clear.measures["unigram"].intervals["perplexity_per_token"]["low"] or 0
     )
     assert (clear.beats_unigram, clear.flags) == (True, {})
 
@@ -162,7 +162,7 @@ def test_a_model_is_better_than_word_frequencies_where_the_paired_difference_say
 def test_a_model_that_is_better_by_chance_is_flagged_with_the_evidence() -> None:
     means, noise = np.full(40, 5.0), np.tile([0.5, -0.4], 20)
     found = _report(means, means + noise)
-    assert (found.measures["masked"].per_token or 0) < (found.measures["unigram"].per_token or 0)
+    assert (found.measures["masked"].perplexity_per_token or 0) < (found.measures["unigram"].perplexity_per_token or 0)
     assert found.beats_unigram is False
     (evidence,) = found.flags.values()
     assert found.flags.keys() == {"not_above_unigram"}
@@ -173,7 +173,7 @@ def test_one_document_has_figures_and_no_interval() -> None:
     found = _report(np.array([2.0]), np.array([3.0]))
     assert found.beats_unigram is None  # of how documents differ nothing is known
     assert found.flags == {}
-    assert found.measures["masked"].to_json().keys() == {"per_token", "per_word", "bits_per_byte"}
+    assert found.measures["masked"].to_json().keys() == {"perplexity_per_token", "perplexity_per_word", "bits_per_byte"}
 
 
 def test_the_same_seed_gives_the_same_report() -> None:

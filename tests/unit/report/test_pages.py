@@ -97,7 +97,7 @@ def test_figures_have_fixed_digits() -> None:
 
 
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
-FIGURES = {"loss": 0.7, "accuracy": 0.51}
+FIGURES = {"validation_loss": 0.7, "accuracy": 0.51}
 METHOD = MethodMetrics(seeds={"1": SeedMetrics(epoch=1, figures=FIGURES)}, mean=FIGURES, std={}, intervals=INTERVAL)
 TASK = TaskMetrics(baselines={"majority": {"accuracy": 0.5}}, methods={"full": METHOD})
 CLASSES = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")}
@@ -153,7 +153,7 @@ def test_of_one_seed_the_page_says_that_methods_are_not_told_apart(verdict: str)
 
 
 def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
-    spread = METHOD.model_copy(update={"std": {"loss": 0.1, "accuracy": 0.03}})
+    spread = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
     assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in _scores_page(TASK.model_copy(update={"methods": {"full": spread}}))
 
 
@@ -178,13 +178,13 @@ def test_the_data_page_has_the_cards_of_further_tasks() -> None:
         assert row in page
 
 
-UNITS = {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0}
+UNITS = {"perplexity_per_token": 9.0, "perplexity_per_word": 20.0, "bits_per_byte": 1.0}
 ROW = {"epoch": 1, "training_loss": 3.0, "validation_loss": 2.2, "perplexity": 9.03}
 
 
 def _perplexity_page(row: dict[str, float], flags: Mapping[str, str] | None = None, **measures: object) -> str:
     found = {"masked": UNITS, "unigram": UNITS} | measures
-    report = PerplexityReport.from_json({"valid": found | {"beats_unigram": True, "health": flags or {}}})
+    report = PerplexityReport.from_json({"valid": found | {"beats_unigram": True, "flags": flags or {}}})
     return as_markdown("T", [perplexity_section(report, pd.DataFrame([ROW | row]))], "figures")
 
 
@@ -211,15 +211,15 @@ def test_the_model_section_says_what_training_started_from(facts, said: str) -> 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:
     interval = {name: {"low": 0.5, "high": 1234.5} for name in UNITS}
-    page = _perplexity_page({}, masked={**UNITS, "interval": interval})
+    page = _perplexity_page({}, masked={**UNITS, "intervals": interval})
     intervals = "9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.00 (0.50 – 1,234.50)"
     assert f"| valid | masked, fixed masks | {intervals} |" in page
     assert "| valid | unigram baseline | 9.00 | 20.00 | 1.00 |" in page
 
 
 def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
-    interval = {"per_token": {"low": 8.0, "high": 10.0}, "per_word": {"low": 2.5e9, "high": None}}
-    huge = {"per_token": 9.0, "per_word": 1.25e300, "bits_per_byte": None, "interval": interval}
+    interval = {"perplexity_per_token": {"low": 8.0, "high": 10.0}, "perplexity_per_word": {"low": 2.5e9, "high": None}}
+    huge = {"perplexity_per_token": 9.0, "perplexity_per_word": 1.25e300, "bits_per_byte": None, "intervals": interval}
     page = _perplexity_page({"perplexity": math.nan}, masked=huge, unigram=dict.fromkeys(UNITS))
     assert "| valid | masked, fixed masks | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
     assert "| valid | unigram baseline | – | – | – |" in page

@@ -45,7 +45,7 @@ def test_questions_may_be_the_only_task() -> None:
         _grid(tasks=[], squad_methods=[])
 
 
-@pytest.mark.parametrize("name", ["full, tuned", 'a"b', "a/b", "../x", ".a", "-a", "a.b", "", "mean", "health"])
+@pytest.mark.parametrize("name", ["full, tuned", 'a"b', "a/b", "../x", ".a", "-a", "a.b", "", "mean", "flags"])
 @pytest.mark.parametrize("field", ["methods", "squad_methods"])
 def test_a_method_is_called_what_a_folder_and_a_column_can_hold(field: str, name: str) -> None:
     with pytest.raises(InputError, match=rf"^params.yaml: finetune.{field}: .* is not allowed; expected letters"):

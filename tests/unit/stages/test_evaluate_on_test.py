@@ -72,9 +72,9 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
     assert (before.number, before.kept, after.number, after.kept) == (0, False, kept, True)
     right = after.rows["label"] == (after.rows["logit_1"] > after.rows["logit_0"])
     assert metrics["moods-test"]["full"]["1"]["accuracy"] == sum(right) / len(TEST)
-    assert metrics["moods-test"]["full"]["1"]["loss"] == pytest.approx(after.validation_loss, rel=1e-5)
+    assert metrics["moods-test"]["full"]["1"]["validation_loss"] == pytest.approx(after.validation_loss, rel=1e-5)
     assert not Path("reports/curves/tasks/moods-test.csv").exists()
-    assert "loss_diverges" not in json.dumps(metrics["health"].get("moods-test", {}))
+    assert "loss_diverges" not in json.dumps(metrics["flags"].get("moods-test", {}))
     epochs = [
         (epoch.number, epoch.validation_loss, epoch.kept, epoch.rows.to_dict())
         for epoch in read_epochs(folder, "classification")
@@ -121,7 +121,7 @@ def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
     Path("data/classification/moods/test.jsonl").unlink()
     assert not has_test(source, "moods")
     metrics, _ = run(source)
-    assert list(metrics) == ["moods", "health"]
+    assert list(metrics) == ["moods", "flags"]
     assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
         "predictions.parquet", "losses.json", "updates.json", "drawn.json"
     }  # fmt: skip
@@ -132,7 +132,7 @@ def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
 def test_texts_that_the_test_shares_with_dev_and_training_are_counted(source: Path) -> None:
     write_moods({"test": [*TEST[:5], TRAIN[0], DEV[0], DEV[1]]})
     metrics, _ = run(source)
-    assert metrics["health"]["moods-test"]["data"] == {
+    assert metrics["flags"]["moods-test"]["data"] == {
         "test_in_training": "1 of 8 examples of test are in train too",
         "test_in_validation": "2 of 8 examples of test are in dev too",
     }

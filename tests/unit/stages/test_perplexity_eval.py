@@ -62,7 +62,7 @@ def _tokenizer() -> SubwordTokenizer:
 def _harness(texts: list[str], nats: float) -> dict[str, float]:
     texts = [text.replace("<unk>", "").replace("🙂", "") for text in texts]
     words = sum(len(re.split(r"\s+", text.strip())) for text in texts)
-    return {"per_word": math.exp(nats / words),
+    return {"perplexity_per_word": math.exp(nats / words),
             "bits_per_byte": nats / sum(len(text.encode("utf-8")) for text in texts) / math.log(2)}  # fmt: skip
 
 
@@ -142,8 +142,8 @@ def test_where_documents_end_is_nothing_to_perplexity(tmp_path: Path) -> None:
     paragraphs = ["the town", "ale", "the river was", "songs were charming", "Ada Lund", "the hall"] * 10
     joined = ["\n".join(paragraphs[at : at + 10]) for at in range(0, len(paragraphs), 10)]
     apart, together = (_reported(texts, "bert", tmp_path)["unigram"] for texts in (paragraphs, joined))
-    assert apart["per_word"] == pytest.approx(together["per_word"], rel=1e-9)
-    assert apart["per_token"] == pytest.approx(together["per_token"], rel=1e-9)
+    assert apart["perplexity_per_word"] == pytest.approx(together["perplexity_per_word"], rel=1e-9)
+    assert apart["perplexity_per_token"] == pytest.approx(together["perplexity_per_token"], rel=1e-9)
 
 
 def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(tmp_path: Path) -> None:
@@ -156,4 +156,4 @@ def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(t
     ordinary = int((~np.isin(stream, vocabulary.special)).sum())
     words = sum(len(text.split()) for text in texts)
     assert losses.scored.sum() < ordinary / 4
-    assert math.log(figures["per_word"] or 0) == pytest.approx(losses.mean * ordinary / words)
+    assert math.log(figures["perplexity_per_word"] or 0) == pytest.approx(losses.mean * ordinary / words)

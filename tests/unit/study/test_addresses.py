@@ -13,16 +13,16 @@ from tests.study import RUN
 METRICS: dict[str, Any] = {
     "sst2": {
         "baselines": {"majority": {"accuracy": 0.5}},
-        "full": {"1": {"accuracy": 0.7, "loss": 0.3, "meteor_x": 0.1},
-                 "2": {"accuracy": 0.9, "loss": 0.5, "meteor_x": 0.1},
-                 "mean": {"accuracy": 0.8, "loss": 0.4, "meteor_x": 0.1}, "sd": {"accuracy": 0.1}},
+        "full": {"1": {"accuracy": 0.7, "validation_loss": 0.3, "meteor_x": 0.1},
+                 "2": {"accuracy": 0.9, "validation_loss": 0.5, "meteor_x": 0.1},
+                 "mean": {"accuracy": 0.8, "validation_loss": 0.4, "meteor_x": 0.1}, "std": {"accuracy": 0.1}},
     },
-    "health": {},
+    "flags": {},
 }  # fmt: skip
 ENDS = {"low": 0.75, "high": 0.85}
 SCORES: dict[str, Any] = {
     "sst2": {
-        "scales": {"accuracy": "fraction", "meteor_x": "fraction", "exact": "percentage"},
+        "scales": {"accuracy": "fraction", "meteor_x": "fraction", "exact_match": "percentage"},
         "baselines": {"majority": {"accuracy": {"low": 0.4, "high": 0.6}}},
         "methods": {
             "full": {
@@ -43,10 +43,15 @@ PRETRAINING = pd.DataFrame(
 )
 PERPLEXITY = {
     "valid": {
-        "masked": {"per_token": 9.0, "per_word": 20.0, "bits_per_byte": 1.0, "interval": {"per_token": ENDS}},
-        "unigram": {"per_token": 160.0, "per_word": 210.0, "bits_per_byte": 1.6},
+        "masked": {
+            "perplexity_per_token": 9.0,
+            "perplexity_per_word": 20.0,
+            "bits_per_byte": 1.0,
+            "intervals": {"perplexity_per_token": ENDS},
+        },
+        "unigram": {"perplexity_per_token": 160.0, "perplexity_per_word": 210.0, "bits_per_byte": 1.6},
         "beats_unigram": True,
-        "health": {},
+        "flags": {},
     }
 }
 RUNS = {"pretrain": RUN, "sst2 full 1": RUN.model_copy(update={"seconds": 17.4, "updates": 471})}
@@ -64,7 +69,7 @@ REPORTS = Reports(METRICS, SCORES, {"sst2": CURVE}, PRETRAINING, PERPLEXITY, RUN
         ("baseline.sst2.majority.accuracy", Reproduced(0.5, "fraction", interval={"low": 0.4, "high": 0.6})),
         ("pretraining.1.perplexity", Reproduced(54.6, "perplexity")),
         ("pretraining.0.validation_loss", Reproduced(6.0, "loss")),
-        ("perplexity.valid.masked.per_token", Reproduced(9.0, "perplexity", interval=ENDS)),
+        ("perplexity.valid.masked.perplexity_per_token", Reproduced(9.0, "perplexity", interval=ENDS)),
         ("perplexity.valid.unigram.bits_per_byte", Reproduced(1.6, "score")),
         ("run.pretrain.seconds", Reproduced(46.3, "seconds", is_timed=True)),
         ("run.pretrain.peak_memory_mib", Reproduced(673.0, "mebibytes", is_timed=True)),
@@ -94,16 +99,16 @@ def test_one_seed_has_the_interval_of_the_examples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "value", "sd"),
+    ("address", "value", "std"),
     [("before.sst2.full.accuracy", 0.5, 0.5**0.5 / 2), ("epoch.sst2.full.1.accuracy", 0.8, 0.02**0.5),
-     ("epoch.sst2.full.1.training_loss", 0.55, 0.005**0.5), ("score.sst2.full.loss", 0.4, 0.02**0.5)],
+     ("epoch.sst2.full.1.training_loss", 0.55, 0.005**0.5), ("score.sst2.full.validation_loss", 0.4, 0.02**0.5)],
 )  # fmt: skip
-def test_means_over_seeds_have_students_interval(address: str, value: float, sd: float) -> None:
+def test_means_over_seeds_have_students_interval(address: str, value: float, std: float) -> None:
     found = find_figure(address, REPORTS)
     assert found is not None
     assert found.value == pytest.approx(value)
-    assert found.sd == pytest.approx(sd)
-    reach = 12.706204736 * sd / 2**0.5  # of two seeds
+    assert found.std == pytest.approx(std)
+    reach = 12.706204736 * std / 2**0.5  # of two seeds
     low, high = (0.0, 1.0) if found.scale == "fraction" else (-math.inf, math.inf)
     assert found.interval == pytest.approx({"low": max(low, value - reach), "high": min(high, value + reach)})
 
@@ -114,12 +119,12 @@ def test_a_seed_alone_has_no_interval() -> None:
 
 
 def test_without_pretraining_nothing_of_it_is_there() -> None:
-    absent = {"per_token": 9.0, "per_word": None, "bits_per_byte": 1.0}
+    absent = {"perplexity_per_token": 9.0, "perplexity_per_word": None, "bits_per_byte": 1.0}
     reports = replace(REPORTS, perplexity={"valid": {"masked": absent}})
-    assert find_figure("perplexity.valid.masked.per_word", reports) is None
+    assert find_figure("perplexity.valid.masked.perplexity_per_word", reports) is None
     reports = replace(REPORTS, pretraining=None, perplexity=None)
     assert find_figure("pretraining.1.perplexity", reports) is None
-    assert find_figure("perplexity.valid.masked.per_token", reports) is None
+    assert find_figure("perplexity.valid.masked.perplexity_per_token", reports) is None
 
 
 @pytest.mark.parametrize(
@@ -130,7 +135,7 @@ def test_without_pretraining_nothing_of_it_is_there() -> None:
         ("score.sst3.full.accuracy", "'sst3' is not there; there is: sst2"),
         ("score.sst2.entire.accuracy", "'entire' is not there; there is: full"),
         ("score.sst2.baselines.accuracy", "'baselines' is not there; there is: full"),
-        ("score.sst2.full.f1", "'f1' is not there; there is: accuracy, loss, meteor_x"),
+        ("score.sst2.full.f1", "'f1' is not there; there is: accuracy, validation_loss, meteor_x"),
         ("score.sst2.full.rouge*", "'rouge*' is not there; there is: accuracy"),
         ("before.sst2.full.f1", "'f1' is not there; there is: accuracy"),
         ("epoch.sst2.full.first.accuracy", "'first' is no epoch"),
@@ -138,8 +143,8 @@ def test_without_pretraining_nothing_of_it_is_there() -> None:
         ("epoch.sst2.full.1.seed", "'seed' is not there; there is: training_loss, validation_loss, accuracy"),
         ("baseline.sst2.tfidf.accuracy", "'tfidf' is not there; there is: majority"),
         ("pretraining.1.seconds", "'seconds' is not there; there is: training_loss, validation_loss, perplexity, "),
-        ("perplexity.valid.health.per_token", "'health' is not there; there is: masked, unigram"),
-        ("perplexity.test.masked.per_token", "'test' is not there; there is: valid"),
+        ("perplexity.valid.flags.perplexity_per_token", "'flags' is not there; there is: masked, unigram"),
+        ("perplexity.test.masked.perplexity_per_token", "'test' is not there; there is: valid"),
         ("run.pretrain.device", "'device' is not there; there is: updates, seconds, tokens_per_second, "),
         ("run.tuning.1.seconds", "'tuning.1' is not there; there is: pretrain, sst2.full.1"),
         ("score.sst2.full.all.accuracy", "'sst2.full' is not there; there is: sst2"),

@@ -15,8 +15,11 @@ from retrace.study.verdicts import compare_tables, evidence, notices
 from tests.study import RUN
 from tests.toy import ROOT
 
-FULL, LORA = {"accuracy": 0.8, "exact": 60.0, "total": 96.0}, {"accuracy": 0.75, "exact": 70.0, "total": 96.0}
-TWO = {"mean": {"accuracy": 0.804}, "sd": {"accuracy": 0.01}}
+FULL, LORA = (
+    {"accuracy": 0.8, "exact_match": 60.0, "total": 96.0},
+    {"accuracy": 0.75, "exact_match": 70.0, "total": 96.0},
+)
+TWO = {"mean": {"accuracy": 0.804}, "std": {"accuracy": 0.01}}
 METRICS = {
     "sst2": {
         "baselines": {"majority": {"accuracy": 0.5}}, "full": {"1": FULL, "mean": FULL},
@@ -25,7 +28,7 @@ METRICS = {
 }  # fmt: skip
 SCORES = {
     "sst2": {
-        "scales": {"accuracy": "fraction", "exact": "percentage", "total": "count"},
+        "scales": {"accuracy": "fraction", "exact_match": "percentage", "total": "count"},
         "methods": {
             "full": {"intervals": {"accuracy": {"low": 0.75, "high": 0.86}}, "seeds": {"1": {}}},
             "lora": {"intervals": {}, "seeds": {"1": {}}},
@@ -34,7 +37,11 @@ SCORES = {
         "baselines": {"majority": {"accuracy": {"low": 0.45, "high": 0.55}}},
     }
 }
-PERPLEXITY = {"valid": {"masked": {"per_token": 9.0, "interval": {"per_token": {"low": 8.0, "high": 11.0}}}}}
+PERPLEXITY = {
+    "valid": {
+        "masked": {"perplexity_per_token": 9.0, "intervals": {"perplexity_per_token": {"low": 8.0, "high": 11.0}}}
+    }
+}
 REPORTS = Reports(METRICS, SCORES, {}, None, PERPLEXITY, {"pretrain": RUN}, {"sst2", "scratch"}, {})
 
 
@@ -62,11 +69,11 @@ def _cell(scale: str, published: Any, address: str | None = "score.sst2.full.acc
         ("percent", "75.0", "score.sst2.full.accuracy", "within"),
         ("percent", "74.99", "score.sst2.full.accuracy", "outside, one seed"),
         ("fraction", "0.87", "score.sst2.full.accuracy", "outside, one seed"),
-        ("perplexity", "12", "perplexity.valid.masked.per_token", "outside, one seed"),
+        ("perplexity", "12", "perplexity.valid.masked.perplexity_per_token", "outside, one seed"),
         ("fraction", "0.7", "baseline.sst2.majority.accuracy", "beyond"),  # which has no seed
-        ("percentage", "61.0", "score.sst2.full.exact", "no interval"),
-        ("percentage", "0", "score.sst2.full.exact", "no interval"),
-        ("fraction", "0.6", "score.sst2.full.exact", "exact"),
+        ("percentage", "61.0", "score.sst2.full.exact_match", "no interval"),
+        ("percentage", "0", "score.sst2.full.exact_match", "no interval"),
+        ("fraction", "0.6", "score.sst2.full.exact_match", "exact"),
         ("fraction", None, "score.sst2.full.accuracy", "no figure published"),
         ("fraction", "0.5", "score.sst2.scratch.accuracy", "not run"),
         ("fraction", "0.5", None, "not run"),
@@ -92,7 +99,7 @@ def test_verdicts(scale: str, published: str | None, address: str | None, verdic
 def test_a_cell_is_on_the_tables_scale() -> None:
     assert _cell("percent", "76.12 ± 2.0").to_json() == {
         "verdict": "within", "scale": "percent", "printed": "76.12 ± 2.0", "shown": "80.00 (75.00 – 86.00)",
-        "published": 76.12, "reproduced": 80.0, "published_sd": 2.0, "interval": {"low": 75.0, "high": 86.0},
+        "published": 76.12, "reproduced": 80.0, "published_std": 2.0, "interval": {"low": 75.0, "high": 86.0},
     }  # fmt: skip
 
 
@@ -136,13 +143,15 @@ def test_an_address_that_leads_nowhere_is_named_with_its_place() -> None:
     with pytest.raises(InputError) as caught:
         compare_tables(_study("fraction", "0.5", "score.sst2.full.f1"), REPORTS)
     assert str(caught.value) == (
-        "published.yaml: tables: t: r: c: score.sst2.full.f1: 'f1' is not there; there is: accuracy, exact, total"
+        "published.yaml: tables: t: r: c: score.sst2.full.f1: 'f1' is not there; there is: accuracy, exact_match, total"
     )
 
 
 def test_evidence_has_its_own_scale_and_its_place() -> None:
-    doubt = Doubt("t", "says", "finding", {"here": "score.sst2.full.exact", "not here": "score.sst2.scratch.exact",
-                                              "both": "score.sst2.full.exact to score.sst2.lora.exact"})  # fmt: skip
+    doubt = Doubt("t", "says", "finding", {
+        "here": "score.sst2.full.exact_match", "not here": "score.sst2.scratch.exact_match",
+        "both": "score.sst2.full.exact_match to score.sst2.lora.exact_match",
+    })  # fmt: skip
     found = evidence(doubt, 0, REPORTS)
     (here,) = found["here"]
     assert (here.value, here.scale) == (60.0, "percentage")
@@ -154,7 +163,7 @@ def test_evidence_has_its_own_scale_and_its_place() -> None:
 
 def _grid(best: Any, scale: Any = "percentage") -> dict[str, set[tuple[str, str]]]:
     table = PublishedTable(
-        "t", "Table", scale, {"accuracy": "accuracy", "exact": "exact"}, {"Full": "full", "LoRA": "lora"},
+        "t", "Table", scale, {"accuracy": "accuracy", "exact_match": "exact_match"}, {"Full": "full", "LoRA": "lora"},
         figures="score.sst2.{row}.{column}", best=best, published={"Full": ("80.0", "50.0"), "LoRA": ("90.0", "50.0")},
     )  # fmt: skip
     return compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"].best
@@ -163,8 +172,8 @@ def _grid(best: Any, scale: Any = "percentage") -> dict[str, set[tuple[str, str]
 def test_the_best_of_each_column() -> None:
     assert _grid(None) == {}
     assert _grid("column") == {
-        "published": {("LoRA", "accuracy"), ("Full", "exact"), ("LoRA", "exact")},
-        "reproduced": {("Full", "accuracy"), ("LoRA", "exact")},
+        "published": {("LoRA", "accuracy"), ("Full", "exact_match"), ("LoRA", "exact_match")},
+        "reproduced": {("Full", "accuracy"), ("LoRA", "exact_match")},
     }
 
 
@@ -204,11 +213,11 @@ def _noticed(scale: str, **figures: str) -> list[str]:
          "recall without accuracy: recall 1 with accuracy 0.5092, as of one class for all"),
         ("percent", {"accuracy": "55.1", "precision": "55.1", "recall": "100.0"},
          "recall without accuracy: recall 1 with accuracy 0.551, as of one class for all"),
-        ("percentage", {"exact": "0.13263", "f1": "0.001326"},
-         "f1 below exact: F1 0.001326 below exact match 0.1326, which it includes"),
-        ("fraction", {"exact": "0.072", "f1": "0.02748"},
-         "f1 below exact: F1 2.748 below exact match 7.2, which it includes"),
-        ("percent", {"exact": "0.0", "f1": "75.0"}, "f1 without exact: F1 75 with exact match 0"),
+        ("percentage", {"exact_match": "0.13263", "f1": "0.001326"},
+         "f1 below exact match: F1 0.001326 below exact match 0.1326, which it includes"),
+        ("fraction", {"exact_match": "0.072", "f1": "0.02748"},
+         "f1 below exact match: F1 2.748 below exact match 7.2, which it includes"),
+        ("percent", {"exact_match": "0.0", "f1": "75.0"}, "f1 without exact match: F1 75 with exact match 0"),
         ("fraction", {"rouge1": "754.0"}, "off scale: rouge1 754 is no fraction"),
         ("percent", {"f1_macro": "754.0"}, "off scale: f1_macro 754 is no percentage"),
     ],
@@ -221,10 +230,10 @@ def test_figures_that_cannot_be_right(scale: str, figures: dict[str, str], said:
     ("scale", "figures"),
     [
         ("fraction", {"accuracy": "0.8451", "precision": "0.8503", "recall": "0.8445", "f1": "0.8474"}),
-        ("percentage", {"exact": "7.479", "f1": "12.105"}),
-        ("perplexity", {"per_token": "124.0"}),
-        ("percentage", {"exact": "0.13263", "f1": "0.1326"}),  # may be equal, as they were rounded
-        ("percentage", {"exact": "7", "f1": "6.9"}),
+        ("percentage", {"exact_match": "7.479", "f1": "12.105"}),
+        ("perplexity", {"perplexity_per_token": "124.0"}),
+        ("percentage", {"exact_match": "0.13263", "f1": "0.1326"}),  # may be equal, as they were rounded
+        ("percentage", {"exact_match": "7", "f1": "6.9"}),
         ("score", {"bleu_length_ratio": "5.600185294"}),
     ],
 )
@@ -233,8 +242,9 @@ def test_figures_that_may_be_right(scale: str, figures: dict[str, str]) -> None:
 
 
 def test_only_figures_of_one_model_are_set_side_by_side() -> None:
-    addresses = {"before.squad.full.exact": "60.0", "score.squad.full.f1": "30.0", "score.squad.lora.exact": "50.0",
-                 "epoch.squad.full.1.exact": "70.0", "baseline.squad.no_answer.exact": "90.0"}  # fmt: skip
+    addresses = {"before.squad.full.exact_match": "60.0", "score.squad.full.f1": "30.0",
+                 "score.squad.lora.exact_match": "50.0", "epoch.squad.full.1.exact_match": "70.0",
+                 "baseline.squad.no_answer.exact_match": "90.0"}  # fmt: skip
     cells = [Cell(address, "c", address, printed(value), "percentage") for address, value in addresses.items()]
     cells.append(Cell("none", "c", None, printed("1.0"), "percentage"))
     assert notices({"t": cells}) == []
@@ -242,9 +252,9 @@ def test_only_figures_of_one_model_are_set_side_by_side() -> None:
 
 def test_what_is_before_training_is_called_so() -> None:
     cells = [Cell("r", name, f"before.squad.full.{name}", printed(value), "percentage")
-             for name, value in (("exact", "60.0"), ("f1", "30.0"))]  # fmt: skip
+             for name, value in (("exact_match", "60.0"), ("f1", "30.0"))]  # fmt: skip
     (line,) = notices({"t": cells})
-    assert line.startswith("t: before training squad full: f1 below exact: ")
+    assert line.startswith("t: before training squad full: f1 below exact match: ")
 
 
 @pytest.mark.parametrize(
@@ -253,8 +263,8 @@ def test_what_is_before_training_is_called_so() -> None:
         ("bert-mlm-nsp", ["recall without accuracy: recall 1 with accuracy 0.551, as of one class for all"]),
         ("bert-wikitext2", ["recall without accuracy: recall 1 with accuracy 0.5092, as of one class for all",
                             "off scale: rouge1 754 is no fraction"]),
-        ("llama-frozen", ["f1 without exact: F1 75 with exact match 0",
-                          "f1 below exact: F1 2.748 below exact match 7.2, which it includes"]),
+        ("llama-frozen", ["f1 without exact match: F1 75 with exact match 0",
+                          "f1 below exact match: F1 2.748 below exact match 7.2, which it includes"]),
         ("plm-peft", []),
         ("roberta-small", []),
     ],

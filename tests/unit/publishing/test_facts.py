@@ -1,6 +1,7 @@
 """What a card is told of a model is what the files and params.yaml say."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,20 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
 from retrace.finetuning.run import Cell
-from retrace.publishing.facts import learned_nothing, read_flags, read_origins, read_scores, read_tuning
+from retrace.hub.checkpoint import Pin
+from retrace.publishing.facts import (
+    head_commit,
+    learned_nothing,
+    read_flags,
+    read_origins,
+    read_scores,
+    read_tuning,
+    uncommitted_files,
+)
 from tests.toy import ROOT
 
 FULL, COMMIT = Cell("sst2", "full", 1), "b" * 40
-FIGURES = {"baselines": {}, "full": {"1": {"epoch": 1, "accuracy": 0.5}, "mean": {"accuracy": 0.5}, "interval": {}}}
+FIGURES = {"baselines": {}, "full": {"1": {"epoch": 1, "accuracy": 0.5}, "mean": {"accuracy": 0.5}, "intervals": {}}}
 HEALTH = {"sst2": {"full 1": {"one_class_only": "all"}, "full": {"not_above_scratch": "no"}, "data": {"test_in": "2"}}}
 
 
@@ -24,7 +34,7 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for name in ("params.yaml", "data/params.yaml", "data/classification/sst2/classes.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
-    _write("reports/metrics.json", {"health": HEALTH, "sst2": FIGURES})
+    _write("reports/metrics.json", {"flags": HEALTH, "sst2": FIGURES})
     _write("reports/scores.json", {})
     return read_params()
 
@@ -41,8 +51,8 @@ def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
 
 
 def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
-    valid = {"beats_unigram": False, "health": {"not_above_unigram": "x"}}
-    _write("reports/perplexity.json", {"valid": valid, "test": {"beats_unigram": True, "health": {}}})
+    valid = {"beats_unigram": False, "flags": {"not_above_unigram": "x"}}
+    _write("reports/perplexity.json", {"valid": valid, "test": {"beats_unigram": True, "flags": {}}})
     assert learned_nothing(None) == read_flags(None) == {"not_above_unigram on valid": "x"}
 
 
@@ -54,11 +64,11 @@ def test_what_was_not_scored_is_an_input_error(params) -> None:
 def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
     figures = {**FIGURES, "full": FIGURES["full"] | {"1": {"epoch": 2, "accuracy": 0.4}}}
     metrics = json.loads(Path("reports/metrics.json").read_text())
-    metrics["health"]["sst2-test"] = {"full 1": {"not_above_tfidf": "so"}}
+    metrics["flags"]["sst2-test"] = {"full 1": {"not_above_tfidf": "so"}}
     _write("reports/metrics.json", metrics | {"sst2-test": figures})
     seed = {"intervals": {}, "before": {}, "groups": {}, "answered": 1, "answerable": 1, "questions": 1}
     method = {"intervals": {}, "intervals_of": "examples", "seeds": {"1": seed}}
-    details = {"figures": figures, "headlines": [], "scales": {}, "better": {}, "notes": {}, "baselines": {},
+    details = {"metrics": figures, "headlines": [], "scales": {}, "better": {}, "notes": {}, "baselines": {},
                "methods": {"full": method}, "comparisons": []}  # fmt: skip
     _write("reports/scores.json", {"sst2-test": details})
     scores = read_scores(FULL)
@@ -77,7 +87,7 @@ def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
 
 
 def test_data_is_named_by_where_it_is_from(params) -> None:
-    assert [origin.dataset for origin in read_origins(FULL, params)] == [None, None]
+    assert [origin.pin for origin in read_origins(FULL, params)] == [None, None]
     assert "embedded sample" in read_origins(FULL, params)[0].title
     params["data"] = "files"
     assert read_origins(FULL, params)[1].licence is None
@@ -87,7 +97,31 @@ def test_data_is_named_by_where_it_is_from(params) -> None:
     params["hub"]["sst2"] |= {"repository": f"org/x@{COMMIT}", "dev": None, "split": 0.8}
     text, sst2 = read_origins(FULL, params)
     assert (text.title, text.split) == ("WikiText", "validation")
-    assert (sst2.dataset, sst2.commit, sst2.licence) == ("org/x", COMMIT, "mit")
+    assert (sst2.pin, sst2.licence) == (Pin("org/x", COMMIT), "mit")
     assert sst2.split == "train, of which a part was held out"
     params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
     assert read_origins(Cell("news", "full", 1), params)[1].split == "test"
+
+
+def _git(*arguments: str) -> str:
+    names = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    return subprocess.run(["git", *names, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_outputs_belong_to_a_commit_where_nothing_differs_from_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(InputError, match="not a git repository"):
+        head_commit()
+    _git("init", "-q")
+    with pytest.raises(InputError, match="git rev-parse HEAD: "):
+        head_commit()
+    (tmp_path / ".gitignore").write_text("out\n")
+    (tmp_path / "out").write_text("ignored")
+    _git("add", "-A")
+    _git("commit", "-qm", "one")
+    assert head_commit() == _git("rev-parse", "HEAD")
+    assert uncommitted_files() == []
+    (tmp_path / "new file").write_text("new")
+    (tmp_path / ".gitignore").write_text("out\nmore\n")
+    assert uncommitted_files() == [".gitignore", '"new file"']
