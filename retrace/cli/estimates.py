@@ -13,6 +13,7 @@ from retrace.cli.terminal import print_table
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError
 from retrace.core.files import size
+from retrace.core.records import RunRecord
 from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.estimates.architectures import HEADS, Published, config_of, find_model
 from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
@@ -24,7 +25,6 @@ from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.settings import SquadSettings
-from retrace.training.records import RunRecord
 from retrace.training.settings import OptimizerSettings
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {

@@ -1,4 +1,4 @@
-"""Atomic files: written to a temporary path, flushed, then renamed; and json, with typed keys where it is a `Record`.
+"""Atomic files: written to a temporary path, flushed, then renamed; and json.
 
 A reader never sees half a file, whatever kills the writer. The next writer removes what a killed one left behind.
 """
@@ -9,17 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    ValidationInfo,
-    model_serializer,
-    model_validator,
-)
+from typing import Any
 
 from retrace.core.errors import InputError
 
@@ -107,52 +97,6 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{path}: expected a json object, found {type(found).__name__}")
     return found
-
-
-class Record(BaseModel):
-    """A json object with typed keys, in the order of the fields; a field is left out where it has its default.
-
-    `SPREAD` may name a field that is a mapping: its entries stand in the file beside the other keys.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    SPREAD: ClassVar[str] = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The object as the file has it."""
-        return self.model_dump(exclude_defaults=True)
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """The record of such an object."""
-        return cls.model_validate(values, context=Path)
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """The record in a file.
-
-        Raises FileNotFoundError where there is none, InputError naming the first key that is not as expected.
-        """
-        try:
-            return cls.from_json(read_object(path))
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise InputError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _gather(cls, values: Any, info: ValidationInfo) -> Any:
-        if not cls.SPREAD or info.context is not Path or not isinstance(values, dict):
-            return values  # made by code and not read
-        gathered = {name: value for name, value in values.items() if name not in cls.model_fields}
-        return {name: value for name, value in values.items() if name in cls.model_fields} | {cls.SPREAD: gathered}
-
-    @model_serializer(mode="wrap")
-    def _spread(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, value in handler(self).items():
-            found |= value if name == self.SPREAD else {name: value}
-        return found
 
 
 def size(count: int) -> str:

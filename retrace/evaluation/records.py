@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from retrace.core.files import Record
+from retrace.core.records import Record
 from retrace.statistics.scales import Better, Comparison, Flags, Interval
 
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from retrace.core.files import Record
+from retrace.core.records import Record
 from retrace.statistics.comparisons import flag_unless_better
 from retrace.statistics.intervals import Figures, Resampled, centred_interval, held, percentile_interval, resample
 from retrace.statistics.scales import Flags
