@@ -20,13 +20,7 @@ from tests.toy import TOY, Project
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 LONGEST = TOY["sst2"]["max_length"]
-UNUSED = {
-    "hidden_size": 8,
-    "layers": 1,
-    "heads": 1,
-    "intermediate_size": 8,
-    "max_positions": 8,
-}  # not the model's sizes
+UNUSED = {"hidden_size": 8, "layers": 1, "heads": 1, "intermediate_size": 8, "max_positions": 8}  # not the model's
 
 
 @pytest.fixture
@@ -69,7 +63,7 @@ def _curve(project: Project) -> list[list[str]]:
         ("modernbert", MODERNBERT, "adapter"),
         ("llama", LLAMA, "full"),
     ],
-)
+)  # fmt: skip
 def test_given_weights_go_through_every_stage(given: Project, family: str, name: str, method: str) -> None:
     published = _start_from(given, family, name)
     given.set_all({"finetune.methods": [method], "finetune.squad_methods": [method]})
