@@ -63,7 +63,7 @@ def _curve(project: Project) -> list[list[str]]:
         ("modernbert", MODERNBERT, "adapter"),
         ("llama", LLAMA, "full"),
     ],
-)  # fmt: skip
+)
 def test_given_weights_go_through_every_stage(given: Project, family: str, name: str, method: str) -> None:
     published = _start_from(given, family, name)
     given.set_all({"finetune.methods": [method], "finetune.squad_methods": [method]})
