@@ -29,7 +29,7 @@ from torch import Tensor, nn  # noqa: E402
 
 from retrace.compute.device import Device, open_device, peak_memory  # noqa: E402
 from retrace.estimates.architectures import find_model  # noqa: E402
-from retrace.estimates.memory import Load, tuning_needs  # noqa: E402
+from retrace.estimates.memory import Load, update_needs  # noqa: E402
 from retrace.finetuning.method import read_method  # noqa: E402
 from retrace.models.heads import Head, make_model  # noqa: E402
 from retrace.models.language_model import LanguageModel  # noqa: E402
@@ -123,7 +123,7 @@ def measure(cell: Cell, share: int) -> dict[str, Any]:
     is_gpu = device.torch_device.type == "cuda"
     held = torch.cuda.max_memory_allocated() if is_gpu else peak_memory() - before
     config = find_model(cell.model).config
-    needs = tuning_needs(cell.head, config, read_method({}, cell.method).tune, load, OPTIMISER)
+    needs = update_needs(cell.head, config, load, OPTIMISER, read_method({}, cell.method).tune)
     seconds = speed.seconds / speed.updates
     return {
         "device": device.torch_device.type,

@@ -35,7 +35,7 @@ from torch import Tensor, nn  # noqa: E402
 from retrace.compute.device import Device, open_device  # noqa: E402
 from retrace.compute.sharding import to_device  # noqa: E402
 from retrace.core.registry import load_plugin  # noqa: E402
-from retrace.estimates.memory import Load, Needs, tuning_needs  # noqa: E402
+from retrace.estimates.memory import Load, Needs, update_needs  # noqa: E402
 from retrace.models.heads import make_config, make_model  # noqa: E402
 from retrace.models.settings import ModelSettings  # noqa: E402
 from retrace.tokens.tokenizer import Vocabulary  # noqa: E402
@@ -105,7 +105,7 @@ def compare_shared(family: str) -> dict[str, float]:
 
 def needed(family: str, method: str) -> Needs:
     """The plan."""
-    return tuning_needs("classifier", make_config(family, MODEL, VOCABULARY), tune_of(method), LOAD, OPTIMISER)
+    return update_needs("classifier", make_config(family, MODEL, VOCABULARY), LOAD, OPTIMISER, tune_of(method))
 
 
 def beside(planned: float, held: float) -> dict[str, float]:

@@ -20,7 +20,7 @@ from retrace.core.files import size
 from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.datasets.squad import read_json_file
 from retrace.estimates.architectures import HEADS, find_model
-from retrace.estimates.memory import Load, Needs, tuning_needs
+from retrace.estimates.memory import Load, Needs, update_needs
 from retrace.estimates.published_memory import formula_memory
 from retrace.finetuning.method import TASK_OF, read_method
 from retrace.finetuning.settings import FineTuneSettings
@@ -55,8 +55,6 @@ def main(
     longest = longest_input(named.config)
     if length > longest:
         raise InputError(f"--length: {length} is not allowed; the model reads at most {longest} tokens")
-    if named.config.pad_token_id is None:  # as in Llama's published config; a classifier then takes no batch
-        named.config.pad_token_id = 0
     params = read_params() if PARAMS.is_file() else {}
     chosen = read_method(params, method, TASK_OF.get(head))
     optimiser, mask_rate = _recipe(params, head)
@@ -64,7 +62,7 @@ def main(
     device = open_device(0, build(Precision, params, "precision") if params else "auto")
     share = mask_rate if objective_of(named.config) == "masked" else 1.0
     load = Load(batch, length, batch * int(length * share), device.bf16, device.attention)
-    needs = tuning_needs(HEADS[head], named.config, chosen.tune, load, optimiser)
+    needs = update_needs(HEADS[head], named.config, load, optimiser, chosen.tune)
     print(f"{named.name}, {head}, {method}: {needs.parameters:,} parameters, {needs.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimiser.kind}, {load.attention} attention")

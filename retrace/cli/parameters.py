@@ -17,8 +17,7 @@ from retrace.cli.terminal import one_of, print_table
 from retrace.core.registry import plugin_names
 from retrace.core.settings import PARAMS, read_params
 from retrace.estimates.architectures import HEADS, Published, find_model
-from retrace.estimates.formulas import ClosedForm, closed_form
-from retrace.estimates.parameters import Count, Grouping, count_parameters, rows, sums
+from retrace.estimates.parameters import ClosedForm, Count, Grouping, closed_form, count_parameters, rows, sums
 from retrace.finetuning.method import TASK_OF, read_method
 from retrace.finetuning.settings import METHODS
 
@@ -61,11 +60,11 @@ def main(
             **sums(counts),
             "closed_form": form and {"total": form.total, "terms": terms, "differences": form.differences},
             "published": [asdict(entry) for entry in published],
-            "rows": [asdict(row) for row in rows(counts, by)],
+            "rows": [{"name": name, "size": size, "trained": trained} for name, size, trained in rows(counts, by)],
         }
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    grouped = [(row.name, f"{row.size:,}", f"{row.trained:,}") for row in rows(counts, by)]
+    grouped = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
     print_table((by.capitalize(), "Size", "Trained"), grouped)
     print()
     print_table((), _totals(counts, form, published))

@@ -50,7 +50,7 @@ def main(
         busy = min(each, recipe.batch_size)  # a device that gets no block does not help
         idle = f" ({each - busy} idle)" if busy < each else ""
         need = needs[blocks[each]]
-        seconds = need.seconds(tokens, busy, teraflops * 1e12 * utilisation)
+        seconds = tokens * need.flops / (busy * teraflops * 1e12 * utilisation)
         rows.append((f"{each}{idle}", blocks[each], size(need.memory(each, sharded)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), rows)
 

@@ -19,15 +19,24 @@ from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.settings import build, read_params
+from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell
 from retrace.hub.checkpoint import Pin
-from retrace.hub.upload import require_token, stored_digest, upload
-from retrace.publishing.bundle import WEIGHTS as BASE_WEIGHTS
+from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
 from retrace.publishing.card import ModelFacts, eval_results, model_card
-from retrace.publishing.facts import flag_lines, learned_nothing, name_of, read_facts, read_flags, read_tuning
-from retrace.publishing.provenance import head_commit, stale_stages, uncommitted_files
+from retrace.publishing.facts import (
+    flag_lines,
+    head_commit,
+    learned_nothing,
+    name_of,
+    read_facts,
+    read_flags,
+    read_tuning,
+    stale_stages,
+    uncommitted_files,
+)
 from retrace.results.grid import Grid
 
 PREPARED = Path(".retrace/publish")

@@ -1,10 +1,8 @@
-"""How many bytes of tensors are alive at once, the most that there were included.
-
-What training takes, known before it: operations, and the memory of a device.
+"""What an update takes: operations, and the bytes of tensors that are alive at once.
 
 Nothing is estimated by formula: an update of the real model runs on fake tensors, which have shapes but no values,
 while operations are counted and storages followed from their making to their end. So what the backward pass and
-the optimiser hold for a moment counts too. The optimiser has made its moments before, as in all updates but the first.
+the optimizer hold for a moment counts too. The optimizer has made its moments before, as in all updates but the first.
 """
 
 import weakref
@@ -21,15 +19,15 @@ from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from retrace.compute.flops import ProductOperations
 from retrace.core.errors import InputError
 from retrace.estimates.parameters import empty_model
-from retrace.models.heads import Head
+from retrace.models.heads import Head, objective_of
 from retrace.models.language_model import LanguageModel
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.training.optimizer import make_optimizers
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import ProductOperations
 
 
 class LiveMemory(TorchDispatchMode):
@@ -77,7 +75,7 @@ class Needs:
     parameters: int
     trained: int  # of these
     flops: float  # of matrix products, for one token, forward and backward
-    moments: int  # the optimiser's
+    moments: int  # the optimizer's
     peak: int  # the most that is held at once
     layer: int  # of the parameters, those of the largest layer
     outside: int  # those of no layer
@@ -108,10 +106,6 @@ class Needs:
         kept = -(-(self.weights + self.gradients + self.moments) // processes)
         return kept + FLOAT * (3 * self.layer + 2 * self.outside) + self.passing
 
-    def seconds(self, tokens: float, devices: int, speed: float) -> float:
-        """Time to train on so many tokens with devices that each do `speed` operations a second."""
-        return tokens * self.flops / (devices * speed)
-
 
 @dataclass(frozen=True)
 class Load:
@@ -128,50 +122,47 @@ def pretraining_needs(
     config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
 ) -> Needs:
     """The needs of a language model of this config under a recipe, of a device that gets so many blocks a step."""
-    head = LanguageModel(empty_model("language_model", config, attention))
-    share = recipe.mask_rate if head.objective == "masked" else 1.0
+    share = recipe.mask_rate if objective_of(config) == "masked" else 1.0
     load = Load(blocks, recipe.block_size, blocks * int(recipe.block_size * share), bf16, attention)
-    return measure_needs(head.body, "language_model", load, recipe.optimizer)
+    return update_needs("language_model", config, load, recipe.optimizer)
 
 
-def tuning_needs(
-    head: Head, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object], load: Load,
-    optimiser: OptimizerSettings,
+def update_needs(
+    head: Head, config: PreTrainedConfig, load: Load, optimizer: OptimizerSettings,
+    tune: Callable[[PreTrainedModel, Head], object] | None = None,
 ) -> Needs:  # fmt: skip
-    """The needs of a model with this head that was made ready by the `tune` of a method."""
-    model = empty_model(head, config, load.attention)
-    with torch.device("meta"):
-        tune(model, head)
-    return measure_needs(model, head, load, optimiser)
+    """The needs of a model with this head, made ready by the `tune` of a method; neither memory nor time is spent.
 
-
-def measure_needs(model: PreTrainedModel, head: Head, load: Load, optimiser: OptimizerSettings) -> Needs:
-    """The needs of a model on the meta device; neither memory nor time of the run is spent.
-
-    Raises InputError where the optimiser gets no weights.
+    Raises InputError where the optimizer gets no weights.
     """
+    if config.pad_token_id is None:  # as in Llama's published config; a classifier then takes no batch
+        config.pad_token_id = 0
+    model = empty_model(head, config, load.attention)
+    if tune is not None:
+        with torch.device("meta"):
+            tune(model, head)
     with FakeTensorMode(), LiveMemory() as live:
         _give_fake_weights(model.train())
         try:
-            optimizers = make_optimizers(model, optimiser, 1.0)
+            optimizers = make_optimizers(model, optimizer, 1.0)
         except ValueError as error:  # such as a frozen body whose head is a tied one
-            raise InputError(f"nothing here for {optimiser.kind} to train: {error}") from None
+            raise InputError(f"nothing here for {optimizer.kind} to train: {error}") from None
         held = live.now
         _make_moments(model, optimizers)
         live.peak = live.now
         with ProductOperations() as operations:
             _loss(model, head, load).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), optimiser.max_grad_norm)
+        nn.utils.clip_grad_norm_(model.parameters(), optimizer.max_grad_norm)
         _step(optimizers)
     layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
     return Needs(
-        _size(model),
-        sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
-        operations.total / (load.batch * load.length),
-        live.now - held,
-        live.peak,
-        max(layers, default=0),
-        _size(model) - sum(layers),
+        parameters=_size(model),
+        trained=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+        flops=operations.total / (load.batch * load.length),
+        moments=live.now - held,
+        peak=live.peak,
+        layer=max(layers, default=0),
+        outside=_size(model) - sum(layers),
     )
 
 

@@ -16,7 +16,7 @@ from retrace.core.files import size
 from retrace.core.paths import CHECKPOINT, named_checkpoint
 from retrace.core.settings import build, section
 from retrace.estimates.architectures import config_of, find_model
-from retrace.estimates.memory import Load, Needs, pretraining_needs, tuning_needs
+from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell, adjusted
 from retrace.finetuning.settings import FineTuneSettings
@@ -61,7 +61,9 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
 
     Raises InputError where it is clearly too little: more memory than the one device has at all, or twice the disk.
     """
-    configs = {name: _config(params, name) for name in _bases(params)}
+    grid = build(Grid, params, "finetune")
+    bases = dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method)
+    configs = {name: _config(params, name) for name in bases}  # None: the model that is pretrained here
     runs = list(_runs(params, configs))
     unknown = [name or "model" for name, config in configs.items() if config is None]
     if unknown:
@@ -76,39 +78,24 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
         f"needs: about {size(largest.needs.peak)} of memory for the tensors of {largest.name} on one device; "
         f"{size(available)} of {size(whole)} are free {place}"
     )
-    if largest.needs.peak > whole and not _is_shared():
+    is_fsdp = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+    is_shared = is_fsdp or os.environ.get("RETRACE_LAUNCH", "one") != "one"  # then one device need not hold it all
+    if largest.needs.peak > whole and not is_shared:
         raise InputError(f"{largest.name}: it needs about {size(largest.needs.peak)} of memory; {size(whole)} {place}")
     if disk > 2 * free:
         raise InputError(f"{Path.cwd()}: the runs need about {size(disk)} of disk; {size(free)} are free")
-
-
-def _is_shared() -> bool:
-    """Whether several devices are to share the work, so that one need not hold it all."""
-    is_fsdp = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
-    return is_fsdp or os.environ.get("RETRACE_LAUNCH", "one") != "one"
-
-
-def _bases(params: Mapping[str, Any]) -> list[str | None]:
-    """The models that runs start from: entries of `checkpoints`, and None for the one that is pretrained here."""
-    grid = build(Grid, params, "finetune")
-    return list(dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method))
 
 
 def _config(params: Mapping[str, Any], name: str | None) -> PreTrainedConfig | None:
     """Of a model that was fetched, that params.yaml describes, or whose sizes are known; None of any other."""
     folder = CHECKPOINT if name is None else named_checkpoint(name)
     if (folder / "config.json").is_file():
-        config = read_config(folder)
-    else:
-        start = read_initial_checkpoint(params, name)
-        if start.origin is None:
-            config = config_of(params)
-        else:
-            preset = PRESETS.get(start.origin.repository) if isinstance(start.origin, Pin) else None
-            config = find_model(preset).config if preset else None
-    if config is not None and config.pad_token_id is None:  # as in Llama's published config
-        config.pad_token_id = 0
-    return config
+        return read_config(folder)
+    origin = read_initial_checkpoint(params, name).origin
+    if origin is None:
+        return config_of(params)
+    preset = PRESETS.get(origin.repository) if isinstance(origin, Pin) else None
+    return find_model(preset).config if preset else None
 
 
 def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConfig | None]) -> Iterator[Planned]:
@@ -123,7 +110,9 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
     grid = build(Grid, params, "finetune")
     for task in grid.all_tasks:
         is_read = grid.kind_of(task) == "question_answering"
-        head: Head = _head_for_questions(params, task) if is_read else "classifier"
+        head: Head = "spans" if is_read else "classifier"
+        if is_read and section(params, f"{task}.answers") == "generative":
+            head = "language_model"
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
             config = configs[method.settings.checkpoint]
@@ -133,35 +122,23 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
             written = build(int, params, f"{task}.max_answer_length") + PROMPT if head == "language_model" else 0
             asked = settings.batch_size * written
             load = Load(settings.batch_size, settings.max_length, asked, bf16, attention)
-            needs = tuning_needs(head, config, method.tune, load, settings.optimizer)
+            needs = update_needs(head, config, load, settings.optimizer, method.tune)
             for seed in grid.seeds:
                 cell = Cell(task, label, seed)
                 yield Planned(cell.title, method.settings.checkpoint, needs, (WEIGHTS / cell.path).is_dir())
-
-
-def _head_for_questions(params: Mapping[str, Any], task: str) -> Head:
-    return "language_model" if section(params, f"{task}.answers") == "generative" else "spans"
 
 
 def _disk(runs: Iterable[Planned]) -> int:
     """Bytes that are still to be written."""
     left = [run for run in runs if not run.is_done]
     fetched = {run.base: run.needs.weights for run in left if run.base and not named_checkpoint(run.base).is_dir()}
-    return (
-        FETCHED * sum(fetched.values())
-        + TRAINED * sum(run.saved for run in left)
-        + STATES * max((run.state for run in left), default=0)
-    )
+    states = STATES * max((run.state for run in left), default=0)
+    return FETCHED * sum(fetched.values()) + TRAINED * sum(run.saved for run in left) + states
 
 
 def _memory() -> tuple[int, int, str]:
     """Bytes free, bytes in all, and where."""
     if torch.cuda.is_available():
         return *torch.cuda.mem_get_info(), "on the GPU"
-    return *_main_memory(), "in main memory"
-
-
-def _main_memory() -> tuple[int, int]:
-    """Bytes free and bytes in all."""
     memory = psutil.virtual_memory()
-    return memory.available, memory.total
+    return memory.available, memory.total, "in main memory"

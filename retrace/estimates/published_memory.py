@@ -7,7 +7,7 @@ tokens; N_ad parameters in adapters of width h_ad. All is float32, with AdamW's 
 
 from dataclasses import dataclass
 
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, RobertaConfig
 
 from retrace.estimates.memory import Needs
 from retrace.finetuning.method import Method
@@ -28,21 +28,6 @@ QUESTIONABLE = (
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The sizes of an encoder that the formulas use."""
-
-    layers: int
-    hidden: int
-    inner: int
-    heads: int
-
-    @classmethod
-    def of(cls, config: PreTrainedConfig) -> "Shape":
-        """The sizes in a config."""
-        return cls(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.num_attention_heads)
-
-
-@dataclass(frozen=True)
 class Memory:
     """Bytes that grow with batch b and length l: constant + per_token·bl + per_token_pair·bl²."""
 
@@ -55,37 +40,38 @@ class Memory:
         return self.constant + batch * length * (self.per_token + length * self.per_token_pair)
 
 
-def parameters(shape: Shape, vocabulary: int) -> int:
+def parameters(config: PreTrainedConfig) -> int:
     """N: `PARAMETERS`."""
-    h = shape.hidden
-    return vocabulary * h + shape.layers * (4 * h * h + 2 * h * shape.inner + 4 * h)
+    h, inner = config.hidden_size, config.intermediate_size
+    return config.vocab_size * h + config.num_hidden_layers * (4 * h * h + 2 * h * inner + 4 * h)
 
 
-def adapter_parameters(shape: Shape, width: int) -> int:
+def adapter_parameters(config: PreTrainedConfig, width: int) -> int:
     """N_ad: `ADAPTER_PARAMETERS`."""
-    return 4 * shape.layers * shape.hidden * (width + 1)
+    return 4 * config.num_hidden_layers * config.hidden_size * (width + 1)
 
 
-def full_memory(parameters: int, shape: Shape) -> Memory:
+def full_memory(parameters: int, config: PreTrainedConfig) -> Memory:
     """Tuning every weight: `FULL`."""
-    d = shape.layers
-    return Memory(16 * parameters, d * (34 * shape.hidden + 8 * shape.inner), 9 * d * shape.heads)
+    d = config.num_hidden_layers
+    per_token = d * (34 * config.hidden_size + 8 * config.intermediate_size)
+    return Memory(16 * parameters, per_token, 9 * d * config.num_attention_heads)
 
 
-def adapter_memory(parameters: int, added: int, shape: Shape, width: int) -> Memory:
+def adapter_memory(parameters: int, added: int, config: PreTrainedConfig, width: int) -> Memory:
     """Tuning adapters: `ADAPTER`."""
-    return Memory(4 * parameters + 16 * added, 2 * shape.layers * (4 * shape.hidden + 8 * width), 0)
+    per_token = 2 * config.num_hidden_layers * (4 * config.hidden_size + 8 * width)
+    return Memory(4 * parameters + 16 * added, per_token, 0)
 
 
 def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tuple[str, Memory] | None:
     """The formula for a method and its value for a model; None where the study has none."""
-    shape = Shape.of(config)
     if method.file in ("full", "scratch"):
-        return FULL, full_memory(needs.parameters, shape)
+        return FULL, full_memory(needs.parameters, config)
     if method.file != "adapter":
         return None
-    width = max(1, shape.hidden // getattr(method.settings, "reduction", 1))
-    return ADAPTER, adapter_memory(needs.parameters - needs.trained, needs.trained, shape, width)
+    width = max(1, config.hidden_size // getattr(method.settings, "reduction", 1))
+    return ADAPTER, adapter_memory(needs.parameters - needs.trained, needs.trained, config, width)
 
 
 @dataclass(frozen=True)
@@ -111,9 +97,10 @@ EQUATIONS = (
 )  # fmt: skip
 
 
-# The study's example, and the figures printed for it.
-EXAMPLE = Shape(layers=64, hidden=1920, inner=7680, heads=32)
-EXAMPLE_VOCABULARY = 50_000
+# The study's example as RoBERTa, which is what it tunes, and the figures printed for it.
+EXAMPLE = RobertaConfig(
+    vocab_size=50_000, hidden_size=1920, intermediate_size=7680, num_hidden_layers=64, num_attention_heads=32
+)
 EXAMPLE_WIDTH = 120  # of its adapters
 EXAMPLE_PARAMETERS = 3 * 10**9  # as it rounds them
 UNIT = 10**6  # bytes; it says MiB
@@ -124,7 +111,5 @@ CLAIM = 3 / 4  # the share of the memory that adapters are said to save at least
 def example_memory(parameters: int = EXAMPLE_PARAMETERS) -> dict[str, Memory]:
     """The example's memory by method, with N rounded as in the study or given."""
     added = adapter_parameters(EXAMPLE, EXAMPLE_WIDTH)
-    return {
-        "full": full_memory(parameters, EXAMPLE),
-        "adapter": adapter_memory(parameters, added, EXAMPLE, EXAMPLE_WIDTH),
-    }
+    adapter = adapter_memory(parameters, added, EXAMPLE, EXAMPLE_WIDTH)
+    return {"full": full_memory(parameters, EXAMPLE), "adapter": adapter}

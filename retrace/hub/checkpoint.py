@@ -1,8 +1,4 @@
-"""Where a model to start from is to be had, pinned so that it stays the same.
-
-`model.checkpoint` in params.yaml names the one that pretraining starts from, `checkpoints.<name>` in data/params.yaml
-those that fine-tuning methods start from.
-"""
+"""The checkpoint to start from, pinned: `model.checkpoint` in params.yaml, `checkpoints.<name>` in data/params.yaml."""
 
 import hashlib
 import re
@@ -17,12 +13,9 @@ from retrace.core.errors import InputError
 from retrace.core.guard import file_digest
 from retrace.core.settings import Params, Section, Seed, file_of
 
-NAMED = "checkpoints"
-DIGITS = 12
-
-
+DIGITS = 12  # of a folder's digest
 PINNED = "expected org/name@commit, the commit as 40 hex digits"
-_PIN = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([0-9a-f]{40})")
+_PIN = re.compile(r"[\w.-]+(?:/[\w.-]+)?@[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -38,10 +31,9 @@ class Pin:
 
         Raises InputError where it is none.
         """
-        found = _PIN.fullmatch(text)
-        if not found:
+        if not is_pin(text):
             raise InputError(f"{file_of(key)}: {key}: {text!r} is not allowed; {PINNED}")
-        return cls(found[1], found[2])
+        return cls(*text.split("@"))
 
     def __str__(self) -> str:
         return f"{self.repository}@{self.commit}"
@@ -111,7 +103,9 @@ def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) 
         own = ModelParams.read(params)
         return InitialCheckpoint(_origin(own.checkpoint, "model.checkpoint"), own.family, own.random_seed)
     entry = CheckpointParams.read(params, key=name).entry
-    return InitialCheckpoint(_origin(entry.checkpoint, f"{NAMED}.{name}.checkpoint"), entry.family, entry.random_seed)
+    return InitialCheckpoint(
+        _origin(entry.checkpoint, f"checkpoints.{name}.checkpoint"), entry.family, entry.random_seed
+    )
 
 
 def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:
@@ -138,6 +132,5 @@ def folder_digest(folder: Path) -> str:
     Hidden files are left out.
     """
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    seen = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
-    lines = "".join(f"{name} {file_digest(folder / name)}\n" for name in seen)
+    lines = "".join(f"{name} {file_digest(folder / name)}\n" for name in names if "/." not in f"/{name}")
     return hashlib.sha256(lines.encode()).hexdigest()[:DIGITS]

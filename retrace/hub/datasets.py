@@ -30,7 +30,7 @@ from retrace.hub.settings import HubDataset
 
 INFO = "dataset_info.json"  # where `datasets` writes sizes of splits, features, licence
 CARD = "README.md"
-DESCRIBING = (CARD, "dataset_infos.json", ".huggingface.yaml")  # files that describe the data, nowadays the card alone
+DESCRIBING = (CARD, "dataset_infos.json", ".huggingface.yaml")  # of which nowadays there is the card alone
 DEFAULT = "default"  # in params.yaml: the config that the data set itself takes where none is named
 BATCH = 1000  # rows read at a time, which is much faster than one by one
 
@@ -56,7 +56,7 @@ def open_split(source: HubDataset, split: str, key: str) -> Split:
     Raises InputError where it cannot be read.
     """
     name = f"{source.pin} {source.config} {split}"
-    features, batches = (_stream if source.stream else _open_kept)(source, split, key, name)
+    features, batches = _stream(source, split, key, name) if source.stream else _open_kept(source, split, key)
     of_classes = {
         column: tuple(feature["names"])
         for column, feature in features.items()
@@ -89,9 +89,7 @@ def _stream(source: HubDataset, split: str, key: str, name: str) -> tuple[Any, I
     return (rows.features or datasets.Features()).to_dict(), batches()
 
 
-def _open_kept(
-    source: HubDataset, split: str, key: str, name: str
-) -> tuple[Mapping[str, Any], Iterable[pa.RecordBatch]]:
+def _open_kept(source: HubDataset, split: str, key: str) -> tuple[Any, Iterable[pa.RecordBatch]]:
     folder = _kept(source, key)
     info = read_object(folder / INFO)
     sizes = {name: one["num_examples"] for name, one in info["splits"].items()}
@@ -165,9 +163,8 @@ def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view:
             raise ValueError(f"{name!r} leads out of the repository")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    for name in DESCRIBING[1:]:
-        if (described / name).is_file():
-            shutil.copyfile(described / name, view / name)
+        if name in DESCRIBING:
+            shutil.copyfile(described / name, path)
     (view / CARD).write_text(f"---\n{yaml.safe_dump(_card_of(card, source.config), sort_keys=False)}---\n")
     try:
         builder = datasets.load_dataset_builder(str(view), _config(source))

@@ -71,10 +71,13 @@ def hub_session(about: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:
-        fault = _fault(error)
-        if fault is None:
+        causes: list[BaseException] = [error]
+        while (inner := causes[-1].__cause__ or causes[-1].__context__) is not None and inner not in causes:
+            causes.append(inner)
+        messages = [message for cause in reversed(causes) if (message := _message(cause))]
+        if not messages:
             raise
-        raise InputError(f"{about}: {fault}") from error
+        raise InputError(f"{about}: {messages[0]}") from error  # that of the innermost error of the hub
 
 
 def hub_token() -> str | Literal[False]:
@@ -91,15 +94,8 @@ def _set_client() -> None:
         disable_progress_bars()
 
 
-def _fault(error: BaseException) -> str | None:
-    """The message for an error of the hub, by its innermost known cause; None for any other error."""
-    causes = [error]
-    while (inner := causes[-1].__cause__ or causes[-1].__context__) is not None and inner not in causes:
-        causes.append(inner)
-    return next((words for cause in reversed(causes) if (words := _words(cause)) is not None), None)
-
-
-def _words(error: BaseException) -> str | None:
+def _message(error: BaseException) -> str:
+    """What went wrong, where it is an error of the hub or of the network."""
     hub = constants.ENDPOINT
     match error:
         case GatedRepoError():
@@ -108,21 +104,21 @@ def _words(error: BaseException) -> str | None:
             return f"no such repository at {hub}, or it is private and HF_TOKEN does not open it"
         case RevisionNotFoundError():
             return "the repository has no such commit"
-        case HfHubHTTPError() if error.response.status_code in (401, 403):
-            return f"{hub} refused HF_TOKEN ({error.response.status_code}: {_first_line(error.server_message)})"
         case OfflineModeIsEnabled() | CachedRepoTreeNotFoundError():
             return "not fetched before, and HF_HUB_OFFLINE forbids fetching it now"
         case LocalEntryNotFoundError():
-            return None  # it stands for its cause
+            return ""  # it stands for its cause
         case EntryNotFoundError():
             return f"the repository has no such file: {_first_line(str(error).split('url:')[-1])}"
+        case HfHubHTTPError() if error.response.status_code in (401, 403):
+            return f"{hub} refused HF_TOKEN ({error.response.status_code}: {_first_line(error.server_message or '')})"
         case HfHubHTTPError():
             answer = error.response
             return f"{hub} answered {answer.status_code} to {answer.request.method} {answer.url.path}"
         case httpx.RequestError():
             return f"{hub} cannot be reached ({type(error).__name__}); HF_ENDPOINT names another hub"
-    return None
+    return ""
 
 
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_file, write_text
+from retrace.core.files import write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.datasets.card import without_collection
 from retrace.datasets.examples import UNLABELLED
 from retrace.datasets.settings import SplitBy
 from retrace.datasets.split import split_questions, split_sentences
 from retrace.datasets.text import text_path
 from retrace.hub.datasets import Split, licence, open_split
-from retrace.hub.settings import HubDataset, HubQuestions, HubSentences, HubSettings, HubSplits
+from retrace.hub.settings import HubQuestions, HubSentences, HubSettings, HubSplits, HubText
 
 Kind = TypeVar("Kind", str, dict)
+Settings = TypeVar("Settings", bound=HubSplits)
 
 
 def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
@@ -28,18 +28,25 @@ def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
 
     Raises InputError where a data set cannot be had or a row is not what it should be.
     """
-    text = settings.text
-    for part, split in (("train", text.train), ("valid", text.valid), ("test", text.test)):
-        records = open_split(text, split, "hub.text").records()
-        lines = _lines if text.rows == "lines" else _documents
-        write_text(text_path(running_text(folder), part), lines(_cell(*row, text.text, str) for row in records))
+    _write_text(folder, settings.text)
     _write_parts(folder, settings.sst2, "hub.sst2", sentences_path, write_sentences, split_sentences)
     _write_parts(folder, settings.squad, "hub.squad", questions_path, write_questions, split_questions)
-    named: dict[str, HubDataset] = {"text": text, "sst2": settings.sst2, "squad": settings.squad}
     return {
         name: {"repository": of.repository, "config": of.config, "licence": licence(of, f"hub.{name}")}
-        for name, of in named.items()
+        for name, of in (("text", settings.text), ("sst2", settings.sst2), ("squad", settings.squad))
     }
+
+
+def _write_text(folder: Path, settings: HubText) -> None:
+    """Write lines as they are, or documents with an empty line after each and none within."""
+    for part, split in (("train", settings.train), ("valid", settings.valid), ("test", settings.test)):
+        records = open_split(settings, split, "hub.text").records()
+        rows = (_cell(*record, settings.text, str) for record in records)
+        if settings.rows == "lines":
+            text = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
+        else:
+            text = "".join("\n".join(filter(str.strip, row.splitlines())) + "\n\n" for row in rows)
+        write_text(text_path(running_text(folder), part), text)
 
 
 def write_sentences(path: Path, split: Split, settings: HubSentences) -> None:
@@ -57,31 +64,18 @@ def write_sentences(path: Path, split: Split, settings: HubSentences) -> None:
 def write_questions(path: Path, split: Split, settings: HubQuestions) -> None:
     """Write SQuAD's json; questions that follow one another share title and passage."""
     asked = (_question(where, record, settings) for where, record in split.records())
-    articles = groupby(asked, key=lambda each: each[0])
-    encoded = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
-    with without_collection(), atomic_file(path) as aside, aside.open("w", encoding="utf-8") as file:
-        file.write('{"version": "v2.0", "data": [')
-        for number, (title, of_title) in enumerate(articles):
-            file.write(", " if number else "")
-            file.write(encoded(_article(title, of_title)))
-        file.write("]}")
-
-
-Settings = TypeVar("Settings", bound=HubSplits)
+    articles = [_article(title, questions) for title, questions in groupby(asked, key=lambda each: each[0])]
+    write_text(path, json.dumps({"version": "v2.0", "data": articles}, ensure_ascii=False, check_circular=False))
 
 
 def _write_parts(
     folder: Path, settings: Settings, key: str, path: Callable[[Path, str], Path],
     write: Callable[[Path, Split, Settings], None], split: Callable[[Path, Path, float, int, SplitBy], None],
 ) -> None:  # fmt: skip
-    train, dev = (path(folder, part) for part in ("train", "dev"))
-    write(train, open_split(settings, settings.train, key), settings)
-    if settings.dev is not None:
-        write(dev, open_split(settings, settings.dev, key), settings)
-    elif settings.split is not None:
-        split(train, dev, settings.split, settings.split_seed, settings.split_by)
-    if settings.test is not None:
-        write(path(folder, "test"), open_split(settings, settings.test, key), settings)
+    for part, name in settings.parts.items():
+        write(path(folder, part), open_split(settings, name, key), settings)
+    if settings.split is not None:
+        split(path(folder, "train"), path(folder, "dev"), settings.split, settings.split_seed, settings.split_by)
 
 
 def _article(title: str, questions: Iterator[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
@@ -93,6 +87,7 @@ def _article(title: str, questions: Iterator[tuple[str, str, dict[str, Any]]]) -
 
 
 def _question(where: str, record: Mapping[str, Any], settings: HubQuestions) -> tuple[str, str, dict[str, Any]]:
+    """Title and passage of a question, and its entry in SQuAD's json."""
     answers = _cell(where, record, settings.answers, dict)
     texts, starts = answers.get("text"), answers.get("answer_start")
     if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
@@ -112,12 +107,3 @@ def _cell(where: str, record: Mapping[str, Any], column: str, kind: type[Kind]) 
     if not isinstance(value, kind):
         raise InputError(f"{where}: no {column!r} of type {kind.__name__}; there is: {', '.join(record)}")
     return value
-
-
-def _lines(rows: Iterator[str]) -> str:
-    return "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
-
-
-def _documents(rows: Iterator[str]) -> str:
-    """Each with an empty line after it and none within."""
-    return "".join("\n".join(line for line in row.splitlines() if line.strip()) + "\n\n" for row in rows)

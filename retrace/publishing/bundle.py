@@ -4,9 +4,9 @@ A whole model is one of transformers; LoRA is peft's adapter; what neither knows
 in Retrace's own format, which `retrace.publishing.load` loads. No code goes with any of them.
 """
 
-import json
 import shutil
 from dataclasses import dataclass
+from json import dumps as quoted
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -20,6 +20,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.guard import file_digest
 from retrace.core.registry import load_plugin
+from retrace.core.weights import FILE as WEIGHTS
 from retrace.finetuning.method import FILE
 from retrace.finetuning.settings import METHODS
 from retrace.hub.checkpoint import Pin
@@ -27,8 +28,8 @@ from retrace.models.heads import FAMILIES, Head, objective_of, read_config, read
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned
 from retrace.tokens.tokenizer import copy_tokenizer
 
-WEIGHTS = "model.safetensors"
 Library = Literal["transformers", "peft", "retrace"]
+Lines = tuple[str, str, str]  # of Python, that leave a `model` and a `tokenizer`
 AUTO_CLASSES = {
     "classifier": "AutoModelForSequenceClassification", "spans": "AutoModelForQuestionAnswering",
     "masked": "AutoModelForMaskedLM", "causal": "AutoModelForCausalLM",
@@ -45,8 +46,8 @@ class Address:
 
     def call(self, function: str) -> str:
         """A call that loads something from there."""
-        revision = f", revision={_quoted(self.branch)}" if self.branch else ""
-        return f"{function}({_quoted(self.repository)}{revision})"
+        revision = f", revision={quoted(self.branch)}" if self.branch else ""
+        return f"{function}({quoted(self.repository)}{revision})"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Published:
 
     library: Library
     use: str  # a key of AUTO_CLASSES
-    lines: tuple[str, str, str]  # of Python, that leave a `model` and a `tokenizer`
+    lines: Lines
 
 
 def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Published:
@@ -113,31 +114,31 @@ def _library(tuning: Tuning, method: ModuleType, model: nn.Module) -> Library:
 
 def _write_adapter(
     tuning: Tuning, method: ModuleType, model: PreTrainedModel, pretrained: Path, address: Address, folder: Path
-) -> tuple[str, str, str]:
-    base, use = address.base.repository if address.base else address.repository, _use(tuning.head, pretrained)
-    commit = address.base.commit if address.base else None
-    method.save_adapter(model, tuning.head, tuning.settings, base, commit, folder)
-    if not address.base:
+) -> Lines:
+    base, use = address.base, _use(tuning.head, pretrained)
+    repository, commit = (base.repository, base.commit) if base else (address.repository, None)
+    method.save_adapter(model, tuning.head, tuning.settings, repository, commit, folder)
+    if not base:
         _save_whole(read_model(tuning.head, pretrained, 0, "sdpa", tuning.classes), folder)
         return _whole_lines(use, address)
-    given: dict[str, Any] = {"revision": address.base.commit}
-    if tuning.classes:
-        given["id2label"] = dict(enumerate(tuning.classes))
-    if mapping := _key_mapping(tuning.head, pretrained):
-        given["key_mapping"] = mapping
-    auto = AUTO_CLASSES[use]
-    options = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    at_branch = {"revision": address.branch}
+    family = load_plugin(FAMILIES, read_config(pretrained).model_type, "family")
+    given: dict[str, Any] = {
+        "revision": commit,
+        "id2label": dict(enumerate(tuning.classes)),
+        "key_mapping": getattr(family, "KEY_MAPPING", {}).get(tuning.head),
+    }
+    options = ", ".join(f"{name}={value!r}" for name, value in given.items() if value)
+    auto, at_branch = AUTO_CLASSES[use], {"revision": address.branch}
     revision = f", adapter_kwargs={at_branch!r}" if address.branch else ""
     return (
         f"from transformers import {auto}, AutoTokenizer",
         f"tokenizer, model = {address.call('AutoTokenizer.from_pretrained')}, "
-        f"{auto}.from_pretrained({_quoted(base)}, {options})",
-        f"model.load_adapter({_quoted(address.repository)}{revision})",
+        f"{auto}.from_pretrained({quoted(repository)}, {options})",
+        f"model.load_adapter({quoted(address.repository)}{revision})",
     )
 
 
-def _write_own(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> tuple[str, str, str]:
+def _write_own(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> Lines:
     shutil.copytree(tuned, folder, dirs_exist_ok=True)
     base = str(address.base) if address.base else None
     write_json(folder / DESCRIPTION, tuning.description() | {"base": base})
@@ -150,7 +151,7 @@ def _write_own(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, 
     )
 
 
-def _whole_lines(use: str, address: Address) -> tuple[str, str, str]:
+def _whole_lines(use: str, address: Address) -> Lines:
     auto = AUTO_CLASSES[use]
     return (
         f"from transformers import {auto}, AutoTokenizer",
@@ -163,18 +164,9 @@ def _use(head: Head, pretrained: Path) -> str:
     return objective_of(read_config(pretrained)) if head == "language_model" else head
 
 
-def _key_mapping(head: Head, pretrained: Path) -> dict[str, str] | None:
-    family = load_plugin(FAMILIES, read_config(pretrained).model_type, "family")
-    return getattr(family, "KEY_MAPPING", {}).get(head)
-
-
 def _save_whole(model: PreTrainedModel, folder: Path) -> None:
     # By the names that the model has, which are those that transformers looks for, not those it was loaded by.
     model.save_pretrained(folder, save_original_format=False)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text)
 
 
 def _align(folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
 from retrace.evaluation.records import Figures, Intervals
+from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Table
 from retrace.report.perplexity import INTERVALS, perplexity_table
@@ -16,6 +17,13 @@ from retrace.report.render import fill_markdown
 from retrace.report.scores import with_interval
 
 FOLDER = Path(__file__).parent
+# Title, licence (null where the authors give none) and citation of data sets, by repository of the hub and config.
+WORKS: dict[str, dict[str, str | None]] = json.loads((FOLDER / "works.json").read_text(encoding="utf-8"))
+PIPELINES = {
+    "classifier": "text-classification", "spans": "question-answering", "masked": "fill-mask",
+    "causal": "text-generation",
+}  # fmt: skip
+NOT_ON_HUB = "not-on-the-hub"  # where the metadata must name a data set of the hub and there is none
 
 
 @dataclass(frozen=True)
@@ -24,40 +32,18 @@ class Origin:
 
     name: str  # of the part: text, sst2, squad or a further task
     title: str
-    dataset: str | None = None  # of the hub: ORG/NAME
+    pin: Pin | None = None  # of a data set of the hub
     config: str | None = None
-    commit: str | None = None
     split: str = "validation"  # that the figures are of
     licence: str | None = None
     citation: str | None = None
 
 
-# Title, licence (null where the authors give none) and citation of data sets, by repository of the hub and config.
-WORKS: dict[str, dict[str, str | None]] = json.loads((FOLDER / "works.json").read_text(encoding="utf-8"))
-
-
-def sample_origin(name: str) -> Origin:
-    """A part of the embedded sample."""
-    return Origin(name, "the embedded sample of Retrace, on an invented country", licence="Apache-2.0")
-
-
-def files_origin(name: str) -> Origin:
-    """A part that somebody had in files."""
-    return Origin(name, "files of the publisher's own")
-
-
-def hub_origin(name: str, dataset: str, commit: str, config: str, split: str, licence: str | None) -> Origin:
+def hub_origin(name: str, pin: Pin, config: str, split: str, licence: str | None) -> Origin:
     """A data set of the hub, with the licence that its card gives where it is none of WORKS."""
-    work = WORKS.get(f"{dataset} {config}") or WORKS.get(dataset) or {}
-    licence = work.get("licence") or licence
-    return Origin(name, work.get("title") or dataset, dataset, config, commit, split, licence, work.get("citation"))
-
-
-PIPELINES = {
-    "classifier": "text-classification", "spans": "question-answering", "masked": "fill-mask",
-    "causal": "text-generation",
-}  # fmt: skip
-NOT_ON_HUB = "not-on-the-hub"  # where the metadata must name a data set of the hub and there is none
+    work = WORKS.get(f"{pin.repository} {config}") or WORKS.get(pin.repository) or {}
+    title, licence = work.get("title") or pin.repository, work.get("licence") or licence
+    return Origin(name, title, pin, config, split, licence, work.get("citation"))
 
 
 @dataclass(frozen=True)
@@ -97,19 +83,17 @@ class ModelFacts:
 
 def model_card(facts: ModelFacts) -> ModelCard:
     """The card as Markdown under the metadata that the hub reads."""
-    task = facts.origins[-1]
+    task, pin = facts.origins[-1], facts.origins[-1].pin
+    repositories = [origin.pin.repository for origin in facts.origins if origin.pin]
     data = ModelCardData(
-        library_name=facts.library,
-        pipeline_tag=PIPELINES[facts.use],
-        tags=list(facts.tags),
-        datasets=list(dict.fromkeys(origin.dataset for origin in facts.origins if origin.dataset)) or None,
-        base_model=facts.base,
+        library_name=facts.library, pipeline_tag=PIPELINES[facts.use], tags=list(facts.tags),
+        datasets=list(dict.fromkeys(repositories)) or None, base_model=facts.base,
         model_name=facts.repository.rpartition("/")[2],
         eval_results=[
             EvalResult(
-                task_type=PIPELINES[facts.use], dataset_type=task.dataset or NOT_ON_HUB, dataset_name=task.title,
-                dataset_config=task.config, dataset_revision=task.commit, dataset_split=task.split,
-                metric_type=name, metric_value=value, metric_name=name.replace("_", " "),
+                task_type=PIPELINES[facts.use], dataset_type=pin.repository if pin else NOT_ON_HUB,
+                dataset_name=task.title, dataset_config=task.config, dataset_revision=pin and pin.commit,
+                dataset_split=task.split, metric_type=name, metric_value=value, metric_name=name.replace("_", " "),
             )
             for name, value in headline_figures(facts).items()
         ],
@@ -124,17 +108,15 @@ def model_card(facts: ModelFacts) -> ModelCard:
 
 def eval_results(facts: ModelFacts) -> list[dict[str, Any]]:
     """The first headline figure as `.eval_results/*.yaml` has it; none where the data is not on the hub."""
-    task = facts.origins[-1]
-    figures = headline_figures(facts)
-    if task.dataset is None or task.config is None or not figures:
+    task, figures = facts.origins[-1], headline_figures(facts)
+    if task.pin is None or task.config is None or not figures:
         return []
     name, value = next(iter(figures.items()))
     notes = f"{name.replace('_', ' ')}, {task.split} split"
     if facts.scores:
         notes += ", 95% interval {low:.6g} to {high:.6g}".format(**facts.scores.intervals[name])
-    return eval_result_entries_to_yaml(
-        [EvalResultEntry(task.dataset, task.config, value, dataset_revision=task.commit, notes=notes)]
-    )
+    entry = EvalResultEntry(task.pin.repository, task.config, value, dataset_revision=task.pin.commit, notes=notes)
+    return eval_result_entries_to_yaml([entry])
 
 
 def headline_figures(facts: ModelFacts) -> dict[str, float]:

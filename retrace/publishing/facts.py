@@ -1,13 +1,14 @@
-"""What is known of a trained model: what params.yaml, data cards, runs and reports say of it."""
+"""What is known of a trained model: what git, params.yaml, data cards, runs and reports say of it."""
 
+import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
+from retrace.core.records import RunRecord
 from retrace.core.settings import build, section
 from retrace.datasets.examples import read_classes
 from retrace.evaluation.assessment import SCRATCH
@@ -15,19 +16,19 @@ from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import RUNS, Cell
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
-from retrace.hub.checkpoint import Pin
+from retrace.hub.settings import HubSettings, HubText
 from retrace.models.heads import Head, read_config
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.publishing.bundle import Address, Published
-from retrace.publishing.card import ModelFacts, Origin, Scores, files_origin, hub_origin, sample_origin
+from retrace.publishing.card import ModelFacts, Origin, Scores, hub_origin
 from retrace.publishing.load import Tuning
 from retrace.report.blocks import Table
 from retrace.report.data import counts_table
 from retrace.report.settings import settings_table
 from retrace.results.grid import Grid
+from retrace.sources.hub_settings import HubTaskSettings
 from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import SquadSettings
-from retrace.training.records import RunRecord
 
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIMITS = {
@@ -49,17 +50,23 @@ def read_facts(
     cell: Cell | None, params: Mapping[str, Any], address: Address, published: Published, commit: str
 ) -> ModelFacts:
     """All that the card of a model says; of the pretrained one where `cell` is None."""
-    family = _family(cell, params)
+    method = read_method(params, cell.method) if cell else None
+    family = read_config(method.base if method else PRETRAINED).model_type
+    summary = f"A language model of the family {family}, made with Retrace."
+    if cell and method:
+        how = (method.tuning.__doc__ or "").partition("\n")[0]
+        tuned = f"tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}"
+        summary = f"A model of the family {family}, {tuned}. {how}"
     started = _started(cell, params)
-    base = address.base.repository if address.base else started.get("repository")
-    tags = ["retrace", family, *([cell.method] if cell else [])]
+    licence = started.get("license_name") or started.get("license") or "not known to Retrace"
     return ModelFacts(
-        address.repository, _summary(cell, family, params), published.use, published.library, published.lines,
-        base, _said(started), tags, read_origins(cell, params),
-        read_counts(cell, params), read_training(cell, params, commit), read_scores(cell) if cell else None,
-        None if cell else PerplexityReport.read(PERPLEXITY),
-        flag_lines(cell),
-        _limits(cell, params, published),
+        repository=address.repository, summary=summary, use=published.use, library=published.library,
+        lines=published.lines, base=address.base.repository if address.base else started.get("repository"),
+        started=f"{started['from']}, whose licence is {licence}" if started else None,
+        tags=["retrace", family, *([cell.method] if cell else [])], origins=read_origins(cell, params),
+        counts=read_counts(cell, params), training=read_training(cell, params, commit),
+        scores=read_scores(cell) if cell else None, perplexity=None if cell else PerplexityReport.read(PERPLEXITY),
+        flags=flag_lines(cell), limits=_limits(cell, params, published),
     )  # fmt: skip
 
 
@@ -69,13 +76,17 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     Raises InputError where params.yaml does not list it.
     """
     matrix = build(Grid, params, "finetune")
-    _require_listed("--task", cell.task, matrix.all_tasks)
-    _require_listed("--method", cell.method, matrix.methods_of(cell.task))
-    _require_listed("--seed", cell.seed, matrix.seeds)
+    for option, value, listed in (
+        ("--task", cell.task, matrix.all_tasks),
+        ("--method", cell.method, matrix.methods_of(cell.task)),
+        ("--seed", cell.seed, matrix.seeds),
+    ):
+        if value not in listed:
+            allowed = ", ".join(map(str, listed))
+            raise InputError(f"{option}: {value!r} is not what params.yaml lists; expected one of {allowed}")
     method = read_method(params, cell.method, cell.task)
-    settings = method.settings.model_copy(
-        update={"method": None, "checkpoint": None}
-    )  # labels of this project, which mean nothing elsewhere
+    labels = {"method": None, "checkpoint": None}  # of this project, which mean nothing elsewhere
+    settings = method.settings.model_copy(update=labels)
     if matrix.kind_of(cell.task) == "classification":
         classes = read_classes(source_folder(build(str, params, "data")), cell.task)
         return Tuning(method.file, settings, "classifier", tuple(classes))
@@ -123,10 +134,10 @@ def flag_lines(cell: Cell | None) -> list[str]:
 
 def read_origins(cell: Cell | None, params: Mapping[str, Any]) -> list[Origin]:
     """Where the data of pretraining is from, if that was done here, and, last, that of the task."""
-    found = [_origin(name, params) for name in _data_of(cell, params)]
-    if cell is None or not _is_tested(cell):
-        return found
-    return [*found[:-1], replace(found[-1], split=_test_split(cell.task, params))]
+    return [
+        _origin(name, params, is_tested=cell is not None and name == cell.task and _is_tested(cell))
+        for name in _data_of(cell, params)
+    ]
 
 
 def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
@@ -153,6 +164,11 @@ def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> 
     return settings_table(made, {key: section(params, key) for key in keys} | tuned)
 
 
+def name_of(cell: Cell | None) -> str:
+    """What a cell, or where it is None the pretrained model, is called."""
+    return cell.title if cell else PRETRAINED.name
+
+
 def _is_own(cell: Cell | None, params: Mapping[str, Any]) -> bool:
     """Whether it is, or starts from, the model that was pretrained here."""
     return cell is None or read_method(params, cell.method).base == PRETRAINED
@@ -163,44 +179,32 @@ def _data_of(cell: Cell | None, params: Mapping[str, Any]) -> list[str]:
     return [*(["text"] if _is_own(cell, params) else []), *([cell.task] if cell else [])]
 
 
-def _family(cell: Cell | None, params: Mapping[str, Any]) -> str:
-    return read_config(read_method(params, cell.method).base if cell else PRETRAINED).model_type
-
-
-def _origin(name: str, params: Mapping[str, Any]) -> Origin:
-    data = build(str, params, "data")
-    of_hub = params.get("hub", {})
-    if name in {**params.get("classification", {}), **params.get("question_answering", {})}:
-        return files_origin(name)
-    if name in of_hub.get("classification", {}):
-        entry = of_hub["classification"][name]
-        return _from_hub(name, entry, entry.get("config", "default"), entry.get("dev"), None)
-    if data == "hub":
-        found = read_json(source_folder(data) / "card.json")["origin"][name]
-        split = of_hub[name].get("valid" if name == "text" else "dev", "validation")
-        return _from_hub(name, of_hub[name], found["config"], split, found["licence"])
-    return sample_origin(name) if data == "sample" else files_origin(name)
+def _origin(name: str, params: Mapping[str, Any], is_tested: bool) -> Origin:
+    """Where the data of pretraining (`text`) or of a task is from, and which of its splits the figures are of."""
+    data, hub = build(str, params, "data"), build(HubSettings, params, "hub")
+    split = "test" if is_tested else "validation"
+    if name in hub.classification:
+        settings, licence = build(HubTaskSettings, params, f"hub.classification.{name}"), None
+    elif data == "files" or name in {**params.get("classification", {}), **params.get("question_answering", {})}:
+        return Origin(name, "files of the publisher's own", split=split)
+    elif data == "sample":
+        title = "the embedded sample of Retrace, on an invented country"
+        return Origin(name, title, split=split, licence="Apache-2.0")
+    else:
+        settings = {"text": hub.text, "sst2": hub.sst2, "squad": hub.squad}[name]
+        licence = read_json(source_folder(data) / "card.json")["origin"][name]["licence"]
+    if isinstance(settings, HubText):
+        split = settings.valid
+    elif is_tested:
+        split = settings.test or split
+    else:
+        split = settings.dev or f"{settings.train}, of which a part was held out"
+    return hub_origin(name, settings.pin, settings.config, split, licence)
 
 
 def _is_tested(cell: Cell) -> bool:
     """Whether the figures of a cell are on a test set."""
     return METRICS.is_file() and on_test(cell.task) in Metrics.read(METRICS).tasks
-
-
-def _test_split(task: str, params: Mapping[str, Any]) -> str:
-    """What a task's test split is called where it is from."""
-    of_hub = params.get("hub", {})
-    entry = of_hub.get("classification", {}).get(task, {})
-    if not entry and build(str, params, "data") == "hub":
-        entry = of_hub.get(task, {})
-    return entry.get("test") or "test"
-
-
-def _from_hub(name: str, entry: Mapping[str, Any], config: str, split: str | None, licence: str | None) -> Origin:
-    """The origin of a part that an entry under `hub` in params.yaml describes."""
-    pin = Pin.parse(entry["repository"], f"hub.{name}.repository")
-    held_out = f"{entry.get('train', 'train')}, of which a part was held out"
-    return hub_origin(name, pin.repository, pin.commit, config, split or held_out, licence)
 
 
 def _started(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,20 +214,6 @@ def _started(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     found = checkpoint_facts(CHECKPOINT if method is None or method.base == PRETRAINED else method.base)
     return found if found["from"] and not found.get("random") else {}
-
-
-def _said(started: Mapping[str, Any]) -> str | None:
-    if not started:
-        return None
-    licence = started.get("license_name") or started.get("license") or "not known to Retrace"
-    return f"{started['from']}, whose licence is {licence}"
-
-
-def _summary(cell: Cell | None, family: str, params: Mapping[str, Any]) -> str:
-    if cell is None:
-        return f"A language model of the family {family}, made with Retrace."
-    how = (read_method(params, cell.method).tuning.__doc__ or "").partition("\n")[0]
-    return f"A model of the family {family}, tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}. {how}"
 
 
 def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) -> list[str]:
@@ -252,13 +242,36 @@ def _flags(cell: Cell, name: str) -> Flags:
     return tested | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
 
 
-def name_of(cell: Cell | None) -> str:
-    """What a cell, or where it is None the pretrained model, is called."""
-    return cell.title if cell else PRETRAINED.name
+def head_commit() -> str:
+    """The commit that is checked out, 40 hexadecimal digits.
+
+    Raises InputError where the folder is in no git repository with a commit.
+    """
+    return _git("rev-parse", "HEAD").strip()
 
 
-def _require_listed(option: str, value: str | int, listed: Sequence[Any]) -> None:
-    if value not in listed:
-        raise InputError(
-            f"{option}: {value!r} is not what params.yaml lists; expected one of {', '.join(map(str, listed))}"
-        )
+def uncommitted_files() -> list[str]:
+    """Files that differ from the commit or are not in it, but for ignored ones."""
+    return [line[3:] for line in _git("status", "--porcelain").splitlines()]
+
+
+def stale_stages(stages: Sequence[str]) -> list[str]:
+    """Those of the DVC stages whose inputs or outputs are not what dvc.lock says.
+
+    Raises InputError where DVC has no such stage.
+    """
+    from dvc.exceptions import DvcException  # here, as DVC takes a second to import
+    from dvc.repo import Repo
+
+    try:
+        with Repo() as repo:
+            return sorted(repo.status(targets=list(stages)))
+    except DvcException as error:
+        raise InputError(f"dvc status: {error}") from None
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"git {' '.join(arguments)}: {done.stderr.strip().splitlines()[-1]}")
+    return done.stdout

@@ -1,12 +1,9 @@
-"""Weights files in which the matrices begin at multiples of 64 bytes.
-
-transformers computes on weights where they lie in the mapped file, and where a matrix begins in memory decides how its
-products are rounded. A file laid out like this gives, bit for bit, what the weights gave in memory of their own.
-
-A tuned model, put together from what its folder holds and, where that is a part only, the pretrained one.
+"""A tuned model, put together from what its folder holds and, where that is a part only, the pretrained one.
 
 A published model that is more than a transformers or peft model has a `retrace.json`, which says how it was tuned, and
-is loaded by `load_tuned`.
+is loaded by `load_tuned`. Weights are published in files in which the matrices begin at multiples of 64 bytes:
+transformers computes on weights where they lie in the mapped file, and where a matrix begins in memory decides how its
+products are rounded. A file laid out like this gives, bit for bit, what the weights gave in memory of their own.
 """
 
 import json
@@ -22,7 +19,7 @@ from transformers import PreTrainedModel
 from retrace.core.files import atomic_file, read_json
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build
-from retrace.finetuning.method import FILE, load_trained, start
+from retrace.finetuning.method import FILE, Method, load_trained
 from retrace.finetuning.settings import METHODS, MethodSettings
 from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
@@ -40,32 +37,23 @@ def align(path: Path) -> None:
     The format is eight bytes with the header's length, the header as json, padded with spaces, and the values.
     """
     with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-        with atomic_file(path) as aside, aside.open("wb") as laid_out:
-            text, spans = _layout(header)
-            laid_out.write(len(text).to_bytes(8, "little") + text)
-            for first, last in spans:
-                file.seek(8 + size + first)
-                laid_out.write(file.read(last - first))
-
-
-def _layout(header: dict[str, Any]) -> tuple[bytes, list[tuple[int, int]]]:
-    """The new header, and in its order where the values are now, in bytes from the end of the old one."""
-    metadata = {"__metadata__": header.pop("__metadata__")} if "__metadata__" in header else {}
-    names = sorted(header, key=lambda name: (_size(header[name]) % ALIGNMENT > 0, name))
-    spans, offset = [], 0
-    for name in names:
-        first, last = header[name]["data_offsets"]
-        spans.append((first, last))
-        header[name]["data_offsets"] = [offset, offset := offset + last - first]
-    text = json.dumps(metadata | {name: header[name] for name in names}, separators=(",", ":")).encode()
-    return text + b" " * (-(8 + len(text)) % ALIGNMENT), spans
-
-
-def _size(entry: dict[str, list[int]]) -> int:
-    first, last = entry["data_offsets"]
-    return last - first
+        start = 8 + int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(start - 8))
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        spans = {name: entry["data_offsets"] for name, entry in entries.items()}  # first byte of the values, last
+        names = sorted(spans, key=lambda name: ((spans[name][1] - spans[name][0]) % ALIGNMENT > 0, name))
+        laid_out, offset = {name: of for name, of in header.items() if name not in entries}, 0
+        for name in names:
+            size = spans[name][1] - spans[name][0]
+            laid_out[name] = {**entries[name], "data_offsets": [offset, offset + size]}
+            offset += size
+        text = json.dumps(laid_out, separators=(",", ":")).encode()
+        text += b" " * (-(8 + len(text)) % ALIGNMENT)
+        with atomic_file(path) as aside, aside.open("wb") as target:
+            target.write(len(text).to_bytes(8, "little") + text)
+            for name in names:
+                file.seek(start + spans[name][0])
+                target.write(file.read(spans[name][1] - spans[name][0]))
 
 
 DESCRIPTION, BASE = "retrace.json", "base"  # beside the weights that were trained: how, and what they go with
@@ -99,8 +87,8 @@ class Tuning:
 
     def start(self, pretrained: Path) -> PreTrainedModel:
         """The model as it was before training, but for the seed of what is random."""
-        module = load_plugin(METHODS, self.method, "method")
-        return start(module, self.settings, self.head, pretrained, 0, "sdpa", self.classes)
+        method = Method(load_plugin(METHODS, self.method, "method"), self.settings)
+        return method.start(self.head, pretrained, 0, "sdpa", self.classes)
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:

@@ -26,16 +26,15 @@ from typing import Any
 
 import pandas as pd
 
+from retrace.core.records import RunRecord
 from retrace.core.registry import plugin_names
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.formulas import closed_form
-from retrace.estimates.parameters import count_parameters, sums
+from retrace.estimates.parameters import closed_form, count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import SCALES, Better
-from retrace.training.records import RunRecord
 
 CURVE_SCALES = {
     "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",

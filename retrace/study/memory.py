@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from transformers import PreTrainedConfig, RobertaConfig
+from transformers import PreTrainedConfig
 
 from retrace.core.settings import require
 from retrace.estimates import published_memory as published
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.memory import Load, Needs, tuning_needs
+from retrace.estimates.memory import Load, Needs, update_needs
 from retrace.finetuning.method import read_method
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Section, Table, figure_text
@@ -82,10 +82,10 @@ ESTIMATED = (
 
 def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
     """Formulas, example, what is questionable in them, and estimates by the methods of params.yaml."""
-    exact, shape = published.parameters(published.EXAMPLE, published.EXAMPLE_VOCABULARY), published.EXAMPLE
+    exact, config = published.parameters(published.EXAMPLE), published.EXAMPLE
     sizes = (
-        f"The example: v = {published.EXAMPLE_VOCABULARY:,}, h = {shape.hidden:,}, h′ = {shape.inner:,}, "
-        f"d = {shape.layers}, a = {shape.heads}, h_ad = {published.EXAMPLE_WIDTH}; "
+        f"The example: v = {config.vocab_size:,}, h = {config.hidden_size:,}, h′ = {config.intermediate_size:,}, "
+        f"d = {config.num_hidden_layers}, a = {config.num_attention_heads}, h_ad = {published.EXAMPLE_WIDTH}; "
         f"N = {published.EXAMPLE_PARAMETERS:,} as printed, {exact:,} by its formula."
     )
     saved = {f"{batch} × {length}": _saved_by_formula(batch, length) for batch, length in LOADS}
@@ -107,18 +107,19 @@ def memory_estimates(entry: MemoryEntry, params: Mapping[str, Any]) -> list[Esti
     found = [each for length in entry.lengths for each in _estimates(entry, config, entry.model, length, params)]
     if entry.example:
         both = replace(entry, methods=("full", "adapter"))
-        found += _estimates(both, _example_config(), "the study's example", EXAMPLE_LENGTH, {})
+        found += _estimates(both, published.EXAMPLE, "the study's example", EXAMPLE_LENGTH, {})
     return found
 
 
 def _equations() -> Table:
     """What a layer's equations keep for the backward pass, and what that is together."""
-    shape, rows = published.EXAMPLE, []
+    config, rows = published.EXAMPLE, []
     total = [sum(getattr(each, size) for each in published.EQUATIONS) for size in ("hidden", "pairs", "inner")]
     for each in (*published.EQUATIONS, published.Equation(0, "", "", *total)):
         terms = {"blh": each.hidden, "bal²": each.pairs, "blh′": each.inner}
-        per_token = shape.layers * (each.hidden * shape.hidden + each.inner * shape.inner) / published.UNIT
-        per_token_pair = shape.layers * each.pairs * shape.heads / published.UNIT
+        kept = each.hidden * config.hidden_size + each.inner * config.intermediate_size
+        per_token = config.num_hidden_layers * kept / published.UNIT
+        per_token_pair = config.num_hidden_layers * each.pairs * config.num_attention_heads / published.UNIT
         formula = " + ".join(f"{times}{of}" for of, times in terms.items() if times)
         number = f"({each.number})" if each.number else "together"
         rows.append((number, each.text, each.kept, formula, figure_text(per_token, 4), figure_text(per_token_pair, 4)))
@@ -145,15 +146,6 @@ def _saved_by_formula(batch: int, length: int) -> float:
     return 1 - adapter / full
 
 
-def _example_config() -> PreTrainedConfig:
-    """The study's example as RoBERTa, which is what it tunes."""
-    shape = published.EXAMPLE
-    return RobertaConfig(
-        vocab_size=published.EXAMPLE_VOCABULARY, hidden_size=shape.hidden, intermediate_size=shape.inner,
-        num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
-    )  # fmt: skip
-
-
 def _estimates(
     entry: MemoryEntry, config: PreTrainedConfig, name: str, length: int, params: Mapping[str, Any]
 ) -> list[Estimate]:
@@ -162,7 +154,7 @@ def _estimates(
     found: list[Estimate] = []
     for label in entry.methods:
         method = read_method(params, label)
-        needs = tuning_needs(HEADS["classification"], config, method.tune, load, OptimizerSettings(kind="adamw"))
+        needs = update_needs(HEADS["classification"], config, load, OptimizerSettings(kind="adamw"), method.tune)
         formula = published.formula_memory(method, config, needs)
         by_formula = formula and formula[1].at(entry.batch, length)
         first = found[0] if found else None

@@ -9,8 +9,7 @@ from torchinfo import summary
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
 from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.formulas import closed_form
-from retrace.estimates.parameters import Count, count_parameters, rows, sums
+from retrace.estimates.parameters import Count, closed_form, count_parameters, rows, sums
 from retrace.finetuning.method import read_method
 from retrace.report.blocks import NOTHING, Code, Section, Table
 from retrace.study.addresses import NO_HEAD, counted, method_names
@@ -133,7 +132,7 @@ def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
 
 
 def _rows(counts: Sequence[Count], by: Literal["parameter", "module"]) -> Table:
-    lines = [(row.name, f"{row.size:,}", f"{row.trained:,}") for row in rows(counts, by)]
+    lines = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
     folded = f"{len(lines)} rows" if len(lines) > LONG else ""
     if all(count.is_trained for count in counts):
         return Table(("Modules", "Parameters"), [line[:2] for line in lines], folded)

@@ -32,7 +32,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     there = SimpleNamespace(disk=GIB, memory=GIB)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(needs.shutil, "disk_usage", lambda path: SimpleNamespace(free=there.disk))
-    monkeypatch.setattr(needs, "_main_memory", lambda: (there.memory // 2, there.memory))
+    monkeypatch.setattr(
+        needs.psutil, "virtual_memory", lambda: SimpleNamespace(available=there.memory // 2, total=there.memory)
+    )
     monkeypatch.setattr(needs.torch.cuda, "is_available", lambda: False)
     return there
 
@@ -93,8 +95,3 @@ def test_a_model_of_unknown_size_is_named(machine, monkeypatch, capsys) -> None:
     assert capsys.readouterr().out == (
         "needs: the sizes of other are not known before they are fetched, and left out\n"
     )
-
-
-def test_some_of_the_memory_is_free() -> None:
-    free, whole = needs._main_memory()
-    assert 0 < free <= whole

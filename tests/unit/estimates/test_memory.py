@@ -1,9 +1,106 @@
-"""Bytes of tensors that are alive at once."""
+"""Operations and memory of an update, known before it, and the bytes of tensors that are alive at once."""
+
+from collections.abc import Iterator
 
 import pytest
 import torch
+from transformers import PreTrainedConfig
 
-from retrace.estimates.memory import LiveMemory
+from retrace.core.errors import InputError
+from retrace.estimates.memory import LiveMemory, Load, Needs, pretraining_needs, update_needs
+from retrace.finetuning.method import read_method
+from retrace.models.heads import make_config, make_model
+from retrace.models.language_model import make_language_model
+from retrace.objectives.language_modelling import next_tokens, token_loss
+from retrace.objectives.masked import Masking, mask_blocks
+from retrace.pretraining.settings import PretrainSettings
+from retrace.tokens.tokenizer import Vocabulary
+from retrace.training.optimizer import make_optimizers
+from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import count_flops
+from tests.tiny import FAMILIES, MODEL
+
+VOCABULARY = Vocabulary(120, *range(5))
+RECIPE = PretrainSettings(epochs=1, batch_size=2, block_size=40, mask_rate=0.3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_planned_operations_are_those_of_training(family: str) -> None:
+    config = make_config(family, MODEL, VOCABULARY)
+    needs = pretraining_needs(config, RECIPE, 2, bf16=False, attention="eager")
+    model = make_language_model(config, 0, "eager")
+    generator = torch.Generator().manual_seed(0)
+    blocks = torch.randint(5, 120, (2, 40), generator=generator)
+    if model.objective == "causal":
+        batch = next_tokens(blocks, VOCABULARY)
+    else:
+        batch = mask_blocks(blocks, Masking(0.3), VOCABULARY, generator)
+    counted = count_flops(model, lambda: token_loss(model, batch)[0]) / blocks.numel()
+    assert needs.parameters == sum(weight.numel() for weight in model.parameters())
+    assert needs.flops == pytest.approx(counted, rel=0.01)  # causal: the last token of a block is not asked
+
+
+def test_memory_grows_with_blocks_moments_and_processes() -> None:
+    config = make_config("modernbert", MODEL, VOCABULARY)
+    muon, more = (pretraining_needs(config, RECIPE, blocks, bf16=False, attention="eager") for blocks in (2, 4))
+    adamw = PretrainSettings(epochs=1, batch_size=2, block_size=40, optimizer=OptimizerSettings(kind="adamw"))
+    both = pretraining_needs(config, adamw, 2, bf16=False, attention="eager")
+    hidden = 2 * (32 * 96 + 32 * 32 + 32 * 128 + 32 * 64)  # matrices of two layers, which Muon gives one moment
+    steps = 4 * sum(1 for _ in _rest(config))  # AdamW counts its updates for each of the other weights
+    assert muon.moments == 4 * (2 * muon.parameters - hidden) + steps
+    assert both.moments > muon.moments
+    assert more.passing > 1.9 * muon.passing
+    assert muon.memory(2) - muon.memory(1) == 4 * muon.parameters
+
+
+def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_moment() -> None:
+    needs = Needs(parameters=100, trained=100, flops=6.0, moments=800, peak=1700, layer=20, outside=30)
+    assert needs.passing == 1700 - 400 - 400 - 800
+    assert needs.memory(4, sharded=True) == (400 + 400 + 800) / 4 + 3 * 4 * 20 + 2 * 4 * 30 + 100
+    assert needs.memory(1, sharded=True) == 1700
+    found = pretraining_needs(make_config("bert", MODEL, VOCABULARY), RECIPE, 2, bf16=False, attention="eager")
+    inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
+    assert found.layer == inner
+    assert found.outside == found.parameters - 2 * inner
+
+
+def _rest(config: PreTrainedConfig) -> Iterator[torch.Tensor]:
+    for name, weight in make_language_model(config, 0, "eager").named_parameters():
+        if weight.ndim < 2 or ".layers." not in name:
+            yield weight
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+@pytest.mark.parametrize("method", ["full", "lora", "adapter"])
+def test_planned_memory_is_that_of_real_tensors(family: str, method: str) -> None:
+    config = make_config(family, MODEL, VOCABULARY)
+    tune = read_method({}, method).tune
+    optimiser = OptimizerSettings(kind="adamw")
+    needs = update_needs("classifier", config, Load(4, 40, 0, False, "eager"), optimiser, tune)
+    ids, mask = torch.full((4, 40), 7), torch.ones(4, 40, dtype=torch.long)
+    mask[0, -1] = 0  # with nothing but ones, transformers leaves the mask out
+    with LiveMemory() as live:
+        model = make_model("classifier", config, 0, "eager").train()
+        tune(model, "classifier")
+        optimizers = make_optimizers(model, optimiser, 1e-3)
+        live.peak = live.now
+        for _ in range(2):
+            scores = model(input_ids=ids, attention_mask=mask).logits
+            torch.nn.functional.cross_entropy(scores, torch.zeros(4, dtype=torch.long)).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            for each in optimizers:
+                each.step()
+                each.zero_grad(set_to_none=True)
+    assert needs.peak == pytest.approx(live.peak, rel=0.02)
+
+
+def test_an_optimiser_without_weights_is_an_input_error() -> None:
+    config = make_config("llama", MODEL, VOCABULARY)
+    with pytest.raises(InputError, match="nothing here for adamw to train"):
+        update_needs(
+            "language_model", config, Load(1, 8, 8, False, "eager"), OptimizerSettings(kind="adamw"),
+            lambda model, _: model.requires_grad_(False),
+        )  # fmt: skip
 
 
 def test_the_peak_is_of_what_is_alive_together() -> None:

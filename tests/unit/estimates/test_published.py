@@ -1,15 +1,14 @@
 """The study's formulas against its own example."""
 
 import pytest
+from transformers import RobertaConfig
 
 from retrace.estimates.published_memory import (
     EXAMPLE,
     EXAMPLE_PARAMETERS,
-    EXAMPLE_VOCABULARY,
     EXAMPLE_WIDTH,
     UNIT,
     Memory,
-    Shape,
     adapter_memory,
     adapter_parameters,
     example_memory,
@@ -19,7 +18,7 @@ from retrace.estimates.published_memory import (
 
 
 def test_the_studys_parameters() -> None:
-    assert parameters(EXAMPLE, EXAMPLE_VOCABULARY) == 2_927_646_720
+    assert parameters(EXAMPLE) == 2_927_646_720
     assert adapter_parameters(EXAMPLE, EXAMPLE_WIDTH) == 59_473_920
 
 
@@ -32,8 +31,8 @@ def test_the_studys_example_to_the_printed_digits() -> None:
 
 
 def test_the_example_with_n_by_its_own_formula() -> None:
-    less = EXAMPLE_PARAMETERS - parameters(EXAMPLE, EXAMPLE_VOCABULARY)
-    rounded, exact = example_memory(), example_memory(parameters(EXAMPLE, EXAMPLE_VOCABULARY))
+    less = EXAMPLE_PARAMETERS - parameters(EXAMPLE)
+    rounded, exact = example_memory(), example_memory(parameters(EXAMPLE))
     assert rounded["full"].constant - exact["full"].constant == 16 * less
     assert rounded["adapter"].constant - exact["adapter"].constant == 4 * less
 
@@ -47,7 +46,7 @@ def test_the_example_grows_as_stated(batch: int, length: int) -> None:
 
 
 def test_coefficients_are_those_of_the_sum() -> None:
-    one = Shape(layers=1, hidden=1, inner=1, heads=1)
+    one = RobertaConfig(num_hidden_layers=1, hidden_size=1, intermediate_size=1, num_attention_heads=1)
     assert full_memory(1, one) == Memory(16, 34 + 8, 9)
     assert full_memory(0, one).at(1, 1) == 34 + 9 + 8
     assert full_memory(0, one).at(2, 3) == 2 * 3 * (34 + 8) + 2 * 9 * 9

@@ -30,10 +30,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_model_of_the_family_is_right(folder: Path) -> None:
-    check_model(folder, "org/name", "bert")
-
-
 def test_what_is_not_there(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
     check_model(folder, "org/name", "bert")  # there is a vocabulary to make one of
@@ -74,9 +70,8 @@ def test_pickled_weights_are_converted_by_the_line_that_refuses_them(
 def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
     first, second = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
     (folder / "model.safetensors").rename(folder / first)
-    index = folder / "model.safetensors.index.json"
+    index, origin = folder / "model.safetensors.index.json", PinnedFolder(folder, "0" * 12)
     index.write_text(json.dumps({"weight_map": {"a": first, "b": second}}))
-    origin = PinnedFolder(folder, "0" * 12)
     with pytest.raises(InputError, match=f"there is no {second} in it; weights are read from safetensors only$"):
         check_weights(folder, "org/name", origin)
     index.write_text("{}")
@@ -102,13 +97,13 @@ def test_a_tokenizer_of_another_model(folder: Path) -> None:
 
 
 def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tmp_path: Path) -> None:
-    bare = tmp_path / "bare"
-    bare.mkdir()
+    bare, filled = tmp_path / "bare", tmp_path / "filled"
+    for made in (bare, filled):
+        made.mkdir()
     for name in ("config.json", "vocab.txt", "model.safetensors"):
         (folder / name).rename(bare / name)
-    filled = tmp_path / "filled"
-    filled.mkdir()
-    copy_checkpoint(filled, InitialCheckpoint(PinnedFolder(bare, "0" * 12), "bert"), PinnedFolder(bare, "0" * 12))
+    origin = PinnedFolder(bare, "0" * 12)
+    copy_checkpoint(filled, InitialCheckpoint(origin, "bert"), origin)
     made, published = (load_tokenizer(of) for of in (filled, folder))
     text = "The guild of weavers was founded in 1601; it's now closed."
     assert made.encode(text).ids == published.encode(text).ids
@@ -143,19 +138,17 @@ def test_a_card_that_says_nothing(folder: Path, card: str | None) -> None:
 
 
 def test_weights_are_drawn_anew(folder: Path) -> None:
-    before = load_file(folder / "model.safetensors")
-    draw_weights(folder, 1)
-    once = load_file(folder / "model.safetensors")
-    draw_weights(folder, 1)
-    again = load_file(folder / "model.safetensors")
-    draw_weights(folder, 2)
-    other = load_file(folder / "model.safetensors")
+    path, drawn = folder / "model.safetensors", []
+    before = load_file(path)
+    for seed in (1, 1, 2):
+        draw_weights(folder, seed)
+        drawn.append(load_file(path))
     name = "bert.encoder.layer.0.attention.self.query.weight"
-    assert once.keys() == again.keys()
-    assert all(torch.equal(once[name], again[name]) for name in once)
-    assert not torch.equal(once[name], before[name])
-    assert not torch.equal(once[name], other[name])
-    assert "bert.pooler.dense.weight" in once  # as the published ones have it
+    assert drawn[0].keys() == drawn[1].keys()
+    assert all(torch.equal(drawn[0][each], drawn[1][each]) for each in drawn[0])
+    assert not torch.equal(drawn[0][name], before[name])
+    assert not torch.equal(drawn[0][name], drawn[2][name])
+    assert "bert.pooler.dense.weight" in drawn[0]  # as the published ones have it
 
 
 def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from retrace.core.errors import InputError
 from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
 from retrace.datasets.split import held_out_split
 from retrace.sources.settings import ClassificationParams, ClassificationSettings
-from retrace.sources.tasks import make_task_card, read_files
+from retrace.sources.tasks import check_files, make_task_card, read_files
 from tests.toy import ROOT
 
 DATA = ROOT.parent / "shared" / "data"
@@ -234,12 +234,12 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path, task: str, na
     key, folder = f"classification.{task}", tmp_path / "own"
     wanted = f"put {names} into {folder}, published at {published}"
     with pytest.raises(InputError) as caught:
-        read_files(_study_entry(task, folder), key)
+        check_files(_study_entry(task, folder), key)
     assert str(caught.value).startswith(f"data/params.yaml: {key}: {str(folder)!r} is not a folder; {wanted}")
     folder.mkdir()
     first = names.split(", ")[0]
     with pytest.raises(InputError) as caught:
-        read_files(_study_entry(task, folder), key)
+        check_files(_study_entry(task, folder), key)
     assert str(caught.value).startswith(f"data/params.yaml: {key}: {folder / first}: no such file; {wanted}")
     assert "\n" not in str(caught.value)
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from retrace.compute.flops import count_flops, peak_flops
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.finetuning.finetune import bucketed
@@ -33,6 +32,7 @@ from retrace.tokens.tokenizer import Vocabulary, closing_tokens, continuing_toke
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import count_flops, peak_flops
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -393,7 +393,7 @@ def test_a_word_longer_than_a_block_counts_as_far_as_it_is_asked() -> None:
     figures = perplexities(losses, sizes)
     assert (losses.scored.tolist(), sizes.bytes.tolist()) == ([30, 30], [29, 29])
     assert figures["bits_per_byte"] == pytest.approx(math.log2(5) * 30 / 29)
-    assert figures["per_word"] == pytest.approx(5 ** (30 * 240 / 29), rel=1e-3)
+    assert figures["perplexity_per_word"] == pytest.approx(5 ** (30 * 240 / 29), rel=1e-3)
 
 
 def test_a_long_word_is_not_cut_within_a_character() -> None:
@@ -415,7 +415,7 @@ def test_a_passage_of_which_nothing_can_be_asked_counts_for_nothing() -> None:
     assert (both.scored[0], more.words[0]) == (0, 0)
     assert (both.mean, both.sums[1], more.words[1]) == (alone.mean, alone.sums[0], sizes.words[0])
     nothing = perplexities(*pseudo_losses(model, [unknown], VOCABULARY, tiny_device()))
-    assert nothing == {"per_token": None, "per_word": None, "bits_per_byte": None}
+    assert nothing == {"perplexity_per_token": None, "perplexity_per_word": None, "bits_per_byte": None}
 
 
 def test_a_text_of_headings_has_passages_too() -> None:

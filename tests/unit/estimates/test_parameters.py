@@ -1,4 +1,4 @@
-"""Counts against totals worked by hand, and every difference of a formula named."""
+"""Counts as reports print them and as worked by hand, and every difference of a formula named."""
 
 from collections.abc import Callable
 
@@ -6,12 +6,14 @@ import pytest
 from transformers import PreTrainedModel
 
 from retrace.estimates.architectures import find_model, preset_names
-from retrace.estimates.formulas import closed_form
-from retrace.estimates.parameters import count_parameters, total
-from retrace.methods import adapter, lora
+from retrace.estimates.parameters import closed_form, count_parameters, rows, sums, total
+from retrace.methods import adapter, frozen, lora
 from retrace.models.heads import Head, make_config
 from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import FAMILIES, MODEL
+
+LLAMA = find_model("llama-3.2-1b").config
+SMALL = find_model("roberta-small").config
 
 
 def _untouched(model: PreTrainedModel, head: Head) -> None:
@@ -82,3 +84,35 @@ def test_a_family_without_a_formula_is_counted_all_the_same() -> None:
     _, counts = count_parameters(None, config, _untouched)
     config.model_type = "electra"  # pyright: ignore[reportAttributeAccessIssue]
     assert closed_form(config, counts) is None
+
+
+def test_llamas_rows_as_a_study_printed_them() -> None:
+    _, counts = count_parameters("language_model", LLAMA, _untouched)
+    found = {name: size for name, size, _ in rows(counts, "parameter")}
+    assert len(found) == 2 + 16 * 9
+    assert found["model.embed_tokens.weight"] == 262_668_288
+    layer = {name: size for name, size in found.items() if name.startswith("model.layers.15.")}
+    sizes = [4_194_304, 1_048_576, 1_048_576, 4_194_304, 16_777_216, 16_777_216, 16_777_216, 2_048, 2_048]
+    assert list(layer.values()) == sizes
+    assert found["model.norm.weight"] == 2_048
+    assert sum(found.values()) == 1_235_814_400
+
+
+def test_a_module_is_a_matrix_with_its_bias_and_a_layer_all_of_its_modules() -> None:
+    _, counts = count_parameters("classifier", SMALL, lambda m, h: frozen.tune(m, h, frozen.Settings()))
+    modules, layers = rows(counts, "module"), rows(counts, "layer")
+    assert ("roberta.encoder.layer.0.attention.self.query", 512 * 512 + 512, 0) in modules
+    assert ("classifier.out_proj", 2 * 512 + 2, 2 * 512 + 2) in modules
+    assert ("roberta.encoder.layer.0", 1_577_984, 0) in layers
+    assert sum(size for _, size, _ in modules) == sum(size for _, size, _ in layers) == total(counts)
+
+
+def test_what_a_method_added_and_what_the_head_adds_are_told_apart() -> None:
+    settings = lora.Settings(rank=4, targets=("query",))
+    _, counts = count_parameters("spans", SMALL, lambda m, h: lora.tune(m, h, settings))
+    found = sums(counts)
+    assert found["added"] == 4 * 4 * (512 + 512)  # 4 layers, rank 4
+    assert (found["head_weights"], found["head_biases"]) == (2 * 512, 2)
+    assert found["trainable"] == found["added"] + 2 * 512 + 2
+    assert found["total"] == 22_829_568 + found["trainable"]
+    assert found["frozen"] == 22_829_568

@@ -23,11 +23,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_null_is_random_weights() -> None:
+def test_random_weights_and_a_commit_of_the_hub() -> None:
     assert _origin(None) is None
-
-
-def test_a_commit_of_the_hub() -> None:
     assert _origin(f"org/name@{COMMIT}") == Pin("org/name", COMMIT)
 
 
@@ -73,16 +70,11 @@ def test_other_types() -> None:
         _origin(3)
 
 
-def test_a_further_checkpoint_says_its_family_and_may_be_drawn_anew(tmp_path: Path) -> None:
+def test_a_further_checkpoint_says_its_family_and_may_be_drawn_anew() -> None:
     entry = {"family": "llama", "checkpoint": f"org/name@{COMMIT}", "random_seed": 3}
     start = read_initial_checkpoint({"checkpoints": {"tiny": entry}}, "tiny")
     assert (str(start.origin), start.family, start.seed) == (f"org/name@{COMMIT}", "llama", 3)
-
-
-def test_a_further_checkpoint_is_from_somewhere() -> None:
-    with pytest.raises(
-        InputError, match=r"^data/params.yaml: checkpoints.tiny.checkpoint: null is not allowed; expected"
-    ):
-        read_initial_checkpoint({"checkpoints": {"tiny": {"family": "llama", "checkpoint": None}}}, "tiny")
+    with pytest.raises(InputError, match=r"^data/params.yaml: checkpoints.tiny.checkpoint: null is not allowed; "):
+        read_initial_checkpoint({"checkpoints": {"tiny": {**entry, "checkpoint": None}}}, "tiny")
     with pytest.raises(InputError, match=r"^params.yaml: model.random_seed: it needs model.checkpoint"):
         read_initial_checkpoint({"family": "bert", "model": {"checkpoint": None, "random_seed": 1}})

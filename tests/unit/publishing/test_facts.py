@@ -1,6 +1,7 @@
 """What a card is told of a model is what the files and params.yaml say."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,16 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
 from retrace.finetuning.run import Cell
-from retrace.publishing.facts import learned_nothing, read_flags, read_origins, read_scores, read_tuning
+from retrace.hub.checkpoint import Pin
+from retrace.publishing.facts import (
+    head_commit,
+    learned_nothing,
+    read_flags,
+    read_origins,
+    read_scores,
+    read_tuning,
+    uncommitted_files,
+)
 from tests.toy import ROOT
 
 FULL, COMMIT = Cell("sst2", "full", 1), "b" * 40
@@ -77,7 +87,7 @@ def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
 
 
 def test_data_is_named_by_where_it_is_from(params) -> None:
-    assert [origin.dataset for origin in read_origins(FULL, params)] == [None, None]
+    assert [origin.pin for origin in read_origins(FULL, params)] == [None, None]
     assert "embedded sample" in read_origins(FULL, params)[0].title
     params["data"] = "files"
     assert read_origins(FULL, params)[1].licence is None
@@ -87,7 +97,31 @@ def test_data_is_named_by_where_it_is_from(params) -> None:
     params["hub"]["sst2"] |= {"repository": f"org/x@{COMMIT}", "dev": None, "split": 0.8}
     text, sst2 = read_origins(FULL, params)
     assert (text.title, text.split) == ("WikiText", "validation")
-    assert (sst2.dataset, sst2.commit, sst2.licence) == ("org/x", COMMIT, "mit")
+    assert (sst2.pin, sst2.licence) == (Pin("org/x", COMMIT), "mit")
     assert sst2.split == "train, of which a part was held out"
     params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
     assert read_origins(Cell("news", "full", 1), params)[1].split == "test"
+
+
+def _git(*arguments: str) -> str:
+    names = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    return subprocess.run(["git", *names, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_outputs_belong_to_a_commit_where_nothing_differs_from_it(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(InputError, match="not a git repository"):
+        head_commit()
+    _git("init", "-q")
+    with pytest.raises(InputError, match="git rev-parse HEAD: "):
+        head_commit()
+    (tmp_path / ".gitignore").write_text("out\n")
+    (tmp_path / "out").write_text("ignored")
+    _git("add", "-A")
+    _git("commit", "-qm", "one")
+    assert head_commit() == _git("rev-parse", "HEAD")
+    assert uncommitted_files() == []
+    (tmp_path / "new file").write_text("new")
+    (tmp_path / ".gitignore").write_text("out\nmore\n")
+    assert uncommitted_files() == [".gitignore", '"new file"']

@@ -6,17 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
-from retrace.publishing.card import (
-    WORKS,
-    ModelFacts,
-    Scores,
-    eval_results,
-    files_origin,
-    hub_origin,
-    model_card,
-    sample_origin,
-)
+from retrace.publishing.card import WORKS, ModelFacts, Origin, Scores, eval_results, hub_origin, model_card
 from retrace.report.blocks import Table
 
 COMMIT = "a" * 40
@@ -33,7 +25,8 @@ FACTS = ModelFacts(
     repository="org/name", summary="A model.", use="classifier", library="transformers",
     lines=("from transformers import AutoTokenizer", "tokenizer = 1", "model = 2"), base=None, started=None,
     tags=["retrace"],
-    origins=[sample_origin("text"), sample_origin("sst2")], counts=Table(("data", "count"), [("sst2", "1,200")]),
+    origins=[Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
+    counts=Table(("data", "count"), [("sst2", "1,200")]),
     training=Table(("setting", "value"), [("lr", "0.001")]), scores=SCORES, perplexity=None, flags=[],
     limits=["Small."],
 )  # fmt: skip
@@ -68,8 +61,8 @@ def test_the_metadata_names_what_is_known() -> None:
 
 def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
     origins = [
-        hub_origin("text", "Salesforce/wikitext", COMMIT, "wikitext-2-raw-v1", "validation", None),
-        hub_origin("squad", "rajpurkar/squad_v2", COMMIT, "squad_v2", "validation[:50%]", "other"),
+        hub_origin("text", Pin("Salesforce/wikitext", COMMIT), "wikitext-2-raw-v1", "validation", None),
+        hub_origin("squad", Pin("rajpurkar/squad_v2", COMMIT), "squad_v2", "validation[:50%]", "other"),
     ]
     facts = replace(FACTS, origins=origins, use="spans")
     text, found = model_card(facts).text, _metadata(facts)
@@ -88,12 +81,10 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
 
 
 def test_what_is_not_known_of_data_is_not_made_up() -> None:
-    facts = replace(
-        FACTS, origins=[files_origin("text"), hub_origin("news", "org/news", COMMIT, "default", "dev", None)]
-    )
-    text = model_card(facts).text
+    news = hub_origin("news", Pin("org/news", COMMIT), "default", "dev", None)
+    text = model_card(replace(FACTS, origins=[Origin("text", "files of one's own"), news])).text
     assert text.count("the licence is not known to Retrace.") == 2
-    assert "text: files of the publisher's own." in text
+    assert "text: files of one's own." in text
     assert not any(str(work["citation"]) in text for work in WORKS.values())
 
 
@@ -121,7 +112,7 @@ def test_what_training_started_from_is_named() -> None:
 
 @pytest.mark.parametrize("use", ["masked", "causal"])
 def test_a_language_model_has_its_perplexity(use: str) -> None:
-    facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, use=use, origins=[sample_origin("text")])
+    facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, use=use, origins=[Origin("text", "a sample")])
     assert "| valid | masked, fixed masks | 6.50 | 7.00 | 0.50 |" in model_card(facts).text
     (result,) = _metadata(facts)["model-index"][0]["results"]
     assert result["metrics"][0]["value"] == 6.5

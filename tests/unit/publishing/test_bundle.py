@@ -14,7 +14,7 @@ from retrace.finetuning.method import is_part, save_trained
 from retrace.finetuning.settings import METHODS
 from retrace.hub.checkpoint import Pin
 from retrace.models.heads import Head
-from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
+from retrace.publishing.bundle import Address, Published, base_digest, write_pretrained, write_tuned
 from retrace.publishing.load import Tuning, read_tuned
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import Generator
@@ -23,7 +23,6 @@ from tests.tiny import FAMILIES, tiny_pretrained
 
 IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
 CLASSES = ("bad", "so-so", 'a "good" one')
-TUNED = ("full", "scratch", "frozen", "lora", "adapter")
 
 
 def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, Path]:
@@ -67,17 +66,31 @@ def _tuning(method: str, head: Head, match: bool = False, **chosen: Any) -> Tuni
     return Tuning(method, settings, head, CLASSES if head == "classifier" else (), match)
 
 
-@pytest.mark.parametrize("method", TUNED)
+def _publish(
+    folder: Path, tuning: Tuning, pretrained: Path, address: Address | None = None
+) -> tuple[Published, nn.Module, Path]:
+    """How the model is loaded, the model itself and the folder that holds its files."""
+    model, saved = _tuned(folder / "saved", tuning, pretrained)
+    target = folder / "published"
+    target.mkdir()
+    return write_tuned(tuning, saved, pretrained, address or Address(str(target)), target), model, target
+
+
+CHOSEN: list[tuple[str, dict[str, Any]]] = [
+    *((method, {}) for method in ("full", "scratch", "frozen", "lora", "adapter")),
+    ("lora", {"embeddings": True}),
+    ("adapter", {"embedding_rank": 3}),
+]
+
+
+@pytest.mark.parametrize(("method", "chosen"), CHOSEN)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_three_lines_load_the_model(tmp_path: Path, family: str, method: str) -> None:
+def test_three_lines_load_the_model(tmp_path: Path, family: str, method: str, chosen: dict[str, Any]) -> None:
     pretrained = tiny_pretrained(tmp_path / "pretrained", family)
-    heads: list[Head] = ["classifier", "spans", *(["language_model"] if family == "llama" else [])]
+    heads: list[Head] = ["classifier", "spans", *(["language_model"] if family == "llama" and not chosen else [])]
     for head in heads:
-        tuning = _tuning(method, head)
-        model, saved = _tuned(tmp_path / f"saved-{head}", tuning, pretrained)
-        folder = tmp_path / f"published-{head}"
-        folder.mkdir()
-        published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder)
+        (tmp_path / head).mkdir()
+        published, model, folder = _publish(tmp_path / head, _tuning(method, head, **chosen), pretrained)
         assert published.library == {"lora": "peft", "adapter": "retrace"}.get(method, "transformers")
         found = _loaded(published.lines)
         assert torch.equal(_answer(found), _answer(model)), head
@@ -86,29 +99,10 @@ def test_three_lines_load_the_model(tmp_path: Path, family: str, method: str) ->
         assert not [path for path in folder.rglob("*") if path.suffix in (".bin", ".py", ".pt")]
 
 
-@pytest.mark.parametrize(("method", "chosen"), [("lora", {"embeddings": True}), ("adapter", {"embedding_rank": 3})])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_products_beside_embeddings_come_along(
-    tmp_path: Path, family: str, method: str, chosen: dict[str, Any]
-) -> None:
-    pretrained = tiny_pretrained(tmp_path / "pretrained", family)
-    for head in ("classifier", "spans"):
-        tuning = _tuning(method, head, **chosen)
-        model, saved = _tuned(tmp_path / f"saved-{head}", tuning, pretrained)
-        folder = tmp_path / f"published-{head}"
-        folder.mkdir()
-        published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder)
-        assert torch.equal(_answer(_loaded(published.lines)), _answer(model)), head
-
-
 @pytest.mark.parametrize("method", ["full", "lora", "adapter"])
 def test_question_matches_come_along(tmp_path: Path, method: str) -> None:
     pretrained = tiny_pretrained(tmp_path / "pretrained")
-    tuning = _tuning(method, "spans", match=True)
-    model, saved = _tuned(tmp_path / "saved", tuning, pretrained)
-    folder = tmp_path / "published"
-    folder.mkdir()
-    published = write_tuned(tuning, saved, pretrained, Address(str(folder)), folder)
+    published, model, _ = _publish(tmp_path, _tuning(method, "spans", match=True), pretrained)
     assert published.library == "retrace"
     assert torch.equal(_answer(_loaded(published.lines)), _answer(model))
 
@@ -122,27 +116,26 @@ def test_the_pretrained_model_is_published_as_it_is(tmp_path: Path, family: str)
     assert len(base_digest(pretrained)) == 64
 
 
-def test_an_adapter_alone_names_the_commit_it_goes_onto(tmp_path: Path) -> None:
+PIN = Pin("org/base", "a" * 40)
+
+
+@pytest.mark.parametrize(("method", "head"), [("lora", "spans"), ("lora", "classifier"), ("adapter", "classifier")])
+def test_an_adapter_alone_names_the_commit_it_goes_onto(tmp_path: Path, method: str, head: Head) -> None:
     pretrained = tiny_pretrained(tmp_path / "pretrained", "llama")
-    pin = Pin("org/base", "a" * 40)
-    cases: list[tuple[str, Head]] = [("lora", "spans"), ("lora", "classifier"), ("adapter", "classifier")]
-    for method, head in cases:
-        tuning = _tuning(method, head)
-        _, saved = _tuned(tmp_path / f"{method}-{head}", tuning, pretrained)
-        folder = tmp_path / f"published-{method}-{head}"
-        folder.mkdir()
-        lines = write_tuned(tuning, saved, pretrained, Address("org/name", "trial", pin), folder).lines
-        written = " ".join([*lines, *(path.read_text() for path in folder.glob("*.json"))])
-        assert pin.commit in written
-        assert not list(folder.rglob("model.safetensors"))
-        if head == "spans":
-            assert r"key_mapping={'^model\\.': 'transformer.'}" in lines[1]
-    tuning = _tuning("full", "classifier")
-    _, saved = _tuned(tmp_path / "full", tuning, pretrained)
+    published, _, folder = _publish(tmp_path, _tuning(method, head), pretrained, Address("org/name", "trial", PIN))
+    written = " ".join([*published.lines, *(path.read_text() for path in folder.glob("*.json"))])
+    assert PIN.commit in written
+    assert not list(folder.rglob("model.safetensors"))
+    if head == "spans":
+        assert r"key_mapping={'^model\\.': 'transformer.'}" in published.lines[1]
+
+
+def test_a_whole_model_goes_onto_no_other(tmp_path: Path) -> None:
+    pretrained, address = tiny_pretrained(tmp_path / "pretrained", "llama"), Address("org/name", None, PIN)
     with pytest.raises(InputError, match="--base: not allowed with full"):
-        write_tuned(tuning, saved, pretrained, Address("org/name", None, pin), tmp_path)
+        _publish(tmp_path, _tuning("full", "classifier"), pretrained, address)
     with pytest.raises(InputError, match="--base: not allowed with the pretrained model"):
-        write_pretrained(pretrained, Address("org/name", None, pin), tmp_path)
+        write_pretrained(pretrained, address, tmp_path)
 
 
 def test_a_description_of_somebody_else_is_checked() -> None:
