@@ -26,14 +26,15 @@ DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number
 LABELS = np.array([example.label for example in DEV])
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
 ANSWER_COLUMNS = ["id", "text", "score", "null_score"]
-LOSSES = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
+Losses = Sequence[tuple[float | None, float]]
+LOSSES: Losses = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
 
 
 def _logits(decided: Iterable[int]) -> pd.DataFrame:
     return pd.DataFrame([{"logit_0": 1.0 - label, "logit_1": float(label)} for label in decided])
 
 
-def _run(*rows: pd.DataFrame, method: str = "full", seed: int = 1, losses: tuple = LOSSES) -> MethodRun:
+def _run(*rows: pd.DataFrame, method: str = "full", seed: int = 1, losses: Losses = LOSSES) -> MethodRun:
     """The predictions of three epochs, or the same of each; the second is kept."""
     of_epoch = rows if len(rows) > 1 else rows * 3
     epochs = [Epoch(n, *losses[n], n == 1, found) for n, found in enumerate(of_epoch)]
