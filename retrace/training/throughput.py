@@ -16,7 +16,7 @@ from torch.utils.flop_counter import flop_registry
 
 from retrace.compute.device import Device, peak_memory
 from retrace.core.files import write_json
-from retrace.training.records import RunRecord
+from retrace.core.records import RunRecord
 
 # Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
