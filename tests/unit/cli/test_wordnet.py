@@ -7,6 +7,7 @@ from nltk.corpus import LazyCorpusLoader, WordNetCorpusReader
 from retrace.cli.wordnet import NEEDED
 from retrace.evaluation.metrics import meteor
 from retrace.evaluation.outcomes import Answered
+from retrace.evaluation.scoring import figures
 from tests.commands import Done, retrace
 
 HEAD = "  1 WordNet 3.0 Copyright of nobody\n"
@@ -34,7 +35,7 @@ def test_wordnet_is_laid_out_as_meteor_finds_it(tmp_path: Path, monkeypatch: pyt
     corpus = LazyCorpusLoader("wordnet", WordNetCorpusReader, "no other language")
     monkeypatch.setattr(meteor, "wordnet", corpus)
     outcome = Answered((("car",), ("mill",)), ("auto", "auto"))
-    assert meteor.score(outcome) == {"meteor": 0.25}  # one chunk of one word is 1/2, the other answer 0
+    assert figures(meteor, outcome) == {"meteor": 0.25}  # one chunk of one word is 1/2, the other answer 0
     for file in corpus._data_file_map.values():  # nltk leaves them open
         file.close()
 
