@@ -18,7 +18,7 @@ from retrace.results.grid import Grid
 from retrace.sample.settings import SampleParams
 from retrace.sources.hub_settings import HubClassificationParams
 from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
-from retrace.tasks.question_answering.settings import FineTuneSquadParams
+from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
 
 FAMILIES = "retrace.families"
@@ -28,7 +28,7 @@ STAGES: Mapping[str, type[Params]] = {
     "pretrain": PretrainParams,
     "perplexity-eval": PerplexityParams,
     "finetune-sst2": FineTuneParams,
-    "finetune-squad": FineTuneSquadParams,
+    "finetune-squad": FineTuneAnswerParams,
     "evaluate": EvaluateParams,
     "report": ReportParams,
     "sample": SampleParams,
@@ -147,9 +147,11 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, bool], q
     for task in grid.questions:
         one_of("finetune.questions", task, questions)
     listed = [task for task in questions if task in settings or task in grid.questions]
-    read = [FineTuneSquadParams.read(settings, task=task, method=grid.methods[0]).task for task in listed]
-    for label in grid.squad_methods if any(task.answers == "generative" for task in read) else ():
+    read = {task: FineTuneAnswerParams.read(settings, task=task, method=grid.methods[0]).task for task in listed}
+    generative = [task for task in read if read[task].answers == "generative"]
+    for label in grid.squad_methods if generative else ():
         from retrace.tasks.question_answering.generative import check_family  # here, as it takes seconds to import
 
         checkpoint = method_settings(settings, label)[1].checkpoint
-        check_family(build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family"))
+        family = build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family")
+        check_family(family, generative[0])

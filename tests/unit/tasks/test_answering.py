@@ -193,9 +193,9 @@ def test_processes_weigh_their_shares_by_the_targets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", MASKED_FAMILIES)
 def test_a_family_that_sees_what_follows_cannot_write(family: str) -> None:
-    message = f"squad.answers: generative is not allowed with family: {family}; expected one of llama"
+    message = f"news.answers: generative is not allowed with family: {family}; expected one of llama"
     with pytest.raises(InputError, match=message):
-        check_family(family)
+        check_family(family, "news")
 
 
 def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None:
