@@ -18,13 +18,7 @@ from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
-from retrace.tokens.tokenizer import (
-    SubwordTokenizer,
-    copy_tokenizer,
-    load_tokenizer,
-    save_tokenizer,
-    train_tokenizer,
-)
+from retrace.tokens.tokenizer import SubwordTokenizer, copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 

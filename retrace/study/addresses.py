@@ -26,6 +26,7 @@ from typing import Any
 
 import pandas as pd
 
+from retrace.core.records import RunRecord
 from retrace.core.registry import plugin_names
 from retrace.estimates.architectures import HEADS, find_model, preset_names
 from retrace.estimates.parameters import closed_form, count_parameters, sums
@@ -34,7 +35,6 @@ from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import SCALES, Better
-from retrace.training.records import RunRecord
 
 CURVE_SCALES = {
     "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",

@@ -18,7 +18,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded
-from retrace.finetuning.task import Row, Tensors
+from retrace.finetuning.finetune import Row, Tensors
 from retrace.models.heads import Head, takes_segments
 from retrace.tasks.question_answering.windows import (
     KINDS,

@@ -9,6 +9,7 @@ from retrace.cli import main as cli
 from retrace.cli.wordnet import NEEDED
 from retrace.evaluation.metrics import meteor
 from retrace.evaluation.outcomes import Answered
+from retrace.evaluation.scoring import figures
 
 HEAD = "  1 WordNet 3.0 Copyright of nobody\n"
 
@@ -37,7 +38,7 @@ def test_wordnet_is_laid_out_as_meteor_finds_it(tmp_path, monkeypatch, capsys) -
     corpus = LazyCorpusLoader("wordnet", WordNetCorpusReader, "no other language")
     monkeypatch.setattr(meteor, "wordnet", corpus)
     outcome = Answered((("car",), ("mill",)), ("auto", "auto"))
-    assert meteor.score(outcome) == {"meteor": 0.25}  # one chunk of one word is 1/2, the other answer 0
+    assert figures(meteor, outcome) == {"meteor": 0.25}  # one chunk of one word is 1/2, the other answer 0
     for file in corpus._data_file_map.values():  # nltk leaves them open
         file.close()
 
