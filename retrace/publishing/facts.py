@@ -23,8 +23,7 @@ from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, Scores, hub_origin
 from retrace.publishing.load import Tuning
 from retrace.report.blocks import Table
-from retrace.report.data import counts_table
-from retrace.report.settings import settings_table
+from retrace.report.settings import counts_table, settings_table
 from retrace.results.grid import Grid
 from retrace.sources.hub_settings import HubTaskSettings
 from retrace.statistics.scales import Flags
@@ -145,8 +144,7 @@ def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
     path = source_folder(build(str, params, "data")) / "card.json"
     names = _data_of(cell, params)
     card = read_json(path) if path.is_file() else {}  # further tasks need no source
-    others = {name: read_json(card_path(name)) for name in names if name not in card}
-    return counts_table(card, [name for name in names if name in card], others)
+    return counts_table({name: card[name] if name in card else read_json(card_path(name))["parts"] for name in names})
 
 
 def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> Table:
