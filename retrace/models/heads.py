@@ -41,9 +41,10 @@ _CLASSES = {
     "pairs": AutoModelForPreTraining,
     "classifier": AutoModelForSequenceClassification,
     "spans": AutoModelForQuestionAnswering,
+    "masked": AutoModelForMaskedLM,
+    "causal": AutoModelForCausalLM,
 }
 _LAYER = re.compile(r"^.*\.layers?\.\d+\.")
-_LANGUAGE_MODELS = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
 
 
 def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) -> PreTrainedConfig:
@@ -178,4 +179,4 @@ def _class(head: Head, config: PreTrainedConfig) -> Any:
     """The transformers class of a head; raises InputError where the family has no such head."""
     if head == "pairs" and pretraining_head(config) != "pairs":
         raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {config.model_type}")
-    return _LANGUAGE_MODELS[objective_of(config)] if head == "language_model" else _CLASSES[head]
+    return _CLASSES[objective_of(config) if head == "language_model" else head]
