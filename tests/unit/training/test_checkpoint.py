@@ -111,7 +111,7 @@ def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:
     assert _same(_run(), whole)
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "progress.json", "checksums.json"])
+@pytest.mark.parametrize("file", ["state.pt", "checksum"])
 def test_a_damaged_state_is_noticed_and_the_one_before_used(
     tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
