@@ -152,6 +152,15 @@ def longest_input(config: PreTrainedConfig) -> int:
     return family.longest_input(config) if hasattr(family, "longest_input") else config.max_position_embeddings
 
 
+def check_length(key: str, length: int, folder: Path) -> None:
+    """Raise InputError where a setting asks for longer inputs than the model saved in `folder` accepts."""
+    longest = longest_input(read_config(folder))
+    if length > longest:
+        raise InputError(
+            f"params.yaml: {key}: {length} is not allowed; expected at most the longest input of {folder} ({longest})"
+        )
+
+
 def layer_matrices(model: PreTrainedModel, part: Literal["ATTENTION", "OUTPUTS"]) -> list[str]:
     """The names of all attention matrices, or of the output matrices of attention and feed-forward parts."""
     names = getattr(family_of(model.config), part)
