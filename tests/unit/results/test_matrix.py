@@ -26,8 +26,8 @@ def test_questions_have_methods_of_their_own_or_none() -> None:
     ("listed", "message"),
     [
         *(({field: [*LISTED[field], LISTED[field][0]]}, rf"{field}: .*; expected each once$") for field in LISTED),
-        ({"methods": []}, r"methods: \[\] is not allowed; expected a list of at least 1 "),
-        ({"seeds": []}, r"seeds: \[\] is not allowed; expected a list of at least 1 "),
+        ({"methods": []}, r"methods: \[\] is not allowed; expected a list of 1 or more "),
+        ({"seeds": []}, r"seeds: \[\] is not allowed; expected a list of 1 or more "),
         ({"tasks": [], "squad_methods": []}, r"tasks: \[\] is not allowed; "),
         ({"seeds": [-1]}, r"seeds\[0\]: -1 is not allowed; expected a whole number from 0 to"),
         ({"seeds": [2**32]}, r"seeds\[0\]: 4294967296 is not allowed; expected a whole number from 0 to"),
