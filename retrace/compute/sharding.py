@@ -8,7 +8,6 @@ CPUs run the code that runs on GPUs. Accelerate's environment variable turns it 
 """
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import TypeVar, cast
 
 import torch
@@ -55,16 +54,18 @@ def local_shard(tensor: Tensor, like: Tensor) -> Tensor:
     return everywhere.redistribute(placements=like.placements)
 
 
-def gather_weights(model: nn.Module) -> dict[str, Tensor]:
-    """All weights by name, tied ones once; every process must call it.
+def gather_weights(model: nn.Module, only_trained: bool = False) -> dict[str, Tensor]:
+    """All weights by name, tied ones once, or only those that are trained; every process must call it.
 
     Those of a sharded model are copies on the CPU, on the main process only; other processes get none.
     """
     if isinstance(model, FSDPModule):
-        weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+        options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=only_trained)
+        weights = get_model_state_dict(model, options=options)
     else:
         weights = model.state_dict()
-    once = {name for name, _ in chain(model.named_parameters(), model.named_buffers())}
+    once = {name for name, weight in model.named_parameters() if weight.requires_grad or not only_trained}
+    once |= {name for name, _ in model.named_buffers() if not only_trained}
     return {name: cast(Tensor, weight).contiguous() for name, weight in weights.items() if name in once}
 
 

@@ -198,7 +198,9 @@ def fine_tune(
         if kept:
             for earlier in run.journal:
                 earlier["loss"]["kept"] = False
-            run.kept.update({name: value.cpu().clone() for name, value in gather_weights(model).items()})
+            run.kept.update(
+                {name: value.cpu().clone() for name, value in gather_weights(model, only_trained=True).items()}
+            )
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
         predicted = Predicted(loss=losses, rows=rows)
         if epoch.number == 0 and task.has_test:

@@ -1,9 +1,12 @@
 """Checkpoints of a training run, so that a rerun after a crash resumes there and ends with the same bytes.
 
-A checkpoint is an atomic folder: all that the run is made of, gathered where it is sharded, and a checksum. The last
-two are kept, and a damaged one is detected and skipped. Checkpoints are outside of what DVC tracks, in a folder named
-by a digest of all that the result depends on, so that they are never used with other settings or code. One run at a
-time owns that folder.
+A checkpoint is an atomic folder: the trained weights, their moments, the tensors that the run keeps and the states of
+the generators, gathered where they are sharded, as safetensors; everything else as json; and a checksum of each file.
+What is not trained is read again from where the run starts. Training goes on while a checkpoint is written.
+
+The last two are kept, and a damaged one is detected and skipped. Checkpoints are outside of what DVC tracks, in a
+folder named by a digest of all that the result depends on, so that they are never used with other settings, code or
+hardware. One run at a time owns that folder.
 """
 
 import hashlib
@@ -11,22 +14,25 @@ import json
 import os
 import shutil
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 import torch
 from accelerate.utils import broadcast_object_list, gather_object
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, write_text
+from retrace.core.files import atomic_folder, read_json, write_json, write_text
 from retrace.core.guard import file_digest, take
 
-STATE, CHECKSUM = "state.pt", "checksum"
+STATE, PROGRESS, CHECKSUMS = "state.safetensors", "progress.json", "checksums.json"
 SAVED = 2  # checkpoints kept
 PLACES = 64  # processes that may do the same run, each with checkpoints of its own
 RECENT = 20  # updates over which the loss is averaged to detect divergence
@@ -80,15 +86,18 @@ class Checkpointer:
 
     def __init__(self, name: str, digest: str, device: Device) -> None:
         """`digest` covers all that the run's result depends on, but for the device."""
-        layout = [device.processes, torch.get_num_threads(), device.torch_device.type, device.bf16, device.sharded]
-        mark = hashlib.sha256(" ".join(map(str, [digest, torch.__version__, *layout])).encode()).hexdigest()
         self._device, self._every, self._last = device, _seconds(), time.monotonic()
-        self._folder = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states" / f"{name}-{mark[:16]}"
+        self._hardware = _hardware(device)
+        states = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states"
+        self._same_run = f"{name}-{_mark(digest)}"  # on whatever hardware
+        self._folder = states / f"{self._same_run}.{_mark(self._hardware)}"
         self._lock: TextIO | None = None  # held by the main process for all
         if device.is_main:
             self._folder, self._lock = _free_place(self._folder)
         if device.processes > 1:
             (self._folder,) = broadcast_object_list([self._folder])
+        self._writer = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
 
     def due(self) -> bool:
         """Whether it is time for another checkpoint; only the main process decides."""
@@ -97,52 +106,59 @@ class Checkpointer:
     def save(
         self, model: nn.Module, optimizers: list[Optimizer], at: Position, journal: list[Any], kept: dict[str, Tensor]
     ) -> None:
-        """Write a checkpoint and remove all but the last two; every process must call it."""
-        generators = [[torch.get_rng_state(), *torch.cuda.get_rng_state_all()]]  # training draws from no others
-        state = {
-            "progress": json.dumps({"position": asdict(at), "journal": journal}),
-            "model": gather_weights(model),
-            "optimizers": [_whole_state(optimizer, self._device) for optimizer in optimizers],
-            "kept": kept,
-            "generators": gather_object(generators) if self._device.processes > 1 else generators,
+        """Copy the state and write it while training goes on; every process must call it.
+
+        Raises what writing the checkpoint before it raised, such as OSError on a full disk.
+        """
+        own = [_generators(self._device)]
+        generators = gather_object(own) if self._device.processes > 1 else own
+        tensors = {f"model/{name}": weight for name, weight in gather_weights(model, only_trained=True).items()}
+        tensors |= _optimizer_tensors(optimizers, self._device)
+        tensors |= {
+            f"generator/{rank}/{kind}": state for rank, of in enumerate(generators) for kind, state in of.items()
         }
         if self._device.is_main:
-            with atomic_folder(self._folder / f"{at.step:09d}") as folder:
-                torch.save(state, folder / STATE)
-                write_text(folder / CHECKSUM, file_digest(folder / STATE))
-            kept_paths = [path for path in self._paths() if int(path.name) <= at.step][-SAVED:]
-            for path in set(self._paths()).difference(kept_paths):  # older ones, and damaged ones of later updates
-                shutil.rmtree(path, ignore_errors=True)
+            self.wait()
+            copies = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+            copies |= {f"kept/{name}": tensor for name, tensor in kept.items()}  # which is replaced, never changed
+            progress = json.dumps({"position": asdict(at), "journal": journal, "hardware": self._hardware})
+            self._writing = self._writer.submit(self._write, at.step, copies, progress)
         self._last = time.monotonic()
-        self._device.accelerator.wait_for_everyone()
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is on the disk.
+
+        Raises what writing it raised.
+        """
+        if self._writing is not None:
+            self._writing.result()
 
     def restore(
         self, model: nn.Module, optimizers: list[Optimizer], journal: list[Any], kept: dict[str, Tensor]
     ) -> tuple[Position, list[str]]:
         """Load the newest undamaged checkpoint; returns its position and messages about it."""
         messages = []
-        for path in reversed(self._paths()):
+        for path in reversed(_checkpoints(self._folder)):
             if not _is_sound(path):
                 messages.append(f"the checkpoint of step {int(path.name)} is damaged")
                 continue
-            # Mapped, so that a process that keeps a shard does not hold the whole.
-            state = torch.load(path / STATE, map_location="cpu", mmap=True, weights_only=True)
-            load_weights(model, state["model"])
-            for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
-                _load_state(optimizer, saved)
-            kept.update(state["kept"])
-            cpu, *gpus = state["generators"][self._device.rank]
-            torch.set_rng_state(cpu)
-            torch.cuda.set_rng_state_all(gpus)
-            progress = json.loads(state["progress"])
+            with safe_open(path / STATE, framework="pt") as file:
+                reads = self._device.is_main or not self._device.sharded  # with sharding the main process reads for all
+                load_weights(model, _tensors(file, "model") if reads else {})
+                for number, optimizer in enumerate(optimizers):
+                    _load_optimizer(optimizer, _tensors(file, f"optimizer/{number}"))
+                kept.update(_tensors(file, "kept") if reads else {})
+                _set_generators(_tensors(file, f"generator/{self._device.rank}"), self._device)
+            progress = read_json(path / PROGRESS)
             journal[:] = progress["journal"]
             at = Position(**progress["position"])
             return at, [*messages, f"resuming after step {at.step}"]
-        return Position(), messages
+        return Position(), messages + self._elsewhere()
 
     def remove(self) -> None:
         """Remove all checkpoints, after the run is done and its outputs are written."""
         self._device.accelerator.wait_for_everyone()
+        self._writer.shutdown()
         if self._lock is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             _lock_of(self._folder).unlink(missing_ok=True)
@@ -151,11 +167,53 @@ class Checkpointer:
 
     def close(self) -> None:
         """Release the checkpoints to another run, as the end of this process does."""
+        self._writer.shutdown()
         if self._lock is not None:
             self._lock.close()
 
-    def _paths(self) -> list[Path]:
-        return sorted(path for path in self._folder.glob("*") if path.name.isdigit())
+    def _write(self, step: int, tensors: dict[str, Tensor], progress: str) -> None:
+        """Write a checkpoint and remove all but the last two."""
+        with atomic_folder(self._folder / f"{step:09d}") as folder:
+            save_file(tensors, folder / STATE)
+            write_text(folder / PROGRESS, progress)
+            write_json(folder / CHECKSUMS, {file.name: file_digest(file) for file in sorted(folder.iterdir())})
+        found = _checkpoints(self._folder)
+        last = [path for path in found if int(path.name) <= step][-SAVED:]
+        for path in set(found).difference(last):  # older ones, and damaged ones of later updates
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _elsewhere(self) -> list[str]:
+        """What to say of a checkpoint of the same run that was saved on other hardware, whose bytes would differ."""
+        for folder in sorted(self._folder.parent.glob(f"{self._same_run}.*/")):
+            for path in _checkpoints(folder)[-1:]:
+                there = read_json(path / PROGRESS)["hardware"]
+                return [f"not resuming after step {int(path.name)}: saved on {there}; this is {self._hardware}"]
+        return []
+
+
+def _tensors(file: Any, prefix: str) -> dict[str, Tensor]:
+    """The tensors of a file under a prefix, by the rest of their names."""
+    names = [name for name in file.keys() if name.startswith(f"{prefix}/")]  # noqa: SIM118 - not a dict
+    return {name.removeprefix(f"{prefix}/"): file.get_tensor(name) for name in names}
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*") if path.name.isdigit())
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _hardware(device: Device) -> str:
+    """What the bytes of a run depend on beside its settings, code and inputs."""
+    if device.torch_device.type == "cuda":
+        where = f"{torch.cuda.get_device_name(device.torch_device)}, CUDA {torch.version.cuda}, "
+        where += f"NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}"
+    else:
+        where = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
+    processes = f"{device.processes} {'sharded ' if device.sharded else ''}× {torch.get_num_threads()} threads"
+    return f"{where}, {processes}, {'bf16' if device.bf16 else 'fp32'}, torch {torch.__version__}"
 
 
 def _free_place(first: Path) -> tuple[Path, TextIO]:
@@ -188,29 +246,42 @@ def _seconds() -> float:
 
 def _is_sound(path: Path) -> bool:
     try:
-        return (path / CHECKSUM).read_text(encoding="utf-8") == file_digest(path / STATE)
-    except OSError:
+        return all(file_digest(path / name) == digest for name, digest in read_json(path / CHECKSUMS).items())
+    except (OSError, InputError):
         return False
 
 
-def _whole_state(optimizer: Optimizer, device: Device) -> dict[int, dict[str, Tensor]]:
-    """Whole tensors by weight and name, on the main process alone; every process must call it."""
-    found: dict[int, dict[str, Tensor]] = {}
-    for index, tensors in optimizer.state_dict()["state"].items():
-        complete = {name: full_tensor(tensor) for name, tensor in tensors.items()}
-        if device.is_main:
-            found[index] = {name: tensor.cpu() for name, tensor in complete.items()}
+def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str, Tensor]:
+    """Whole tensors by optimizer, weight and name; of sharded ones on the main process alone."""
+    found = {}
+    for number, optimizer in enumerate(optimizers):
+        for index, tensors in optimizer.state_dict()["state"].items():
+            for name, tensor in tensors.items():
+                complete = full_tensor(tensor)
+                if device.is_main:
+                    found[f"optimizer/{number}/{index}/{name}"] = complete
     return found
 
 
-def _load_state(optimizer: Optimizer, saved: dict[int, dict[str, Tensor]]) -> None:
-    """Load what `_whole_state` returned; of a tensor that is sharded a process keeps its shard."""
+def _load_optimizer(optimizer: Optimizer, saved: dict[str, Tensor]) -> None:
+    """Load what `_optimizer_tensors` returned; of a tensor that is sharded a process keeps its shard."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
-    state = {
-        index: {
-            name: local_shard(tensor, weights[index]) if tensor.shape == weights[index].shape else tensor
-            for name, tensor in tensors.items()  # else the number of updates
-        }
-        for index, tensors in saved.items()
-    }
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in saved.items():
+        index, name = key.split("/")
+        weight = weights[int(index)]
+        mine = local_shard(tensor, weight) if tensor.shape == weight.shape else tensor  # else the number of updates
+        state.setdefault(int(index), {})[name] = mine
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _generators(device: Device) -> dict[str, Tensor]:
+    """The states of this process's generators, from which alone training draws."""
+    states = {"cpu": torch.get_rng_state()}
+    return states | ({"cuda": torch.cuda.get_rng_state()} if device.torch_device.type == "cuda" else {})
+
+
+def _set_generators(states: dict[str, Tensor], device: Device) -> None:
+    torch.set_rng_state(states["cpu"])
+    if device.torch_device.type == "cuda":
+        torch.cuda.set_rng_state(states["cuda"])

@@ -265,5 +265,7 @@ def _keep(run: Run[Batch], optimizers: list[Optimizer], at: Position, update: Up
     if run.checkpointer and (update.save or update.stop):
         run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)
     if update.stop:
+        if run.checkpointer:
+            run.checkpointer.wait()
         where = "run it again to resume there" if run.checkpointer else "nothing was kept"
         raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")

@@ -1,12 +1,14 @@
 """A run that is cut off anywhere goes on from its last state to the same bytes."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors import safe_open
 
 from retrace.core.errors import InputError, Interrupted
 from retrace.models.heads import make_config
@@ -14,8 +16,9 @@ from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, mean_loss
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.tokens.tokenizer import Vocabulary
-from retrace.training.checkpoint import Checkpointer
+from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.loop import Budget, Epoch, Run, train
+from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import MODEL, tiny_device, tiny_stream, tiny_tokenizer
@@ -111,7 +114,7 @@ def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:
     assert _same(_run(), whole)
 
 
-@pytest.mark.parametrize("file", ["state.pt", "checksum"])
+@pytest.mark.parametrize("file", ["state.safetensors", "progress.json", "checksums.json"])
 def test_a_damaged_state_is_noticed_and_the_one_before_used(
     tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,6 +129,63 @@ def test_a_damaged_state_is_noticed_and_the_one_before_used(
         "test  the checkpoint of step 5 is damaged",
         "test  resuming after step 4",
     ]
+
+
+def test_a_checkpoint_of_other_hardware_is_not_used_and_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RETRACE_THREADS", "1")
+    with pytest.raises(CutOffError):
+        _run(3)
+    monkeypatch.setenv("RETRACE_THREADS", "2")
+    capsys.readouterr()
+    _run()
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("test  not resuming after step 3: saved on CPU with ")
+    assert ", 1 × 1 threads, fp32, torch " in first.split("; this is ")[0]
+    assert ", 1 × 2 threads, fp32, torch " in first.split("; this is ")[1]
+
+
+def test_of_a_frozen_body_nothing_is_saved(tmp_path: Path) -> None:
+    model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
+    for name, weight in model.named_parameters():
+        weight.requires_grad = name.endswith("norm.weight")
+    optimizers = make_optimizers(model, OptimizerSettings(kind="adamw"), 0.1)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    sum(weight.sum() for weight in model.parameters()).backward()
+    optimizers[0].step()
+    after = {name: weight.clone() for name, weight in model.state_dict().items()}
+    checkpointer = Checkpointer("test", "", tiny_device())
+    checkpointer.save(model, optimizers, Position(step=1), [], {})
+    checkpointer.wait()
+    with safe_open(_saved(tmp_path)[0] / "state.safetensors", framework="pt") as file:
+        saved = {name for name in file.keys() if name.startswith("model/")}  # noqa: SIM118 - not a dict
+    assert saved == {f"model/{name}" for name in after if not torch.equal(before[name], after[name])}
+    model.load_state_dict(before)
+    checkpointer.restore(model, optimizers, [], {})
+    assert all(torch.equal(weight, after[name]) for name, weight in model.state_dict().items())
+    checkpointer.remove()
+
+
+def test_a_checkpoint_is_of_its_moment_and_one_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
+    model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
+    saved, journal = {name: weight.clone() for name, weight in model.state_dict().items()}, [{"kept": True}]
+    checkpointer = Checkpointer("test", "", tiny_device())
+    checkpointer.save(model, [], Position(step=1), journal, {})
+    journal[0]["kept"] = False
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.zero_()
+    checkpointer.wait()
+    checkpointer.restore(model, [], journal, {})
+    assert journal == [{"kept": True}]
+    assert all(torch.equal(weight, saved[name]) for name, weight in model.state_dict().items())
+    shutil.rmtree(checkpointer._folder)
+    checkpointer._folder.write_text("in the way")
+    checkpointer.save(model, [], Position(step=2), journal, {})
+    with pytest.raises(OSError, match="File exists"):
+        checkpointer.save(model, [], Position(step=3), journal, {})
+    checkpointer.close()
 
 
 def test_other_code_and_inputs_begin_anew() -> None:
