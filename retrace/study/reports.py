@@ -15,20 +15,11 @@ from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.finetuning.method import PRETRAINED
 from retrace.finetuning.settings import method_settings
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
-from retrace.report.assemble import (
-    PREDICTIONS,
-    REPORTS,
-    read_curve,
-    read_runs,
-    read_task_cards,
-    samples_section,
-    score_sections,
-    title_of,
-)  # fmt: skip
-from retrace.report.blocks import Section
-from retrace.report.data import data_section
+from retrace.report.blocks import REPORTS, Section
 from retrace.report.perplexity import perplexity_section
-from retrace.report.settings import model_section, models_section, settings_section
+from retrace.report.samples import PREDICTIONS, samples_section
+from retrace.report.scores import read_curve, score_sections, title_of
+from retrace.report.settings import data_section, models_section, read_runs, settings_section
 from retrace.results.grid import Grid
 from retrace.results.predictions import read_updates
 from retrace.statistics.scales import SCALES
@@ -81,14 +72,12 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
     yield curves_section(list(_drawings(study, reports)), reports.pretraining)
-    metrics, details = Metrics.read(METRICS), Details.read(DETAILS)
-    precise = metrics.model_copy(update={"tasks": {task: found.metrics for task, found in details.tasks.items()}})
-    yield from score_sections(precise, details)
+    yield from score_sections(Details.read(DETAILS), Metrics.read(METRICS).flags)
     if reports.pretraining is not None:
         yield perplexity_section(PerplexityReport.read(PERPLEXITY), reports.pretraining)
     yield samples_section(params, source, study.first_samples)
     card = source / "card.json"
-    yield data_section(read_json(card) if card.is_file() else NO_CARD, read_task_cards(params))
+    yield data_section(read_json(card) if card.is_file() else NO_CARD, params)
     yield _models(params, reports)
     yield settings_section(params)
 
@@ -127,9 +116,8 @@ def _updates(task: str, curve: pd.DataFrame) -> dict[tuple[str, str], list[tuple
 
 def _models(params: Mapping[str, Any], reports: Reports) -> Section:
     named = {name: named_checkpoint(name) for name in params.get("checkpoints", {})}
-    if pretrains(params) and not named:
-        return model_section(checkpoint_facts(), parameters_by_module(PRETRAINED), reports.runs)
     models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in named.items()}
     if pretrains(params):
-        models = {PRETRAINED.name: (checkpoint_facts(), parameters_by_module(PRETRAINED)), **models}
+        name = PRETRAINED.name if named else ""
+        models = {name: (checkpoint_facts(), parameters_by_module(PRETRAINED)), **models}
     return models_section(models, reports.runs)

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.slow
 
 
 ALONE: list[str] = []  # before a stage's command: nothing
-TWO = [*warm.COMMAND, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "--no-python"]
+TORCHRUN = [*warm.COMMAND, "-m", "torch.distributed.run", "--standalone", "--no-python", "--nproc_per_node"]
+TWO, THREE = [*TORCHRUN, "2"], [*TORCHRUN, "3"]  # two add their gradients in one order only
 ON_CPU = {"ACCELERATE_USE_CPU": "1"}
 SHARDED = {**ON_CPU, "ACCELERATE_USE_FSDP": "true"}
 PRETRAIN = [*warm.COMMAND, "-m", "stages.pretrain"]
@@ -67,8 +68,8 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("launcher", "variables"),
-    [(ALONE, ON_CPU), (TWO, ON_CPU), (TWO, SHARDED)],
-    ids=["one process", "two processes", "two that share"],
+    [(ALONE, ON_CPU), (THREE, ON_CPU), (TWO, SHARDED)],
+    ids=["one process", "three processes", "two that share"],
 )
 def test_killed_training_goes_on_to_the_same_bytes(
     ready: Project, launcher: list[str], variables: dict[str, str]
