@@ -6,7 +6,7 @@ Efron and Tibshirani 1993 (section 10.3) bootstrap a ratio. Passages are resampl
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,11 +22,6 @@ from retrace.statistics.scales import Flags
 
 PERPLEXITY = Path("reports/perplexity.json")
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
-FROM_NATS: Mapping[str, Callable[[float], float]] = {
-    "perplexity_per_token": math.exp,
-    "perplexity_per_word": math.exp,
-    "bits_per_byte": lambda nats: nats / math.log(2),
-}
 
 
 class PerplexityFigures(Record):
@@ -96,30 +91,26 @@ def nats_of(losses: Losses, sizes: Sizes) -> dict[str, float]:
 
 
 def as_figure(name: str, nats: float) -> float | None:
-    """A figure of FROM_NATS; None where no token was scored, or where the figure is too large for a float.
+    """A loss in nats as a figure; None where no token was scored, or where the figure is too large for a float.
 
     A word of a text without spaces may cost more than 709 nats, whose exponential is the largest float.
     """
     if not math.isfinite(nats):
         return None
     try:
-        return float(FROM_NATS[name](nats))
+        return float(nats / math.log(2) if name == "bits_per_byte" else math.exp(nats))
     except OverflowError:
         return None
 
 
 def resampled(losses: Losses, sizes: Sizes) -> Resampled:
-    """The loss per token, word and byte, in nats, for weights of documents (R, D).
-
-    NaN for a resample without a scored token.
-    """
+    """The loss per token, word and byte, in nats, for weights of documents (R, D); NaN without a scored token."""
     columns = np.stack([losses.sums, losses.scored, sizes.tokens, sizes.words, sizes.bytes], axis=1)  # (D, 5)
 
     def figures(weights: np.ndarray) -> Figures:
         sums, scored, *whole = (weights @ columns).T
         with np.errstate(invalid="ignore"):
-            mean = sums / scored
-        return _in_nats(mean, *whole)
+            return _in_nats(sums / scored, *whole)
 
     return figures
 
