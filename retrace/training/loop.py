@@ -129,8 +129,8 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     A run that has a checkpoint resumes from there. Raises InputError where the loss or the gradient is not finite or
     the loss has diverged, Interrupted where a signal asked to stop.
     """
-    flops = _flops_a_token(run) if run.updates else 0.0
     model = data_parallel(run.model, run.device)
+    flops = _flops_a_token(run, model) if run.updates else 0.0
     optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
     at, messages = Position(), []
     if run.checkpointer:
@@ -158,15 +158,19 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
 
 
-def _flops_a_token(run: Run[Batch]) -> float:
-    """Operations per token, measured on this process's rows of the first batch."""
+def _flops_a_token(run: Run[Batch], model: nn.Module) -> float:
+    """Operations per token, measured on this process's rows of the first batch.
+
+    This is also DistributedDataParallel's first backward pass, after which it groups gradients anew, by the order in
+    which they came. Otherwise the first update after resuming would sum three processes' gradients in another order.
+    """
     batch = next(iter(run.objective.batches(1, run.device.rank_slice)))
 
     def loss() -> Tensor:
         with run.device.autocast():
-            return run.objective.loss(run.model, batch)[0]
+            return run.objective.loss(model, batch)[0]
 
-    return count_flops(run.model, loss) / max(1, run.objective.tokens(batch))
+    return count_flops(model, loss) / max(1, run.objective.tokens(batch))
 
 
 class Clock:

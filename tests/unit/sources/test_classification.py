@@ -292,7 +292,7 @@ def test_a_label_that_training_lacks(tmp_path: Path) -> None:
         ({"dev": None}, "own.split: null is not allowed; expected either dev or split"),
         ({"split": 0.8}, "own.split: 0.8 is not allowed; expected either dev or split"),
         ({"dev": None, "split": 1}, "own.split: 1 is not allowed; expected a number between 0 and 1 or null"),
-        ({"text": []}, "own.text: [] is not allowed; expected text or a list of at least 1 name"),
+        ({"text": []}, "own.text: [] is not allowed; expected text or a list of 1 or more names"),
         ({"text": 3}, "own.text: 3 is not allowed; expected text"),
         ({"classes": ["a"]}, "own.classes: ['a'] is not allowed; expected two or more, each once"),
         ({"classes": ["a", "a", "b"]}, "own.classes: ['a', 'a', 'b'] is not allowed; expected two or more, each once"),
