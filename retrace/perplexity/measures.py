@@ -32,6 +32,15 @@ class PerplexityFigures(Record):
     bits_per_byte: float | None
     intervals: dict[str, dict[str, float | None]] = Field({})  # figure → low and high; one document has none
 
+    @property
+    def summary(self) -> str:
+        """The perplexity per token, with its interval."""
+        if self.perplexity_per_token is None:
+            return "–"
+        ends = self.intervals.get("perplexity_per_token")
+        interval = f" ({ends['low']:.2f}–{ends['high']:.2f})" if ends else ""
+        return f"{self.perplexity_per_token:.2f}{interval}"
+
 
 class SplitPerplexity(Record):
     """All measures on one split."""
@@ -129,12 +138,11 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     Both are of the same documents, so they share the resamples, and the difference is paired. One document does not
     tell how documents differ: its figures have no interval. A text without a scored token has no figures and a flag.
     """
-    measures, drawn = {}, {}
-    for name, (losses, sizes) in [*measured.items(), ("unigram", unigram)]:
-        ends = {}
+    every, measures, drawn = {**measured, "unigram": unigram}, {}, {}
+    for name, (losses, sizes) in every.items():
         if losses.scored.any():
-            drawn[name] = resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)[name]
-            ends = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
+            drawn |= resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)
+        ends = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
         measures[name] = PerplexityFigures(**perplexities(losses, sizes), intervals=ends)
     model = next(iter(measured))
     if not {model, "unigram"} <= drawn.keys():
