@@ -16,10 +16,9 @@ from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.scoring import Scoring
-from retrace.sample.generate import write_sample
+from retrace.sample.generate import SampleParams, SampleSettings, write_sample
 from retrace.sample.language import BY_KIND, LIKE, QUESTIONS, SHOWN, STATEMENTS, is_held_out
 from retrace.sample.opinions import BLAME, COMMON, PRAISE
-from retrace.sample.settings import SampleParams, SampleSettings
 from retrace.sample.world import NameMaker, build_world
 
 ROOT = Path(__file__).parents[3]
