@@ -18,8 +18,8 @@ from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS, METRICS, Metrics
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.report.blocks import REPORTS, write_report
-from retrace.report.flags import flags_line
 from retrace.report.samples import PREDICTIONS
+from retrace.report.scores import flags_line
 from retrace.study.page import study_sections
 from retrace.study.published import read_published
 from retrace.study.reports import evidence_texts, read_reports, run_sections, study_inputs

@@ -15,10 +15,9 @@ from retrace.core.weights import parameters_by_module
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.report.blocks import REPORTS, WRITTEN, write_report
-from retrace.report.flags import flags_line
 from retrace.report.perplexity import perplexity_section
 from retrace.report.samples import PREDICTIONS, samples_section
-from retrace.report.scores import read_curve, score_sections
+from retrace.report.scores import flags_line, read_curve, score_sections
 from retrace.report.settings import ReportParams, data_section, models_section, read_runs, settings_section
 
 MODEL = Path("models/pretrained")
@@ -31,8 +30,10 @@ def main() -> None:
     inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, METRICS, DETAILS, PERPLEXITY]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
         metrics, details, perplexity = Metrics.read(METRICS), Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
+        # The page rounds the figures of metrics.json, which git keeps, and not those with twelve digits.
+        kept = {name: task.model_copy(update={"metrics": metrics.tasks[name]}) for name, task in details.tasks.items()}
         sections = [
-            *score_sections(details, metrics.flags),
+            *score_sections(Details(tasks=kept), metrics.flags),
             perplexity_section(perplexity, read_curve("pretrain")),
             samples_section(params, source),
             data_section(read_json(source / "card.json"), params),

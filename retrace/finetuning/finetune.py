@@ -47,7 +47,7 @@ Row = dict[str, Any]
 
 
 class Task(Protocol[Example]):
-    """A labelled data set, and how a model is asked and trained on it."""
+    """A labelled data set, and how a model is trained and scored on it."""
 
     name: str
     kind: Kind

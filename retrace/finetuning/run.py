@@ -88,7 +88,7 @@ def run_cell(
 
 
 def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
-    """The task's settings with the method's own learning rate, epochs and optimiser."""
+    """The task's settings with the method's own learning rate, epochs and optimizer."""
     optimizer = settings.optimizer.model_copy(update={"kind": method.optimizer or settings.optimizer.kind})
     epochs = math.ceil(round(settings.epochs * method.epochs_factor, 6))  # 10 × 1.1 is a little above 11
     return settings.model_copy(update={"lr": settings.lr * method.lr_factor, "epochs": epochs, "optimizer": optimizer})

@@ -1,7 +1,7 @@
 """Language models that score only chosen positions, and the pairs of BERT.
 
-The head is a product with the whole vocabulary, at small sizes most of the work; of a masked model nobody asks what
-stands where nothing is masked. Attention may stay within documents where several share a block (Raffel et al. 2020).
+The head is a product with the whole vocabulary, at small sizes most of the work, so a masked model scores masked
+positions only. Attention may stay within documents where several share a block (Raffel et al. 2020).
 """
 
 from pathlib import Path

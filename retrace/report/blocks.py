@@ -33,6 +33,11 @@ class Table:
     folded: str = ""  # the line that opens a folded table; not folded if empty
     bold: Set[tuple[int, int]] = frozenset()  # cells, by row and column
 
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[str]]) -> "Table":
+        """A table of columns by heading."""
+        return cls(list(columns), list(zip(*columns.values(), strict=True)))
+
     def is_numeric(self, column: int) -> bool:
         """Whether a column has figures only, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7)."""
         return all(_FIGURES.fullmatch(row[column]) for row in self.rows)
@@ -71,11 +76,6 @@ class Section:
 def figure_text(value: float | None, digits: int = 2) -> str:
     """A figure with a fixed number of digits, a dash where there is none (None or NaN)."""
     return NOTHING if value is None or math.isnan(value) else f"{value:,.{digits}f}"
-
-
-def interval_text(interval: Mapping[str, float], digits: int = 2) -> str:
-    """An interval as shown behind its figure, in brackets."""
-    return " ({} – {})".format(*(figure_text(interval[end], digits) for end in ("low", "high")))
 
 
 def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS) -> None:

@@ -11,7 +11,7 @@ from retrace.cli.preset import PRESETS, write_presets
 from retrace.cli.settings import settings_page
 from retrace.core.settings import read_yaml
 from tests.commands import retrace
-from tests.toy import ROOT
+from tests.toy import ROOT, copy_settings
 
 FILES = ("params.yaml", "data/params.yaml")
 STUDIES = sorted((ROOT / "studies").glob("*/params.yaml"))
@@ -20,9 +20,7 @@ STUDIES = sorted((ROOT / "studies").glob("*/params.yaml"))
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the project's settings and presets."""
-    (tmp_path / "data").mkdir()
-    for name in FILES:
-        shutil.copyfile(ROOT / name, tmp_path / name)
+    copy_settings(tmp_path)
     shutil.copytree(ROOT / PRESETS, tmp_path / PRESETS)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -89,11 +87,11 @@ def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pretrain: {epoch: 3}\n", "own.yaml: pretrain.epoch: unknown key; params.yaml has no such key"),
-        ("epochs: 3\n", "own.yaml: epochs: unknown key; params.yaml has no such key"),
+        ("pretrain: {epoch: 3}\n", "params.yaml: pretrain.epoch: unknown key; allowed: epochs, "),
+        ("epochs: 3\n", "params.yaml: epochs: unknown key; allowed: data, "),
         ("epochs: {a: 3}\n", "params.yaml: epochs: unknown key; allowed: data, "),
         ("pretrain: {epochs: -3}\n", "params.yaml: pretrain.epochs: -3 is not allowed; expected a whole number of 0"),
-        ("data/params.yaml: {smaple: 3}\n", "own.yaml: smaple: unknown key; data/params.yaml has no such key"),
+        ("data/params.yaml: {smaple: 3}\n", "data/params.yaml: smaple: unknown key; allowed: checkpoints, "),
         ("pretrain: [\n", "own.yaml:"),
     ],
 )

@@ -10,8 +10,7 @@ from retrace.core.errors import InputError
 from retrace.datasets.text import read_documents
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.language_modelling import sliding_batches
-from retrace.objectives.masked import mask_id, masked_batches
+from retrace.objectives.language_modelling import mask_id, masked_batches, sliding_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import perplexities
 from retrace.tokens.blocks import write_stream
@@ -26,18 +25,14 @@ DOCUMENTS = [" = Ada = ", "the guild of weavers", " = Bob = ", "the river"]
 def test_a_stream_goes_with_its_text(tmp_path: Path) -> None:
     tokenizer, text, tokens = tiny_tokenizer(), tmp_path / "wiki.valid.tokens", tmp_path / "valid.npy"
     text.write_text("\n".join(DOCUMENTS))
-    lengths = [
-        len(tokenizer.encode(document).ids) for document in ("= Ada =\nthe guild of weavers", "= Bob =\nthe river")
-    ]
+    lengths = [len(tokenizer.encode(of).ids) for of in ("= Ada =\nthe guild of weavers", "= Bob =\nthe river")]
     np.save(tokens, np.zeros(sum(lengths), np.uint16))
     stream, found, sizes = held_out(tokens, text, tokenizer)
     assert len(stream) == sum(lengths)
     assert found.tolist() == lengths
     assert sizes.tokens.tolist() == [7, 5]  # it does not know the signs of a heading
     text.write_text("\n".join([*DOCUMENTS, "and more"]))
-    with pytest.raises(
-        InputError, match=r"valid\.npy: these are not the tokens of .*wiki\.valid\.tokens; run tokenize"
-    ):
+    with pytest.raises(InputError, match=r"valid\.npy: these are not the tokens of .*valid\.tokens; run tokenize"):
         held_out(tokens, text, tokenizer)
 
 
