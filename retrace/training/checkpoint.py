@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import torch
+import torch.cuda.nccl
 from accelerate.utils import broadcast_object_list, gather_object
 from safetensors import safe_open
 from safetensors.torch import save_file

@@ -158,7 +158,7 @@ def test_of_a_frozen_body_nothing_is_saved(tmp_path: Path) -> None:
         weight.requires_grad = name.endswith("norm.weight")
     optimizers = make_optimizers(model, OptimizerSettings(kind="adamw"), 0.1)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    sum(weight.sum() for weight in model.parameters()).backward()
+    torch.stack([weight.sum() for weight in model.parameters()]).sum().backward()
     optimizers[0].step()
     after = {name: weight.clone() for name, weight in model.state_dict().items()}
     checkpointer = Checkpointer("test", "", tiny_device())
