@@ -120,7 +120,7 @@ def _put_up(hub: LocalHub) -> None:
             for pin in pins:
                 assert is_pin(pin), f"{path}: {pin}"
                 name, commit = pin.split("@")
-                there = hub.store.repositories.get((kind, name))  # type: ignore[call-overload]
+                there = hub.repositories.get((kind, name))  # type: ignore[call-overload]
                 if there is None or commit not in there.commits:
                     assert name in CONTENT, f"{path}: what the repository {name} looks like is not said here"
                     hub.add(kind, name, CONTENT[name](), commit=commit)  # type: ignore[arg-type]

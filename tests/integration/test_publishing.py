@@ -166,7 +166,7 @@ def test_a_branch_and_a_private_repository_are_made(finished: Project, hub: Loca
     command = ("org/y", "--push", "--private", "--revision", "trial", "--even-if", "unlearned")
     (done,) = _publish(finished, hub, tmp_path / "a", command)
     assert done.code == 0, done.err
-    assert hub.store.repositories["model", "org/y"].private
+    assert hub.repositories["model", "org/y"].private
     files = hub.files("model", "org/y", "trial")
     assert 'revision="trial"' in files["README.md"].decode()
     assert "model.safetensors" not in hub.files("model", "org/y")

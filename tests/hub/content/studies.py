@@ -65,7 +65,7 @@ def add_study(hub: LocalHub, study: Path) -> list[str]:
         for pin, files in pins:
             found.setdefault((cast(Kind, kind), pin), files)
     for (kind, pin), files in found.items():
-        there = hub.store.repositories.get((kind, pin.repository))
+        there = hub.repositories.get((kind, pin.repository))
         if there is None or pin.commit not in there.commits:
             hub.add(kind, pin.repository, files(), commit=pin.commit)
     return [str(pin) for _, pin in found]
