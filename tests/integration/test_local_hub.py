@@ -378,7 +378,7 @@ def test_long_listings_come_in_pages(hub: LocalHub, tmp_path: Path, monkeypatch:
 def _reach_out() -> list[str]:
     from huggingface_hub import HfApi
 
-    with contextlib.closing(socket.socket()) as plain, pytest.raises(OSError, match="only loopback is allowed here$"):
+    with contextlib.closing(socket.socket()) as plain, pytest.raises(OSError, match=r"only loopback is allowed here$"):
         plain.connect(("192.0.2.1", 80))
     elsewhere = HfApi(endpoint="http://huggingface.test")
     calls = (lambda: HfApi().repo_exists("org/none"), lambda: elsewhere.model_info("org/none"))
