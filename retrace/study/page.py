@@ -1,15 +1,30 @@
-"""A study's page: what was published beside Retrace's figures, what is doubtful in it, and the curves of the run."""
+"""A study's page: what was published beside Retrace's figures, what is doubtful in it, and the whole run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from retrace.core.errors import InputError
+from retrace.core.files import read_json
+from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, source_folder
+from retrace.core.settings import build
+from retrace.core.weights import parameters_by_module
+from retrace.evaluation.records import METRICS, Metrics
+from retrace.finetuning.method import PRETRAINED
+from retrace.report.assemble import PREDICTIONS, read_task_cards, samples_section, score_sections, title_of
 from retrace.report.blocks import NOTHING, Figure, Section, Table
+from retrace.report.data import data_section
 from retrace.report.figures import line_chart
+from retrace.report.perplexity import perplexity_section
 from retrace.report.scores import points_by_epoch
-from retrace.study.published import PublishedStudy
+from retrace.report.settings import model_section, models_section, settings_section
+from retrace.results.grid import Grid
+from retrace.results.predictions import read_updates
+from retrace.study.addresses import Reports, pretrains
+from retrace.study.published import PUBLISHED, PublishedStudy
 from retrace.study.result import ComparedTable, StudyResult
 
 LEGEND = (
@@ -95,6 +110,65 @@ class Drawing:
     figures: Sequence[str]  # columns of the curve
     updates: Mapping[tuple[str, str], Sequence[tuple[int, float]]] = field(default_factory=dict)
     # By method and seed: how many updates were done, and the mean training loss since the point before.
+
+
+def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
+    """Curves, scores, samples, data, models and settings of the run."""
+    source = source_folder(build(str, params, "data"))
+    yield curves_section(list(_drawings(study, reports)), reports.pretraining)
+    metrics, details = Metrics.read(METRICS), reports.details
+    precise = metrics.model_copy(update={"tasks": {task: found.metrics for task, found in details.tasks.items()}})
+    yield from score_sections(precise, details)
+    if reports.perplexity is not None and reports.pretraining is not None:
+        yield perplexity_section(reports.perplexity, reports.pretraining)
+    yield samples_section(params, source, study.first_samples)
+    card = source / "card.json"  # of a study whose tasks bring their own data there is none
+    yield data_section(read_json(card) if card.is_file() else {"findings": []}, read_task_cards(params))
+    yield _models(params, reports)
+    yield settings_section(params)
+
+
+def study_inputs(params: Mapping[str, Any]) -> list[Path]:
+    """The folders that the page is made from, beside reports and predictions."""
+    named = [named_checkpoint(name) for name in params.get("checkpoints", {})]
+    own = [CHECKPOINT, PRETRAINED] if pretrains(params) else []
+    return [source_folder(build(str, params, "data")), *own, *named]
+
+
+def _models(params: Mapping[str, Any], reports: Reports) -> Section:
+    folders = {name: named_checkpoint(name) for name in params.get("checkpoints", {})}
+    models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in folders.items()}
+    if not pretrains(params):
+        return models_section(models, reports.runs)
+    own = checkpoint_facts(), parameters_by_module(PRETRAINED)
+    return (
+        models_section({PRETRAINED.name: own, **models}, reports.runs) if models else model_section(*own, reports.runs)
+    )
+
+
+def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
+    """The learning curves that the report shows, of what was run; those of each classification task where none."""
+    for place, shown in enumerate(study.curves):
+        for name in (shown.task, *shown.methods):
+            if name not in reports.named:
+                raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {name!r}")
+        curve = reports.curves.get(shown.task, pd.DataFrame({"method": []}))
+        curve = curve.loc[curve["method"].isin(shown.methods)]
+        if curve.empty:
+            continue
+        for name in shown.figures:
+            if name not in curve:
+                raise InputError(f"{PUBLISHED}: curves[{place}]: no {name!r}; there is: {', '.join(curve)}")
+        yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures, _updates(shown.task, curve))
+    for task, curve in reports.curves.items() if not study.curves else ():
+        if build(Grid, reports.params, "finetune").kind_of(task) == "classification":
+            figures = [name for name in CURVES if name in curve]
+            yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
+
+
+def _updates(task: str, curve: pd.DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    cells = dict.fromkeys(zip(curve["method"], curve["seed"], strict=True))
+    return {(method, seed): read_updates(PREDICTIONS / task / method / seed) for method, seed in cells}
 
 
 def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None) -> Section:

@@ -7,11 +7,13 @@ published.yaml: the figures that a study's report printed, where Retrace's stand
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from retrace.core.settings import build_file, require
 from retrace.statistics.scales import SCALES, SHARES
@@ -27,7 +29,7 @@ _TIME = re.compile(r"(\d+) (hour|minute|second)s?")
 _TIMES = re.compile(rf"{_TIME.pattern}(?:(?:, | and ){_TIME.pattern})*")
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
 _THOUSANDS = {"K": 3, "M": 6, "B": 9}
-_HALF = 0.5 + 1e-9  # of the last digit, and what floats are off by
+HALF = 0.5 + 1e-9  # of the last digit, and what floats are off by
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,7 @@ class Printed:
     @property
     def half(self) -> float:
         """Half of the last digit: what the value may be off by, as it was rounded."""
-        return half_of_last(self.digits)
-
-
-def half_of_last(digits: int) -> float:
-    """Half of the last of so many digits after the point."""
-    return _HALF * 10.0**-digits
+        return HALF * 10.0**-self.digits
 
 
 def printed(cell: float | str | None) -> Printed | None:
@@ -169,10 +166,6 @@ class Cell:
         form = Form(0) if self.published is None else self.published.form
         return form if form.power else replace(form, digits=max(0, self.digits))
 
-    def equals(self, printed: float, value: float) -> bool:
-        """Whether a value is the printed one to the last digit."""
-        return abs(value - printed) <= half_of_last(self.digits)
-
 
 @dataclass(frozen=True)
 class PublishedTable:
@@ -212,29 +205,27 @@ class PublishedTable:
 
     def cells(self) -> Iterator[Cell]:
         """Every figure, row by row."""
-        for row in self.rows:
-            addresses, figures = self._row(row)
-            for place, column in enumerate(self.columns):
+        for heading in self.rows:
+            row = self._row(heading)
+            for column, address, figure in zip(self.columns, row.figures, row.published, strict=True):
                 try:
-                    yield Cell(row, column, addresses[place], printed(figures[place]), self._scale(row, column))
+                    yield Cell(heading, column, address, printed(figure), self._scale(heading, column))
                 except ValueError as error:
-                    raise ValueError(f"{row}: {column}: {error}") from None
+                    raise ValueError(f"{heading}: {column}: {error}") from None
 
-    def _row(self, heading: str) -> tuple[Sequence[str | None], Sequence[PrintedCell]]:
-        """The addresses and the published figures of a row."""
+    def _row(self, heading: str) -> Row:
+        """A row with its own addresses, whichever way they are given."""
         row, allowed = self.rows[heading], "figures and published" if self.figures is None else "what stands for {row}"
         require(isinstance(row, Row) == (self.figures is None), f"rows.{heading}", row, f"expected {allowed}")
-        if isinstance(row, Row):
-            addresses, figures = row.figures, row.published
-        else:
+        if isinstance(row, str):
             filled = (self.figures or "").replace("{row}", row)
             columns = self.columns.values() if isinstance(self.columns, dict) else ()
-            addresses = [filled.replace("{column}", name) for name in columns]
-            figures = (self.published or {})[heading]
-        for key, cells in (("figures", addresses), ("published", figures)):
+            addresses = tuple(filled.replace("{column}", name) for name in columns)
+            row = Row(addresses, (self.published or {})[heading])
+        for key, cells in (("figures", row.figures), ("published", row.published)):
             allowed = f"expected {len(self.columns)}, as there are columns"
             require(len(cells) == len(self.columns), f"{key} of {heading}", f"{len(cells)} figures", allowed)
-        return addresses, figures
+        return row
 
     def _scale(self, row: str, column: str) -> str:
         if isinstance(self.scale, str):
@@ -258,12 +249,8 @@ class PublishedCurves:
 
     title: str
     task: str
-    methods: tuple[str, ...]
-    figures: tuple[str, ...]  # columns of the task's learning curve
-
-    def __post_init__(self) -> None:
-        for key in ("methods", "figures"):
-            require(bool(getattr(self, key)), key, [], "expected at least one")
+    methods: Annotated[tuple[str, ...], Field(min_length=1)]
+    figures: Annotated[tuple[str, ...], Field(min_length=1)]  # columns of the task's learning curve
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from retrace.report.render import as_html
 from retrace.study.page import compared_sections
 from retrace.study.published import read_published
 from retrace.study.result import ComparedCell, ComparedTable
+from tests.study import cell_of
 from tests.toy import ROOT
 
 REPORTS = Path(ROOT).parent / "shared" / "seeds"
@@ -58,8 +59,8 @@ def test_the_page_shows_every_figure_as_it_was_printed(study: str) -> None:
         rows: dict[str, dict[str, ComparedCell]] = {}
         for cell in table.cells():
             printed = cell.published.text if cell.published else None
-            rows.setdefault(cell.row, {})[cell.column] = ComparedCell("not run", cell.scale, printed)
-        (section,) = compared_sections([ComparedTable(table.title, rows)])
+            rows.setdefault(cell.row, {})[cell.column] = cell_of("not run", cell.scale, printed)
+        (section,) = compared_sections([ComparedTable(title=table.title, rows=rows)])
         shown = section.blocks[-1]
         assert isinstance(shown, Table)
         texts = [cell.published.text if cell.published else "–" for cell in table.cells()]
