@@ -173,9 +173,13 @@ def _updates(task: str, curve: pd.DataFrame) -> dict[tuple[str, str], list[tuple
 
 def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None) -> Section:
     """`pretraining` is the curve of the language model; None where there is none."""
-    charts = [] if pretraining is None else [_perplexity_chart(pretraining)]
+    charts = []
+    if pretraining is not None:  # from the first epoch on: the perplexity before training would flatten the rest
+        trained = pretraining.loc[pretraining["epoch"] > 0].assign(method="validation", seed="")
+        points, title = points_by_epoch(trained, "perplexity"), "Pretraining: perplexity of the validation text"
+        charts.append(_chart("curve-pretraining", title, points, "perplexity"))
     for drawing in drawings:
-        draw = _of_one_method if len(set(drawing.curve["method"])) == 1 else _of_several
+        draw = _of_one_method if drawing.curve["method"].nunique() == 1 else _of_several
         charts += [*_by_update(drawing), *draw(drawing)]
     return Section("Learning curves", charts)
 
@@ -194,12 +198,12 @@ def _of_one_method(drawing: Drawing) -> list[Figure]:
 
 def _of_several(drawing: Drawing) -> list[Figure]:
     """A chart for each figure, a line a method and seed, coloured by method."""
-    named = {name: CURVES.get(name, name) for name in drawing.figures}
-    return [
-        _chart(f"{drawing.name}-{name}", f"{drawing.title}: {title}", points, title)
-        for name, title in named.items()
-        if (points := points_by_epoch(drawing.curve, name))
-    ]
+    charts = []
+    for name in drawing.figures:
+        title = CURVES.get(name, name)
+        if points := points_by_epoch(drawing.curve, name):
+            charts.append(_chart(f"{drawing.name}-{name}", f"{drawing.title}: {title}", points, title))
+    return charts
 
 
 def _by_update(drawing: Drawing) -> list[Figure]:
@@ -213,15 +217,6 @@ def _by_update(drawing: Drawing) -> list[Figure]:
         return []
     caption = f"{drawing.title}: training loss by update, each point the mean since the one before."
     return [line_chart(f"{drawing.name}-updates", caption, points, ("update", "loss, in nats"))]
-
-
-def _perplexity_chart(curve: pd.DataFrame) -> Figure:
-    """Validation perplexity after each epoch; that before training would flatten the rest."""
-    points = [
-        {"x": epoch, "y": perplexity, "series": "validation", "run": "validation"}
-        for epoch, perplexity in curve.loc[curve["epoch"] > 0, ["epoch", "perplexity"]].dropna().itertuples(index=False)
-    ]
-    return _chart("curve-pretraining", "Pretraining: perplexity of the validation text", points, "perplexity")
 
 
 def _chart(name: str, what: str, points: Sequence[dict[str, Any]], unit: str) -> Figure:

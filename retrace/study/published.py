@@ -1,9 +1,8 @@
-"""A figure as a report printed it: the text, what it says, and Retrace's figure with as many digits.
+"""published.yaml: the figures that a study's report printed, where Retrace's stand, and what is doubtful about them.
 
-Such texts are 0.50, 109,482,240 and 0.13263%; 77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; 0.80-0.85
-and 124 to 99, which are both ends of a range; 1 hour, 46 minutes and 38 seconds.
-
-published.yaml: the figures that a study's report printed, where Retrace's stand, and what is doubtful about them.
+Figures are kept as they were printed, and Retrace's are shown with as many digits: 0.50, 109,482,240 and 0.13263%;
+77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; 0.80-0.85 and 124 to 99, which are both ends of a range;
+1 hour, 46 minutes and 38 seconds.
 """
 
 import re
@@ -18,6 +17,11 @@ from pydantic import Field
 from retrace.core.settings import build_file, require
 from retrace.statistics.scales import SCALES, SHARES
 
+PUBLISHED, STUDIES = Path("published.yaml"), Path("studies")
+SECTION = "Published and reproduced"
+BETWEEN = " to "  # the addresses of both ends of a range
+BARE = ("fraction", "correlation", "score")  # of which 0 and 1 without a point say all or nothing, and not 0.4 or 0.6
+_NAME = re.compile(r"[A-Za-z0-9-]+")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISE = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NUMBER = re.compile(
@@ -44,9 +48,10 @@ class Form:
         """The value, never as 0 where it is not; after ± its spread, in brackets its interval."""
         vanishes = bool(value) and not self.power and round(value, self.digits) == 0
         text = (f"{value:.3g}" if vanishes else self._number(value)) + self.unit
-        text += "" if std is None else f" ± {self._number(std)}"
-        return (
-            text if interval is None else f"{text} ({self._number(interval['low'])} – {self._number(interval['high'])})"
+        if std is not None:
+            text += f" ± {self._number(std)}"
+        return text + (
+            " ({} – {})".format(*(self._number(interval[end]) for end in ("low", "high"))) if interval else ""
         )
 
     def _number(self, value: float) -> str:
@@ -110,12 +115,6 @@ def _read(number: re.Match[str]) -> tuple[float, int, Form]:
     return float(exact), digits, Form(behind_point if power else max(0, digits), power, unit if unit == "%" else "")
 
 
-PUBLISHED, STUDIES = Path("published.yaml"), Path("studies")
-SECTION = "Published and reproduced"
-_NAME = re.compile(r"[A-Za-z0-9-]+")
-
-BETWEEN = " to "  # the addresses of both ends of a range
-BARE = ("fraction", "correlation", "score")  # of which 0 and 1 without a point say all or nothing, and not 0.4 or 0.6
 PrintedCell = float | str | None  # as it stands in published.yaml; a number is refused, with what to do
 
 
@@ -152,13 +151,11 @@ class Cell:
 
         A bare 0 or 1 of a share has those of its scale: nothing at all is not the same as less than a half.
         """
-        scaled = SCALES[self.scale].digits
-        if self.published is None:
+        scaled, published = SCALES[self.scale].digits, self.published
+        if published is None:
             return scaled
-        is_bare = not self.published.digits and (
-            self.scale in BARE or (self.scale in SHARES and not self.published.value)
-        )
-        return scaled if is_bare else self.published.digits
+        is_bare = self.scale in BARE or (self.scale in SHARES and not published.value)
+        return scaled if is_bare and not published.digits else published.digits
 
     @property
     def form(self) -> Form:
