@@ -179,7 +179,7 @@ def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None
         points, title = points_by_epoch(trained, "perplexity"), "Pretraining: perplexity of the validation text"
         charts.append(_chart("curve-pretraining", title, points, "perplexity"))
     for drawing in drawings:
-        draw = _of_one_method if drawing.curve["method"].nunique() == 1 else _of_several
+        draw = _of_one_method if len(set(drawing.curve["method"])) == 1 else _of_several
         charts += [*_by_update(drawing), *draw(drawing)]
     return Section("Learning curves", charts)
 
