@@ -2,7 +2,7 @@
 
 import re
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import yaml
 
@@ -10,7 +10,6 @@ from tests.hub.messages import HubError, Response, json_response
 from tests.hub.repository import Commit, Kind
 from tests.hub.routes import Call, commit_at, route
 
-PAGE = 1000  # entries of a listing in one answer; the next one's address is in the header Link
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 _HEAD = re.compile(r"\A---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 
@@ -57,7 +56,7 @@ def tree(call: Call, kind: Kind, name: str, revision: str, path: str = "") -> Re
     inside = [entry for entry in sorted({*commit.files, *commit.folders}) if entry.startswith(start)]
     if not call.request.asks("recursive"):
         inside = [entry for entry in inside if "/" not in entry.removeprefix(start)]
-    return _page(call, [_entry(commit, entry, call.request.asks("expand")) for entry in inside])
+    return json_response([_entry(commit, entry, call.request.asks("expand")) for entry in inside])
 
 
 @route("POST", "/api/{kind}/{name}/paths-info/{revision}")
@@ -141,13 +140,3 @@ def _entry(commit: Commit, path: str, expand: bool) -> dict[str, Any]:
     if expand:
         found["lastCommit"] = {"id": commit.oid, "title": commit.title, "date": commit.timestamp}
     return found
-
-
-def _page(call: Call, entries: list[Any]) -> Response:
-    parameters = {name: values[-1] for name, values in call.request.parameters.items()}
-    start, size = int(parameters.get("cursor", "0")), int(parameters.get("limit", PAGE))
-    headers = {}
-    if start + size < len(entries):
-        following = urlencode({**parameters, "cursor": start + size})
-        headers["Link"] = f'<{call.endpoint}{call.request.path}?{following}>; rel="next"'
-    return json_response(entries[start : start + size], headers=headers)

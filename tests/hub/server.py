@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.hub import reading, writing  # noqa: F401  (their endpoints are registered so)
 from tests.hub.connections import Server
-from tests.hub.faults import Cut, Fault, FaultPlan, Status
+from tests.hub.faults import Fault, FaultPlan, Status
 from tests.hub.messages import HubError, Request, Response, json_response
 from tests.hub.repository import File, Kind, Repository, is_large
 from tests.hub.routes import Call, account_of, find_endpoint
@@ -135,8 +135,6 @@ class LocalHub:
             fault = self.faults.take(request, response)
         elif isinstance(fault, Status):
             response = fault.response()
-        if fault == Cut("answer"):
-            response = None
         status, token = response and response.status, request.token is not None
         headers = (request.headers.get("Range"), token, request.headers.get("User-Agent", ""))
         self.requests.append(Seen(request.method, request.address, status, *headers, served))
