@@ -156,44 +156,36 @@ def test_evidence_has_its_own_scale_and_its_place() -> None:
         _evidence(x="score.sst2")
 
 
-def _grid(best: Any, scale: Any = "percentage") -> dict[str, set[tuple[str, str]]]:
-    table = PublishedTable(
-        "t", "Table", scale, {"accuracy": "accuracy", "exact_match": "exact_match"}, {"Full": "full", "LoRA": "lora"},
-        figures="score.sst2.{row}.{column}", best=best, published={"Full": ("80.0", "50.0"), "LoRA": ("90.0", "50.0")},
-    )  # fmt: skip
-    return compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"].best
+def _best(table: dict[str, Any], reports: Reports = REPORTS) -> dict[str, set[tuple[str, str]]]:
+    made = PublishedTable("t", "Table", **table)
+    return compare_tables(PublishedStudy("T", "S", (made,)), reports)["t"].best
+
+
+GRID: dict[str, Any] = {
+    "scale": "percentage", "columns": {"accuracy": "accuracy", "exact": "exact_match"},
+    "rows": {"Full": "full", "LoRA": "lora"}, "figures": "score.sst2.{row}.{column}", "best": "column",
+    "published": {"Full": ("80.0", "50.0"), "LoRA": ("90.0", "50.0")},
+}  # fmt: skip
 
 
 def test_the_best_of_each_column() -> None:
-    assert _grid(None) == {}
-    assert _grid("column") == {
-        "published": {("LoRA", "accuracy"), ("Full", "exact_match"), ("LoRA", "exact_match")},
-        "reproduced": {("Full", "accuracy"), ("LoRA", "exact_match")},
+    assert _best({**GRID, "best": None}) == {}
+    assert _best(GRID) == {
+        "published": {("LoRA", "accuracy"), ("Full", "exact"), ("LoRA", "exact")},
+        "reproduced": {("Full", "accuracy"), ("LoRA", "exact")},
     }
+    alone = {"r": Row(("score.sst2.full.accuracy",), ("0.5",))}
+    assert _best({"scale": "fraction", "columns": ("c",), "rows": alone, "best": "column"})["published"] == set()
+    losses = {"r": Row((None,), ("0.9",)), "s": Row((None,), ("0.5",))}
+    table = {"scale": "loss", "columns": ("c",), "rows": losses, "best": "column"}
+    assert _best(table)["published"] == {("s", "c")}, "the lowest"
 
 
 @pytest.mark.parametrize(("better", "best"), [("higher", {"Full"}), ("lower", {"LoRA"}), ("neither", set())])
 def test_the_best_is_the_one_that_the_score_calls_so(better: str, best: set[str]) -> None:
-    task = DETAILS.tasks["sst2"].model_copy(update={"better": {"accuracy": better}})
+    task = DETAILS.tasks["sst2"].model_copy(update={"better": {"accuracy": better, "exact_match": "neither"}})
     reports = replace(REPORTS, details=Details(tasks={"sst2": task}))
-    table = PublishedTable("t", "Table", "fraction", {"accuracy": "accuracy"}, {"Full": "full", "LoRA": "lora"},
-                           figures="score.sst2.{row}.{column}", best="column",
-                           published={"Full": ("0.8",), "LoRA": ("0.9",)})  # fmt: skip
-    compared = compare_tables(PublishedStudy("T", "S", (table,)), reports)["t"]
-    assert compared.best["reproduced"] == {(row, "accuracy") for row in best}
-
-
-def test_one_figure_alone_is_not_the_best() -> None:
-    table = PublishedTable("t", "Table", "fraction", ("c",), {"r": Row(("score.sst2.full.accuracy",), ("0.5",))},
-                           best="column")  # fmt: skip
-    compared = compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"]
-    assert compared.best == {"published": set(), "reproduced": set()}
-
-
-def test_the_best_loss_is_the_lowest() -> None:
-    table = PublishedTable("t", "Table", "loss", ("c",), {"r": Row((None,), ("0.9",)), "s": Row((None,), ("0.5",))},
-                           best="column")  # fmt: skip
-    assert compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"].best["published"] == {("s", "c")}
+    assert _best(GRID, reports)["reproduced"] == {(row, "accuracy") for row in best}
 
 
 def _noticed(scale: str, **figures: str) -> list[str]:
