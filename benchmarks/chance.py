@@ -26,14 +26,15 @@ sys.path.insert(0, str(ROOT))
 
 from retrace.datasets.examples import Example  # noqa: E402
 from retrace.datasets.squad import Answer, Question  # noqa: E402
-from retrace.evaluation.assessment import assess  # noqa: E402
+from retrace.evaluation.assessment import MethodRun, assess  # noqa: E402
 from retrace.evaluation.classification import ClassificationTask  # noqa: E402
-from retrace.evaluation.outcomes import Answered, Classified, Epoch, MethodRun  # noqa: E402  # noqa: E402
 from retrace.evaluation.question_answering import QuestionAnsweringTask  # noqa: E402
 from retrace.evaluation.scoring import Scoring  # noqa: E402
 from retrace.evaluation.settings import MetricSettings  # noqa: E402
-from retrace.statistics.comparisons import Candidate, compare  # noqa: E402
+from retrace.results.predictions import Epoch  # noqa: E402
+from retrace.statistics.comparisons import compare  # noqa: E402
 from retrace.statistics.intervals import (  # noqa: E402
+    Scored,
     Share,
     interval_of_examples,
     resamples,
@@ -138,11 +139,10 @@ def names_a_method(generator: np.random.Generator, weights: np.ndarray, seeds: i
     for method in ("a", "b"):
         rights = [next(models) for _ in range(seeds)]
         drawn = weights @ np.stack(rights, axis=1)
-        methods[method] = Candidate(
-            [{"accuracy": float(right.mean())} for right in rights],
-            [{"accuracy": column} for column in drawn.T],
-            [{"accuracy": Share.among_all(right)} for right in rights],
-        )
+        methods[method] = [
+            Scored({"accuracy": float(right.mean())}, {"accuracy": of}, {"accuracy": Share.among_all(right)})
+            for right, of in zip(rights, drawn.T, strict=True)
+        ]
     (pair,) = compare(methods, {"accuracy": "higher"})
     return pair.verdict in methods
 
@@ -165,7 +165,7 @@ def holds_the_truth(
     return found["low"] <= truth <= found["high"]
 
 
-def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[MethodRun[Any]]]:
+def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[MethodRun]]:
     """Texts in two to six classes, of which a few words tell a little."""
     classes, size = int(generator.integers(2, 7)), int(generator.choice(SIZES))
     train, dev = (_texts(generator, classes, count) for count in (300, size))
@@ -173,17 +173,17 @@ def _classified(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Sc
     labels = np.array([example.label for example in dev])
     chance = 1 / classes
 
-    def outcome(accuracy: float) -> Classified:
+    def predict(accuracy: float) -> pd.DataFrame:
         wrong = (labels + generator.integers(1, classes, size)) % classes
         given = np.where(generator.random(size) < accuracy, labels, wrong)
         logits = np.eye(classes)[given] * generator.uniform(1, 4, (size, 1))
-        return task.outcome(pd.DataFrame(logits, columns=[f"logit_{c}" for c in range(classes)]))
+        return pd.DataFrame(logits, columns=[f"logit_{c}" for c in range(classes)])
 
     scoring = Scoring(SETTINGS.classification)
-    return task, scoring, _trials(generator, outcome, chance, is_sound)
+    return task, scoring, _trials(generator, predict, chance, is_sound)
 
 
-def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[MethodRun[Any]]]:
+def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scoring, list[MethodRun]]:
     """Questions on passages of names and years, a third of which have no answer."""
     size = int(generator.choice(SIZES))
     words = np.array([f"Name{number}" for number in range(400)])
@@ -195,7 +195,7 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
         questions.append(Question(str(number), "T", passage, f"which one is it {number}", answers))
     task = QuestionAnsweringTask([], questions)
 
-    def outcome(accuracy: float) -> Answered:
+    def predict(accuracy: float) -> pd.DataFrame:
         is_right = generator.random(size) < accuracy
         rows = []
         for question, right in zip(questions, is_right, strict=True):
@@ -203,12 +203,12 @@ def _answered(generator: np.random.Generator, is_sound: bool) -> tuple[Any, Scor
             text = question.answers[0].text if right and question.answers else wrong
             refuses = right and not question.answers
             rows.append({"id": question.id, "text": text, "score": 0.0, "null_score": 1.0 if refuses else -1.0})
-        return task.outcome(pd.DataFrame(rows))
+        return pd.DataFrame(rows)
 
     return (
         task,
         Scoring(SETTINGS.question_answering),
-        _trials(generator, outcome, 0.02, is_sound),
+        _trials(generator, predict, 0.02, is_sound),
     )
 
 
@@ -224,7 +224,7 @@ def _texts(generator: np.random.Generator, classes: int, count: int) -> list[Exa
     return texts
 
 
-def _trials(generator: np.random.Generator, outcome: Any, chance: float, is_sound: bool) -> list[MethodRun[Any]]:
+def _trials(generator: np.random.Generator, predict: Any, chance: float, is_sound: bool) -> list[MethodRun]:
     """One to five seeds, pretrained and not: sound ones are right about most, the rest no more than before training."""
     seeds, trials = int(generator.choice([1, 2, 3, 5])), []
     full = generator.uniform(0.92, 0.98)
@@ -233,8 +233,8 @@ def _trials(generator: np.random.Generator, outcome: Any, chance: float, is_soun
         for seed in range(1, seeds + 1):
             reached = generator.normal(share[method], 0.01) if is_sound else chance
             losses = ((None, 0.7), (0.6, 0.6), (0.5, 0.55))
-            epochs = (Epoch(n, *losses[n], n == 2, outcome(chance if n == 0 else reached)) for n in range(3))
-            trials.append(MethodRun(method, seed, tuple(epochs)))
+            epochs = [Epoch(n, *losses[n], n == 2, predict(chance if n == 0 else reached)) for n in range(3)]
+            trials.append(MethodRun(method, seed, epochs))
     return trials
 
 

@@ -51,11 +51,10 @@ def ratio(found: dict[str, Any]) -> dict[str, float]:
 def sentences_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on sentences of similar length."""
     from retrace.compute.sharding import to_device
-    from retrace.finetuning.method import PRETRAINED, start
-    from retrace.methods import full
+    from retrace.finetuning.method import PRETRAINED, read_method
 
     task, settings, device = sentiment(arguments)
-    model = to_device(start(full, full.Settings(), task.head, PRETRAINED, arguments.seed, device.attention), device)
+    model = to_device(read_method({}, "full").start(task.head, PRETRAINED, arguments.seed, device.attention), device)
     figures = tuned_here(task, model, settings, arguments.seed, device)
     return {**figures, "accuracy": accuracy(task, model, device)}
 
@@ -70,7 +69,8 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 
     task, settings, device = sentiment(arguments)
     examples = task.examples("train")
-    chosen = torch.randperm(len(examples), generator=seeded(arguments.seed, "subset")).tolist()[: settings.examples]
+    order = torch.randperm(len(examples), generator=seeded(arguments.seed, "subset")).tolist()
+    chosen = order[: settings.max_train_examples]
     rows = [
         {"input_ids": examples[i].ids, "attention_mask": [1] * len(examples[i].ids), "labels": examples[i].label}
         for i in chosen
@@ -84,11 +84,10 @@ def sentences_there(arguments: argparse.Namespace) -> dict[str, float]:
 def windows_here(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace on windows of similar length."""
     from retrace.compute.sharding import to_device
-    from retrace.finetuning.method import PRETRAINED, start
-    from retrace.methods import full
+    from retrace.finetuning.method import PRETRAINED, read_method
 
     task, settings, device = reading(arguments)
-    started = start(full, full.Settings(), task.head, PRETRAINED, arguments.seed, device.attention)
+    started = read_method({}, "full").start(task.head, PRETRAINED, arguments.seed, device.attention)
     model = to_device(task.wrap(started), device)
     return tuned_here(task, model, settings, arguments.seed, device)
 
@@ -100,7 +99,7 @@ def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
     from retrace.finetuning.method import PRETRAINED
 
     task, settings, _ = reading(arguments)
-    examples = [example.window for example in task.examples("train")[: settings.examples]]
+    examples = [example.window for example in task.examples("train")[: settings.max_train_examples]]
     longest = settings.max_length
     rows = [
         {
@@ -168,11 +167,12 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
 
     objective = TaskObjective(task, settings, seed, device.torch_device)
     run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, Budget(1))
+    shapes = [batch.tensors["ids"].shape for batch in objective.batches(1, slice(None))]
     speed = train(run, lambda epoch, meter: None)
     return {
-        "examples_a_second": objective.examples / speed.seconds,
+        "examples_a_second": sum(rows for rows, _ in shapes) / speed.seconds,
         "waiting_percent": 100 * speed.waited / speed.seconds,
-        "padding_percent": 100 * objective.padding(1),
+        "padding_percent": 100 * (1 - speed.tokens / sum(rows * longest for rows, longest in shapes)),
     }
 
 

@@ -1,7 +1,7 @@
 """How long `data: hub` takes beside `data: files` on the same data, where it was fetched before.
 
-The project's params.yaml names the files. A hub on loopback serves the same data, as parquet; both stages are run once
-and then in turn, seven times.
+The project's data/params.yaml names the files. A hub on loopback serves the same data, as parquet; both stages are run
+once and then in turn, seven times.
 
 Last result: 1.78 s beside 0.93 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
 
@@ -10,10 +10,8 @@ Last result: 1.78 s beside 0.93 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
 
 import argparse
 import json
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,10 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from ruamel.yaml import YAML  # noqa: E402
-
 from tests.hub import LocalHub  # noqa: E402
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT, datasets_of  # noqa: E402
+from tests.toy import Project, copy_project  # noqa: E402
 
 ROUNDS = 7
 PARTS = {"text": WIKITEXT, "sst2": GLUE, "squad": SQUAD}
@@ -35,26 +32,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--project", type=Path, required=True)
     project = parser.parse_args().project.resolve()
+    files = Project(project).params()["files"]
     with tempfile.TemporaryDirectory() as made, LocalHub(Path(made)) as hub:
-        folder = Path(made) / "project"
-        shutil.copytree(ROOT / "stages", folder / "stages")
-        environment = {**hub.environment(Path(made) / "home"), "PYTHONPATH": str(folder)}
-        params = YAML().load(ROOT / "params.yaml")
-        params["files"] = YAML().load(project / "params.yaml")["files"]
-        for part in PARTS:
-            params["files"][part] = str(project / params["files"][part])
-        YAML().dump(params, folder / "params.yaml")
-        run("files", folder, environment)
-        for part, files in datasets_of(folder / "data/files").items():
-            commit = hub.add("dataset", part, files)
-            name = next(name for name, repository in PARTS.items() if repository == part)
-            params["hub"][name]["repository"] = f"{part}@{commit}"
-        YAML().dump(params, folder / "params.yaml")
-        first = run("hub", folder, environment)
+        copy = copy_project(Path(made) / "project").with_variables(**hub.environment(Path(made) / "home"))
+        copy.set_all({f"files.{name}": value for name, value in files.items()})
+        shutil.copytree(project / "data/own", copy.folder / "data/own", dirs_exist_ok=True)
+        run("files", copy)
+        pins = {name: hub.add("dataset", name, of) for name, of in datasets_of(copy.folder / "data/files").items()}
+        copy.set_all({f"hub.{part}.repository": f"{name}@{pins[name]}" for part, name in PARTS.items()})
+        first = run("hub", copy)
         seconds: dict[str, list[float]] = {"files": [], "hub": []}
         for _ in range(ROUNDS):
             for source, times in seconds.items():
-                times.append(run(source, folder, environment))
+                times.append(run(source, copy))
     medians = {source: round(statistics.median(times), 2) for source, times in seconds.items()}
     result = {
         "seconds_of_the_first_fetch": round(first, 2),
@@ -65,11 +55,10 @@ def main() -> None:
     print(json.dumps(result, indent=2))
 
 
-def run(source: str, folder: Path, environment: dict[str, str]) -> float:
+def run(source: str, project: Project) -> float:
     """Seconds of a source's stage."""
     start = time.perf_counter()
-    command = [sys.executable, "-m", f"stages.sources.{source}"]
-    subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, check=True)
+    project.stage(f"sources.{source}")
     return time.perf_counter() - start
 
 

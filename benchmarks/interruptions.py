@@ -1,6 +1,6 @@
 """Stages killed at random moments and run again: do they end with the bytes of a run that nothing disturbed?
 
-Pretraining and fine-tuning, in one process and in two, on a toy of the project; every trial starts anew, is killed
+Pretraining and fine-tuning, in one process, two and three, on a toy of the project; every trial starts anew, is killed
 with all its processes (SIGKILL) at a moment drawn evenly from the length of the whole run, and is then run to its
 end. States are saved every quarter of a second.
 
@@ -25,18 +25,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from own import TWO_PROCESSES  # noqa: E402
+from own import TORCHRUN  # noqa: E402
 
 from tests.toy import Project, copy_project  # noqa: E402
 
 STAGES = {"pretraining": ["-m", "stages.pretrain"], "fine-tuning": ["-m", "stages.finetune_squad", "--method", "full"]}
-LAUNCHERS = {"one process": [], "two processes": TWO_PROCESSES}
+LAUNCHERS = {"one process": [], "two processes": [*TORCHRUN, "2"], "three processes": [*TORCHRUN, "3"]}
 OUTPUTS = ("models/pretrained", "models/squad", "predictions", "reports/curves")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=20, help="of each number of processes")
     parser.add_argument("--seed", type=int, default=1, help="draws the moments")
     arguments = parser.parse_args()
     moments, result = random.Random(arguments.seed), {}
@@ -47,20 +47,17 @@ def main() -> None:
         project.set("squad.epochs", 4)
         for command in (["sources.sample"], ["sources.model"], ["tokenize"], ["pretrain"]):
             project.stage(*command)
-        for number, (stage, launcher) in enumerate(cases):
+        for stage, launcher in cases:
             command = [sys.executable, *LAUNCHERS[launcher], *STAGES[stage]]
             command += ["--seed", "1"] if stage == "fine-tuning" else []
-            result[f"{stage}, {launcher}"] = trials(project, command, arguments.kills, number, len(cases), moments)
+            result[f"{stage}, {launcher}"] = trials(project, command, arguments.kills // len(STAGES), moments)
     (ROOT / "benchmarks" / "interruptions.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 
 
-def trials(
-    project: Project, command: list[str], kills: int, number: int, cases: int, moments: random.Random
-) -> dict[str, int]:
-    """This case's part of the kills: how many, how many left a state to go on from, how many gave the same bytes."""
+def trials(project: Project, command: list[str], count: int, moments: random.Random) -> dict[str, int]:
+    """How many of the kills left a checkpoint to go on from, and how many gave the same bytes."""
     whole, seconds = finished(project, command)
-    count = kills // cases + (number < kills % cases)
     found = {"kills": count, "went_on": 0, "same_bytes": 0}
     for _ in range(count):
         shutil.rmtree(project.folder / ".retrace", ignore_errors=True)

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
-from own import TWO_PROCESSES  # noqa: E402
+from own import TORCHRUN  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from retrace.compute.device import Device, open_device  # noqa: E402
@@ -97,7 +97,7 @@ def compare(family: str, method: str, tensors: float, process: float) -> dict[st
 
 def compare_shared(family: str) -> dict[str, float]:
     """The same for each of two processes that share a model whose every weight is tuned."""
-    command = [sys.executable, *TWO_PROCESSES, __file__, "--shared", family]
+    command = [sys.executable, *TORCHRUN, "2", __file__, "--shared", family]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "ACCELERATE_USE_FSDP": "true", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return beside(needed(family, "full").memory(2, sharded=True), max(map(float, done.stdout.split())))

@@ -8,7 +8,7 @@ from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, load_tokenizer
 from stages import pretrain
 
-TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
 
 
 def open_pretraining(seed: int) -> tuple[PretrainParams, SubwordTokenizer, np.ndarray, Device]:

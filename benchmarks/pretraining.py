@@ -67,7 +67,7 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
 
     from retrace.models.heads import make_config
     from retrace.pretraining.settings import PretrainParams
-    from retrace.tokens.special_tokens import OWN
+    from retrace.tokens.settings import OWN
     from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
     from stages import pretrain
 

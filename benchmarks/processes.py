@@ -16,11 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from own import TWO_PROCESSES  # noqa: E402
+from own import TORCHRUN  # noqa: E402
 
 from tests.toy import Project, copy_project  # noqa: E402
 
-LAUNCHERS = ([], TWO_PROCESSES)
+LAUNCHERS = ([], [*TORCHRUN, "2"])
 UPDATES = 100
 
 

@@ -14,14 +14,7 @@ from retrace.compute.sharding import gather_weights
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint
-from retrace.pretraining.run import (
-    check_block,
-    load,
-    save_curve,
-    save_model,
-    training_budget,
-    validation,
-)
+from retrace.pretraining.run import check_block, load, save_curve, save_model, training_budget, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import load_tokenizer

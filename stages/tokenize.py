@@ -6,8 +6,7 @@ encodes all running text into memory-mapped arrays that pretraining cuts into bl
     accelerate launch --config_file launch/one.yaml -m stages.tokenize
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
@@ -16,17 +15,10 @@ from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.datasets.text import PARTS, read_documents, text_path, without_marks
+from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizeParams, TokenizerSettings
-from retrace.tokens.special_tokens import OWN
-from retrace.tokens.tokenizer import (
-    SubwordTokenizer,
-    copy_tokenizer,
-    load_tokenizer,
-    save_tokenizer,
-    train_tokenizer,
-)
+from retrace.tokens.tokenizer import SubwordTokenizer, copy_tokenizer, load_tokenizer, save_tokenizer, train_tokenizer
 
 TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 
@@ -46,7 +38,7 @@ def main() -> None:
             counts = {}
             held_out = {part: running(source, part) for part in PARTS[1:]}
             for part, documents in {"train": training_text(source, settings), **held_out}.items():
-                counts[part] = asdict(write_stream(folder / f"{part}.npy", tokenizer, documents))
+                counts[part] = write_stream(folder / f"{part}.npy", tokenizer, documents)
                 print(f"{part}: {counts[part]['tokens']:,} tokens of {counts[part]['words']:,} words")
             write_json(folder / "counts.json", counts)
 
@@ -56,12 +48,7 @@ def made_tokenizer(settings: TokenizerSettings, model: Path | None, source: Path
     given = model or (Path(settings.pretrained) if settings.pretrained else None)
     if given:
         return load_tokenizer(given)
-    return train_tokenizer(settings, lambda: _without_marks(training_text(source, settings)), key)
-
-
-def _without_marks(documents: Iterable[str]) -> Iterator[str]:
-    assert OWN.unknown, "own tokenizers have an unknown token"
-    return (without_marks(document, OWN.unknown) for document in documents)
+    return train_tokenizer(settings, lambda: training_text(source, settings), key)
 
 
 def running(source: Path, part: str) -> Iterator[str]:

@@ -8,8 +8,13 @@ import io
 import json
 import runpy
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import partial
+from unittest import mock
+
+from retrace.cli import main as cli
 
 
 @dataclass(frozen=True)
@@ -21,13 +26,22 @@ class Done:
     err: str
 
 
+def retrace(*arguments: object) -> Done:
+    """Run `retrace` in this process."""
+    return _run(cli.main, "retrace", *arguments)
+
+
 def run(module: str, *arguments: str) -> Done:
-    """Run a module as `python -m` does."""
-    sys.argv = [module, *arguments]
+    """Run a module as `python -m` does, in this process."""
+    name = module if module.startswith("retrace.") else f"stages.{module}"
+    return _run(partial(runpy.run_module, name, run_name="__main__"), module, *arguments)
+
+
+def _run(main: Callable[[], object], *arguments: object) -> Done:
     out, err, code = io.StringIO(), io.StringIO(), 0
-    with redirect_stdout(out), redirect_stderr(err):
+    with mock.patch.object(sys, "argv", [*map(str, arguments)]), redirect_stdout(out), redirect_stderr(err):
         try:
-            runpy.run_module(module if module.startswith("retrace.") else f"stages.{module}", run_name="__main__")
+            main()
         except SystemExit as stop:
             code = int(stop.code or 0)
     return Done(code, out.getvalue(), err.getvalue())

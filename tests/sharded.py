@@ -12,7 +12,7 @@ from torch.distributed.tensor import DTensor
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
 from retrace.models.language_model import make_language_model, make_pair_model
-from retrace.objectives.language_modelling import BlockModelling, mean_loss, next_tokens
+from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, mean_loss, next_tokens
 from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.perplexity.losses import Passage, pseudo_losses
@@ -48,20 +48,18 @@ def run(case: str, device: Device) -> dict[str, Any]:
     return {"journal": done.journal, "flops": speed.flops, "weights": norms}
 
 
-def start(family: str, pairs: bool, device: Device) -> tuple[Any, Objective]:
+def start(family: str, pairs: bool, device: Device, masking: Masking = MASKING) -> tuple[Any, Objective]:
     """A model and what it learns."""
     config = tiny_config(family, TOKENIZER)
     if pairs:
         model = to_device(make_pair_model(config, 0, "eager"), device)
-        return model, PairModelling(STREAM, TOKENIZER, 32, 8, MASKING, 1, device.torch_device)
+        return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1, device.torch_device)
+
+    def label(blocks: Tensor, draws: torch.Generator) -> LabelledBatch:
+        return next_tokens(blocks, VOCABULARY) if family == "llama" else mask_blocks(blocks, masking, VOCABULARY, draws)
+
     model = to_device(make_language_model(config, 0, "eager"), device)
-    if family == "llama":
-        return model, BlockModelling(
-            STREAM, 32, 8, lambda blocks, _: next_tokens(blocks, VOCABULARY), 1, device.torch_device
-        )
-    return model, BlockModelling(
-        STREAM, 32, 8, lambda blocks, draws: mask_blocks(blocks, MASKING, VOCABULARY, draws), 1, device.torch_device
-    )
+    return model, BlockModelling(STREAM, 32, 8, label, 1, device.torch_device)
 
 
 def held(kind: Literal["muon", "adamw"], device: Device) -> int:

@@ -11,10 +11,10 @@ from ruamel.yaml import YAML
 from safetensors.numpy import save_file
 
 from retrace.core.files import write_json, write_text
+from retrace.core.records import RunRecord
 from retrace.datasets.examples import Example, write_task
 from retrace.evaluation.records import Details
 from retrace.study.result import ComparedCell, Verdict
-from retrace.training.records import RunRecord
 
 EVIL = "<script>good</script>"
 PARAMS: dict[str, Any] = {

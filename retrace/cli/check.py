@@ -1,14 +1,15 @@
-"""`retrace check`: is every setting one that the stages accept, and is every key read by a stage?"""
+"""`retrace check`, and which settings each stage reads."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
 from retrace.core.registry import plugin_names
-from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml
+from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml, require_one_of
 from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import FilesParams
-from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, method_settings
+from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings
 from retrace.hub.checkpoint import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubParams
 from retrace.perplexity.settings import PerplexityParams
@@ -40,10 +41,15 @@ STAGES: Mapping[str, type[Params]] = {
     "hub-classification": HubClassificationParams,
     "checkpoints": CheckpointParams,
 }
+FURTHER_TASKS: Mapping[str, type[Params]] = {  # by the section of data/params.yaml that defines them
+    "classification": ClassificationParams,
+    "hub.classification": HubClassificationParams,
+    "question_answering": QuestionAnsweringParams,
+}
 
 
-def main() -> None:
-    """Read what every stage reads; the first that is wrong raises InputError."""
+def check() -> None:
+    """Say whether the stages accept every setting, and some stage reads every key; the first that is wrong is named."""
     check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
     print(f"{PARAMS}, {DATA_PARAMS}: ok")
 
@@ -54,64 +60,45 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     for stage, of in STAGES.items():
         if not any("{" in key for key in of.dvc_keys()) or stage == "report":
             of.read(settings)
-    tasks, questions = _tasks(settings), _questions(settings)
-    read = {_fixed(key) for of in STAGES.values() for key in of.dvc_keys()} | {*tasks, *questions}
-    _require_read(params, {key for key in read if file_of(key) == PARAMS}, PARAMS)
-    _require_read(data, {key for key in read if file_of(key) == DATA_PARAMS}, DATA_PARAMS)
-    one_of("family", settings["family"], plugin_names(FAMILIES))
-    for name in build(dict[str, dict], settings, "checkpoints"):
-        one_of(f"checkpoints.{name}.family", read_initial_checkpoint(settings, name).family, plugin_names(FAMILIES))
+    tasks = _tasks(settings)
+    read = {*tasks, *(_fixed(key) for of in STAGES.values() for key in of.dvc_keys())} - {""}
+    for file, values in ((PARAMS, params), (DATA_PARAMS, data)):
+        _require_read(values, {key for key in read if file_of(key) == file}, file)
+    require_one_of(plugin_names(FAMILIES), settings["family"], "family")
     read_initial_checkpoint(settings)
-    _check_methods(settings, [*tasks, *questions])
-    _check_fine_tuning(settings, tasks, questions)
+    for name in build(dict[str, dict], settings, "checkpoints"):
+        family = read_initial_checkpoint(settings, name).family
+        require_one_of(plugin_names(FAMILIES), family, f"checkpoints.{name}.family")
+    _check_methods(settings, tasks)
+    _check_fine_tuning(settings, tasks)
 
 
-def one_of(key: str, name: str, allowed: Collection[str]) -> None:
-    """Raise InputError unless the name that stands under a key is allowed."""
-    if name not in allowed:
-        expected = f"one of {', '.join(allowed)}" if allowed else "none, as there are none"
-        raise InputError(f"{file_of(key)}: {key}: {name!r} is not allowed; expected {expected}")
-
-
-def _tasks(settings: Mapping[str, Any]) -> dict[str, bool]:
-    """The classification tasks that there are, and whether they are on pairs of texts."""
-    tasks = {"sst2": False}
-    for section, stage in (("classification", "classification"), ("hub.classification", "hub-classification")):
-        for name, entry in build(dict[str, dict], settings, section).items():
-            STAGES[stage].read(settings, key=name)
+def _tasks(settings: Mapping[str, Any]) -> dict[str, str]:
+    """All tasks, each with the section that it would be or is defined in."""
+    tasks = {"sst2": "classification", "squad": "question_answering"}
+    for section, of in FURTHER_TASKS.items():
+        for name in build(dict[str, dict], settings, section):
+            of.read(settings, key=name)
             if name in tasks:
-                raise InputError(f"{DATA_PARAMS}: {section}.{name}: classification has a task of that name too")
-            tasks[name] = entry.get("pair") is not None
+                raise InputError(f"{DATA_PARAMS}: {section}.{name}: {tasks[name]} has a task of that name too")
+            tasks[name] = section
     return tasks
 
 
-def _questions(settings: Mapping[str, Any]) -> list[str]:
-    """The question-answering tasks that there are."""
-    others = build(dict[str, dict], settings, "question_answering")
-    for name in others:
-        QuestionAnsweringParams.read(settings, key=name)
-        for section in ("classification", "hub.classification"):
-            if name in build(dict[str, dict], settings, section):
-                raise InputError(f"{DATA_PARAMS}: question_answering.{name}: {section} has a task of that name too")
-    return ["squad", *others]
-
-
 def _fixed(key: str) -> str:
-    """A stage's key without the part that dvc.yaml fills in."""
-    return key.removeprefix(f"{DATA_PARAMS}:").partition("${")[0].rstrip(".")
+    """A stage's key without the file and the part that dvc.yaml fills in."""
+    return key.rpartition(":")[2].partition("${")[0].rstrip(".")
 
 
-def _require_read(values: Mapping[str, Any], read: Collection[str], file: Any, above: str = "") -> None:
+def _require_read(values: Mapping[str, Any], read: Collection[str], file: Path, above: str = "") -> None:
     """Raise InputError for a key that no stage reads."""
     for name, value in values.items():
         key = f"{above}{name}"
         if key in read:
             continue
         if not any(each.startswith(f"{key}.") for each in read) or not isinstance(value, Mapping):
-            allowed = dict.fromkeys(
-                each.removeprefix(above).partition(".")[0] for each in sorted(read) if each.startswith(above)
-            )
-            raise InputError(f"{file}: {key}: unknown key; allowed: {', '.join(filter(None, allowed))}")
+            known = {each.removeprefix(above).partition(".")[0] for each in read if each.startswith(above)}
+            raise InputError(f"{file}: {key}: unknown key; allowed: {', '.join(sorted(known))}")
         _require_read(value, read, file, f"{key}.")
 
 
@@ -119,37 +106,38 @@ def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
     """Each entry under `methods`: its settings, and the names in it."""
     grid = build(Grid, settings, "finetune")
     for label in dict.fromkeys([*build(dict[str, dict], settings, "methods"), *grid.methods, *grid.squad_methods]):
-        entry = build(dict[str, Any], settings, f"methods.{label}")
+        key, entry = f"methods.{label}", build(dict[str, Any], settings, f"methods.{label}")
         _, found = method_settings(settings, label)
         if found.method not in (None, label) and label in plugin_names(METHODS):
-            raise InputError(
-                f"{PARAMS}: methods.{label}.method: {found.method!r} is not allowed; {label} is a method itself"
-            )
+            raise InputError(f"{PARAMS}: {key}.method: {found.method!r} is not allowed; {label} is a method itself")
         if found.checkpoint is not None:
-            one_of(f"methods.{label}.checkpoint", found.checkpoint, settings["checkpoints"])
+            require_one_of(settings["checkpoints"], found.checkpoint, f"{key}.checkpoint")
         for task in entry.get(PER_TASK) or {}:
-            one_of(f"methods.{label}.{PER_TASK}", task, tasks)
+            require_one_of(tasks, task, f"{key}.{PER_TASK}")
 
 
-def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, bool], questions: Sequence[str]) -> None:
+def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) -> None:
     """The tasks that are listed, or have a section, and their sections."""
     grid = build(Grid, settings, "finetune")
-    for task in grid.tasks:
-        one_of("finetune.tasks", task, tasks)
-    for task, is_on_pairs in tasks.items():
-        if task in settings or task in grid.tasks:
-            length = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task.max_length
-            if is_on_pairs and length < SHORTEST_PAIR:
-                raise InputError(
-                    f"{PARAMS}: {task}.max_length: {length} is not allowed; expected at least {SHORTEST_PAIR}, "
-                    "which hold a token of each text"
-                )
-    for task in grid.questions:
-        one_of("finetune.questions", task, questions)
-    listed = [task for task in questions if task in settings or task in grid.questions]
-    read = [FineTuneSquadParams.read(settings, task=task, method=grid.methods[0]).task for task in listed]
-    for label in grid.squad_methods if any(task.answers == "generative" for task in read) else ():
+    questions = [task for task, section in tasks.items() if section == "question_answering"]
+    classified = [task for task in tasks if task not in questions]
+    for key, allowed in (("tasks", classified), ("questions", questions)):
+        for task in getattr(grid, key):
+            require_one_of(allowed, task, f"finetune.{key}")
+    is_generative = False
+    for task in tasks:
+        if task not in settings and task not in (*grid.tasks, *grid.questions):
+            continue
+        if task in questions:
+            found = FineTuneSquadParams.read(settings, task=task, method=grid.methods[0]).task
+            is_generative = is_generative or found.answers == "generative"
+            continue
+        found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
+        if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
+            check_length(task, found.max_length, SHORTEST_PAIR, "a token of each text")
+    if is_generative:
         from retrace.tasks.question_answering.generative import check_family  # here, as it takes seconds to import
 
-        checkpoint = method_settings(settings, label)[1].checkpoint
-        check_family(build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family"))
+        for label in grid.squad_methods:
+            checkpoint = method_settings(settings, label)[1].checkpoint
+            check_family(build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family"))

@@ -1,14 +1,9 @@
 """The command `retrace`: what people do beside `dvc repro`.
 
-A subcommand is a file of this folder with a line in COMMANDS, which says what stands in `retrace --help`; a file is
-imported when its command is called, and not before. It has
-
-- a docstring: the help of the command;
-- `main`, a function whose parameters are the options and arguments, as typer reads them: no default is a required
-  argument, `Annotated[int, typer.Option(help=...)] = 3` an option, a list an option that takes one or more values; or
-- instead of `main`, `SUBCOMMANDS`: names and such functions, whose docstrings are their help.
-
-What is wrong with the command line typer says, or `retrace.cli.terminal` in a callback; anything else is an InputError.
+COMMANDS names the file of each command, which is imported when it is called, and not before. The function of the
+command's name there is the command, its docstring the help, its parameters the options and arguments as typer reads
+them: no default is a required argument, `Annotated[int, typer.Option(help=...)] = 3` an option, a list an option that
+takes one or more values. A file with SUBCOMMANDS has such functions by name, and its own docstring is the help.
 """
 
 from importlib import import_module
@@ -20,18 +15,18 @@ from typer.core import TyperCommand, TyperGroup
 from retrace.core.errors import InputError, exit_cleanly
 
 COMMANDS = {
-    "check": "check params.yaml and data/params.yaml without running anything",
-    "memory": "memory of an update: estimated, published and measured",
-    "needs": "disk and memory that the runs of params.yaml take",
-    "parameters": "count the parameters of a model, by name",
-    "plan": "memory and time of a pretraining run, before it is run",
-    "preset": "write the settings of a preset, such as real, into params.yaml",
-    "publish": "send a model to the Hugging Face Hub",
-    "score": "score a file of predictions",
-    "settings": "print what every key of params.yaml and data/params.yaml means",
-    "stop": "ask running stages to save and stop",
-    "study": "list the published studies, compare their figures with Retrace's",
-    "wordnet": "lay out Debian's WordNet for METEOR",
+    "check": ("check", "check params.yaml and data/params.yaml without running anything"),
+    "memory": ("estimates", "memory of an update: estimated, published and measured"),
+    "needs": ("estimates", "disk and memory that the runs of params.yaml take"),
+    "parameters": ("estimates", "count the parameters of a model, by name"),
+    "plan": ("estimates", "memory and time of a pretraining run, before it is run"),
+    "preset": ("preset", "write the settings of a preset, such as real, into params.yaml"),
+    "publish": ("publish", "send a model to the Hugging Face Hub"),
+    "score": ("score", "score a file of predictions"),
+    "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),
+    "stop": ("stop", "ask running stages to save and stop"),
+    "study": ("study", "list the published studies, compare their figures with Retrace's"),
+    "wordnet": ("wordnet", "lay out Debian's WordNet for METEOR"),
 }
 
 
@@ -54,7 +49,7 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The subcommands, imported when called."""
+    """The commands, imported when called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -66,19 +61,17 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 def load_command(name: str) -> Any:
-    """Import the file of a subcommand."""
-    module = import_module(f"retrace.cli.{name}")
+    """Import the file of a command."""
+    module = import_module(f"retrace.cli.{COMMANDS[name][0]}")
     app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
     if hasattr(module, "SUBCOMMANDS"):
         app.callback()(lambda: None)  # without it a single subcommand would take the place of its command
-        for subcommand, function in module.SUBCOMMANDS.items():
-            app.command(subcommand, cls=Command)(function)
-    else:
-        app.command(name, cls=Command, help=module.__doc__)(module.main)
+    for each, function in getattr(module, "SUBCOMMANDS", {name: getattr(module, name, None)}).items():
+        app.command(each, cls=Command)(function)
     return typer.main.get_command(app)
 
 

@@ -1,8 +1,4 @@
-"""`retrace preset`: write the settings of a preset into params.yaml, comments kept.
-
-A preset is a file of presets/, or any other YAML file, with some of the keys of params.yaml. Keys of data/params.yaml
-stand in its section `data/params.yaml:`. presets/sample.yaml is written first, then each preset in the order given.
-"""
+"""`retrace preset`: presets, and how they are merged into params.yaml."""
 
 import io
 import re
@@ -13,10 +9,11 @@ from typing import Annotated, Any
 import typer
 from ruamel.yaml import YAML
 
-from retrace.cli.check import STAGES, check_settings
+from retrace.cli.check import check_settings
+from retrace.cli.settings import keys_of_stages
 from retrace.core.errors import InputError
 from retrace.core.files import write_text
-from retrace.core.settings import DATA_PARAMS, PARAMS, default_of, read_yaml
+from retrace.core.settings import DATA_PARAMS, PARAMS, read_yaml, within
 
 PRESETS = Path("presets")
 FIRST = "sample"
@@ -28,12 +25,17 @@ WHOLE = (
 )  # fmt: skip
 
 
-def main(
+def preset(
     presets: Annotated[
         list[str], typer.Argument(metavar="PRESET", help="a file of presets/ by name, or any other file")
     ],
 ) -> None:
-    """Write presets into params.yaml and data/params.yaml; nothing is written where one of them is wrong."""
+    """Write the settings of presets into params.yaml and data/params.yaml, comments kept.
+
+    A preset is a file of presets/, or any other YAML file, with some of the keys of params.yaml. Keys of
+    data/params.yaml stand in its section `data/params.yaml:`. presets/sample.yaml is written first, then each preset in
+    the order given. Nothing is written where one of them is wrong.
+    """
     write_presets(presets)
 
 
@@ -42,11 +44,12 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
 
     Raises InputError where a preset has an unknown key or a value that `retrace check` refuses.
     """
-    yaml = _yaml()
+    yaml = YAML()
+    yaml.default_flow_style = False  # as DVC writes the file in `dvc exp run -S`
     paths = {file: folder / file for file in (PARAMS, DATA_PARAMS)}
     files = {file: yaml.load(path.read_text(encoding="utf-8")) for file, path in paths.items()}
-    for preset in dict.fromkeys([FIRST, *presets]):
-        path = find_preset(preset, folder)
+    for name in dict.fromkeys([FIRST, *presets]):
+        path = find_preset(name, folder)
         read_yaml(path)  # which says what is wrong with it
         values = yaml.load(path.read_text(encoding="utf-8"))
         of_data = values.pop(str(DATA_PARAMS), {})
@@ -61,16 +64,16 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
             write_text(path, text)
 
 
-def find_preset(preset: str | Path, folder: Path = Path()) -> Path:
+def find_preset(name: str | Path, folder: Path = Path()) -> Path:
     """The file of a preset, by its name or path.
 
     Raises InputError where there is none.
     """
-    named = folder / PRESETS / f"{preset}.yaml"
-    path = named if named.is_file() else Path(preset)
+    named = folder / PRESETS / f"{name}.yaml"
+    path = named if named.is_file() else Path(name)
     if not path.is_file():
         names = ", ".join(sorted(each.stem for each in (folder / PRESETS).glob("*.yaml")))
-        raise InputError(f"{preset}: no such file, nor a preset; there are: {names}")
+        raise InputError(f"{name}: no such file, nor a preset; there are: {names}")
     return path
 
 
@@ -79,37 +82,35 @@ def _merge(
 ) -> None:
     """Set the values; what is equal already keeps its form and its comments."""
     for name, value in values.items():
-        key = f"{above}{name}"
-        if name in into and into[name] == value:
+        key, old = f"{above}{name}", into.get(name)
+        if name in into and old == value:
             continue
-        is_of_task = file == PARAMS and not above and not default_of(STAGES, key)[0]  # a further one
-        if (key in WHOLE or is_of_task) and isinstance(into.get(name), MutableMapping) and isinstance(value, Mapping):
-            for gone in [other for other in into[name] if other not in value]:
-                del into[name][gone]
-            for inner, each in value.items():
-                if inner not in into[name] or into[name][inner] != each:
-                    into[name][inner] = each
-        elif isinstance(into.get(name), MutableMapping) and isinstance(value, Mapping):
-            _merge(into[name], value, preset, file, f"{key}.")
-        elif isinstance(into.get(name), MutableSequence) and isinstance(value, Sequence):
-            into[name][:] = value  # in the form that it has there
-        elif name in into:
+        if isinstance(old, MutableMapping) and isinstance(value, Mapping):
+            is_of_task = file == PARAMS and not above and not _schema(key)  # a further one
+            if key in WHOLE or is_of_task:
+                for gone in [inner for inner in old if inner not in value]:
+                    del old[gone]
+                old.update({inner: each for inner, each in value.items() if inner not in old or old[inner] != each})
+            else:
+                _merge(old, value, preset, file, f"{key}.")
+        elif isinstance(old, MutableSequence) and isinstance(value, Sequence):
+            old[:] = value  # in the form that it has there
+        elif name in into or _is_new(key, value, preset, file):
             into[name] = value
-        else:
-            _add(into, name, value, preset, file, key)
 
 
-def _add(into: MutableMapping[str, Any], name: str, value: Any, preset: Path, file: Path, key: str) -> None:
-    """Add a key that the file leaves out, unless the value is its default anyway."""
-    known, default = default_of(STAGES, key)
-    if not known and not (file == PARAMS and "." not in key and isinstance(value, Mapping)):  # which may be a task's
-        raise InputError(f"{preset}: {key}: unknown key; {file} has no such key")
-    if not known or value != default:
-        into[name] = value
+def _is_new(key: str, value: Any, preset: Path, file: Path) -> bool:
+    """Whether a value that the file leaves out is another than the key's default."""
+    schema = _schema(key)
+    if schema or (file == PARAMS and "." not in key and isinstance(value, Mapping)):  # the second may be a task's
+        return not schema or value != schema.get("default")
+    raise InputError(f"{preset}: {key}: unknown key; {file} has no such key")
 
 
-def _yaml() -> YAML:
-    """As DVC reads and writes the file in `dvc exp run -S`."""
-    yaml = YAML()
-    yaml.default_flow_style = False
-    return yaml
+def _schema(key: str) -> Mapping[str, Any]:
+    """The JSON schema of a key of the settings; empty where no stage reads it."""
+    for top, schema in keys_of_stages().items():
+        found = within(schema, key.removeprefix(top).split(".")[1:]) if f"{key}.".startswith(f"{top}.") else {}
+        if found:
+            return found
+    return {}

@@ -1,20 +1,16 @@
-"""`retrace publish`: send a model of this project to the Hugging Face Hub, with its card and its figures.
-
-Without --push nothing is sent: it lists what would go, the flags of the model, and what stands against it. The
-token is HF_TOKEN of the environment; HF_ENDPOINT names another hub. One commit holds all files; where the repository
-has them already there is none.
-"""
+"""`retrace publish`: send a model of this project to the Hugging Face Hub, with its card and its figures."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from huggingface_hub.utils import yaml_dump
 
-from retrace.cli.terminal import one_of, print_table
+from retrace.cli.terminal import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
@@ -40,55 +36,52 @@ from retrace.publishing.facts import (
 from retrace.results.grid import Grid
 
 PREPARED = Path(".retrace/publish")
-REASONS = ("dirty", "stale", "unlearned")
 # What an earlier publication may have left in the repository; other files there are not ours to delete.
 OURS = (
     "config.json", "generation_config.json", "model.safetensors", "adapter_config.json", "adapter_model.safetensors",
     "retrace.json", "trained.safetensors", "question_match.safetensors", "base/*",
 )  # fmt: skip
 
-
-Base = Annotated[
-    str | None,
-    typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model, for an adapter alone to go onto"),
-]
-EvenIf = Annotated[
-    list[str],
-    typer.Option(
-        metavar="REASON",
-        callback=one_of(REASONS),
-        help="publish although files are not committed (dirty), outputs are out of date (stale), or the model has "
-        "learned nothing (unlearned)",
-    ),
-]
-MethodName = Annotated[str | None, typer.Option(help="of fine-tuning; the first of params.yaml if absent")]
-Seed = Annotated[int | None, typer.Option(help="of fine-tuning; the first of params.yaml if absent")]
+Doubt = StrEnum("Doubt", ["dirty", "stale", "unlearned"])
+Of = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
+Base = typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model, for an adapter alone to go onto")
+EvenIf = typer.Option(
+    metavar="REASON",
+    help="publish although files are not committed (dirty), outputs are out of date (stale), or the model has learned "
+    "nothing (unlearned)",
+)
 
 
-def main(
+def publish(
     repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="the repository; made where it is missing")],
     task: Annotated[
         str, typer.Option(help="sst2, squad or a further task; the pretrained model if absent")
     ] = PRETRAINED.name,
-    method: MethodName = None,
-    seed: Seed = None,
-    base: Base = None,
+    method: Annotated[str | None, Of] = None,
+    seed: Annotated[int | None, Of] = None,
+    base: Annotated[str | None, Base] = None,
     revision: Annotated[str | None, typer.Option(metavar="BRANCH", help="made where it is missing")] = None,
     private: Annotated[bool, typer.Option("--private", help="a repository that others do not see")] = False,
     push: Annotated[bool, typer.Option("--push", "--yes", help="do it; nothing is sent without")] = False,
-    even_if: EvenIf = [],  # noqa: B006
+    even_if: Annotated[list[Doubt], EvenIf] = [],  # noqa: B006
 ) -> None:
-    """Prepare the files and list them; send them where that is asked for.
+    """Send a model of this project to the Hugging Face Hub, with its card and its figures.
 
-    Raises InputError where the model is not there, should not be published, or the hub does not take it.
+    Without --push nothing is sent: it lists what would go, the flags of the model, and what stands against it.
+    The token is HF_TOKEN of the environment; HF_ENDPOINT names another hub. One commit holds all files; where the
+    repository has them already there is none.
     """
     params, address = read_params(), _address(repository, revision, base)
     cell = _cell(task, method, seed, params)
     tuning = read_tuning(cell, params) if cell else None
     start = read_method(params, cell.method).base if cell else PRETRAINED
-    commit, doubts = head_commit(), _doubts(cell, start)
+    commit, doubts = head_commit(), _doubts(cell, start, params)
+    refusals = [
+        f"{why}; --even-if {name} publishes it all the same" for name, why in doubts.items() if name not in even_if
+    ]
+    if push and refusals:
+        raise InputError(refusals[0])
     if push:
-        _require_no_doubts(doubts, even_if)
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
     with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), atomic_folder(folder) as aside:
@@ -99,19 +92,19 @@ def main(
         _write_words(aside, cell, read_facts(cell, params, address, published, commit), commit)
     _list(folder, cell)
     if push:
-        if address.base:
-            _require_base(address.base, start)
+        if address.base and stored_digest(address.base, BASE_WEIGHTS) != base_digest(start):
+            raise InputError(f"--base: {address.base} is not {start} as retrace publish sends it; publish that first")
         message = f"{name_of(cell)} of Retrace at {commit}"
         sent = upload(folder, address.repository, address.branch, private, message, OURS)
         print(f"published as {sent.pin}" if sent.is_new else f"nothing new: {sent.pin} has all of this already")
         return
-    for reason, why in doubts.items():
-        print(f"would be refused: {why}; --even-if {reason} publishes it all the same")
+    for refusal in refusals:
+        print(f"would be refused: {refusal}")
     print(f"nothing was sent; --push sends this to {address.repository}, and {folder / 'README.md'} is the card")
 
 
 def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, Any]) -> Cell | None:
-    """The cell of the matrix that is asked for; None stands for the pretrained model."""
+    """The fine-tuned model that the options name; None stands for the pretrained one."""
     if task == PRETRAINED.name:
         for option, value in (("method", method), ("seed", seed)):
             if value is not None:
@@ -127,14 +120,14 @@ def _address(repository: str, revision: str | None, base: str | None) -> Address
     return Address(repository, revision, Pin.parse(base, "--base") if base else None)
 
 
-def _doubts(cell: Cell | None, base: Path) -> dict[str, str]:
+def _doubts(cell: Cell | None, base: Path, params: Mapping[str, Any]) -> dict[str, str]:
     """What stands against publishing, by reason."""
     found = {}
     files = uncommitted_files()
     if files:
         what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
         found["dirty"] = f"the model would belong to no commit: {what} not committed"
-    stale = stale_stages(_stages(cell, base, read_params()))
+    stale = stale_stages(_stages(cell, base, params))
     if stale:
         found["stale"] = f"{', '.join(stale)}: out of date by dvc.lock; run dvc repro and commit it"
     signs = learned_nothing(cell)
@@ -145,28 +138,20 @@ def _doubts(cell: Cell | None, base: Path) -> dict[str, str]:
 
 
 def _stages(cell: Cell | None, base: Path, params: Mapping[str, Any]) -> list[str]:
+    """The stages that the model and its figures come from."""
     if cell is None:
         return ["pretrain", "perplexity-eval"]
-    kind = build(Grid, params, "finetune").kind_of(cell.task)
-    stage = "squad" if kind == "question_answering" else "sst2"
-    tuned = f"{stage}@{cell.task}-{cell.method}"
+    stage = "squad" if cell.task in build(Grid, params, "finetune").questions else "sst2"
     first = ["pretrain"] if base == PRETRAINED else []
-    return [*first, f"finetune-{tuned}-{cell.seed}", "evaluate"]
-
-
-def _require_no_doubts(doubts: Mapping[str, str], told: Sequence[str]) -> None:
-    for reason, why in doubts.items():
-        if reason not in told:
-            raise InputError(f"{why}; --even-if {reason} publishes it all the same")
+    return [*first, f"finetune-{stage}@{cell.task}-{cell.method}-{cell.seed}", "evaluate"]
 
 
 def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str) -> None:
     """Write the card and the figures."""
     write_text(folder / "README.md", str(model_card(facts)))
     figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
-    write_json(
-        folder / "metrics.json", {"model": name_of(cell), "commit": commit, **figures, "flags": read_flags(cell)}
-    )
+    about = {"model": name_of(cell), "commit": commit}
+    write_json(folder / "metrics.json", about | figures | {"flags": read_flags(cell)})
     if entries := eval_results(facts):
         write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
 
@@ -177,9 +162,3 @@ def _list(folder: Path, cell: Cell | None) -> None:
     rows = [(path.relative_to(folder).as_posix(), f"{count:,}") for path, count in zip(files, sizes, strict=True)]
     print_table(("file", "bytes"), [*rows, (f"{len(files)} files", f"{sum(sizes):,}")])
     print("flags: " + ("; ".join(flag_lines(cell)) or "none"))
-
-
-def _require_base(named: Pin, base: Path) -> None:
-    """Raise InputError unless what is named is the model that the tuning started from."""
-    if stored_digest(named, BASE_WEIGHTS) != base_digest(base):
-        raise InputError(f"--base: {named} is not {base} as retrace publish sends it; publish that first")

@@ -15,13 +15,14 @@ from pydantic import FiniteFloat, TypeAdapter, ValidationError
 from retrace.core.errors import InputError
 from retrace.datasets.examples import class_order
 from retrace.datasets.squad import Question, read_json_file, read_questions
-from retrace.evaluation.flags import answer_flags, class_flags, figure_flags
+from retrace.evaluation.flags import decision_flags, figure_flags
 from retrace.evaluation.outcomes import Answered, Classified, answered
 from retrace.evaluation.probabilities import class_name, classes_with_columns, probabilities_of, some_of
 from retrace.evaluation.scoring import Scoring
 from retrace.sources.formats import Rows, labels_of, read_rows
-from retrace.statistics.comparisons import Flags
-from retrace.statistics.intervals import resample
+from retrace.statistics.intervals import Scored, resample
+from retrace.statistics.intervals import intervals as intervals_of
+from retrace.statistics.scales import Flags
 
 CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 RESAMPLES = 10_000
@@ -83,7 +84,7 @@ def squad(
         questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], na_prob)
     outcome = answered(questions, answers, no_answer, na_prob_thresh)
     scoring = Scoring(["squad_v2", *(OTHERS if every else ())])
-    _print(scoring, outcome, flags | answer_flags(outcome), intervals)
+    _print(scoring, outcome, flags | decision_flags(outcome), intervals)
 
 
 def classification(
@@ -111,7 +112,7 @@ def classification(
     wanted, found = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
     outcome = Classified(tuple(classes), wanted, found, probabilities)
     scoring = Scoring(CLASSIFICATION)
-    _print(scoring, outcome, flags | class_flags(outcome), intervals)
+    _print(scoring, outcome, flags | decision_flags(outcome), intervals)
 
 
 SUBCOMMANDS = {"squad": squad, "classification": classification}
@@ -143,13 +144,13 @@ def _probabilities(
     return classes, None
 
 
-def _print(scoring: Scoring, outcome: Any, flags: Flags, intervals: bool) -> None:
+def _print(scoring: Scoring, outcome: Answered | Classified, flags: Flags, with_intervals: bool) -> None:
     figures = scoring.score(outcome)
     found: dict[str, Any] = figures | scoring.notes(outcome)
-    if intervals:
-        size = len(outcome.answers if isinstance(outcome, Answered) else outcome.labels)
-        drawn = resample({"": scoring.resampled(outcome)}, size, RESAMPLES, seed=0)[""]
-        found["intervals"] = scoring.intervals(figures, scoring.shares(outcome), drawn, outcome.fewest)
+    if with_intervals:
+        drawn = resample({"": scoring.resampled(outcome)}, len(outcome), RESAMPLES, seed=0)[""]
+        scored = Scored(figures, drawn, scoring.shares(outcome), outcome.fewest)
+        found["intervals"] = intervals_of([scored], scoring.ends)
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | figure_flags(figures, scoring.scales)).items():
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)

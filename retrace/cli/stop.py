@@ -1,4 +1,4 @@
-"""`retrace stop`: ask what runs in this folder to save its state and end; the next `dvc repro` goes on from there."""
+"""`retrace stop`: ask running stages to save and stop."""
 
 import signal
 from pathlib import Path
@@ -8,8 +8,8 @@ import psutil
 from retrace.core.guard import Holder, running
 
 
-def main() -> None:
-    """Signal every process that holds a stage's lock."""
+def stop() -> None:
+    """Ask what runs in this folder to save its state and end; the next `dvc repro` goes on from there."""
     found = running()
     for each in found:
         print(f"{each.path.stem}: {ask(each)}")

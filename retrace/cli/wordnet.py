@@ -1,8 +1,4 @@
-"""`retrace wordnet`: lay out Debian's WordNet as nltk reads it, so that METEOR knows words of the same meaning.
-
-Debian's packages wordnet-base and wordnet-sense-index have every file but `lexnames`, which is in the
-manual page lexnames(5WN) alone. Set NLTK_DATA to the folder.
-"""
+"""`retrace wordnet`: WordNet from Debian's files, which lack `lexnames`: only the manual page lexnames(5WN) has it."""
 
 import shutil
 from pathlib import Path
@@ -25,13 +21,13 @@ CATEGORIES = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 NEEDED = [name for part in CATEGORIES for name in (f"data.{part}", f"index.{part}", f"{part}.exc")] + ["index.sense"]
 
 
-def main(
+def wordnet(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where nltk's data shall be")],
     source: Annotated[Path, typer.Option(help="where Debian's files are")] = Path("/usr/share/wordnet"),
 ) -> None:
-    """Copy the files to corpora/wordnet of the folder.
+    """Lay out Debian's WordNet as nltk reads it, so that METEOR knows words of the same meaning.
 
-    Raises InputError where one is missing.
+    The files are those of the packages wordnet-base and wordnet-sense-index. Set NLTK_DATA to the folder.
     """
     missing = [name for name in NEEDED if not (source / name).is_file()]
     if missing:
@@ -39,8 +35,7 @@ def main(
     target = folder / "corpora" / "wordnet"
     with atomic_folder(target) as aside:
         shutil.copytree(source, aside, dirs_exist_ok=True)
-        rows = [
-            f"{number:02}\t{name}\t{CATEGORIES[name.split('.')[0]]}" for number, name in enumerate(LEXICOGRAPHER_FILES)
-        ]
-        (aside / "lexnames").write_text("\n".join(rows) + "\n")
+        with (aside / "lexnames").open("w") as file:
+            for number, name in enumerate(LEXICOGRAPHER_FILES):
+                print(f"{number:02}", name, CATEGORIES[name.split(".")[0]], sep="\t", file=file)
     print(f"WordNet is in {target}; NLTK_DATA={folder} lets METEOR find it")

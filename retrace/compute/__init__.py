@@ -1,1 +1,1 @@
-"""Devices, sharding, seeded generators, FLOPs, padding."""
+"""Devices, sharding, seeded generators, padding."""

@@ -93,13 +93,16 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     if not 0 <= seed <= LARGEST_SEED:
         raise InputError(f"seed: {seed} is not allowed; expected a whole number from 0 to {LARGEST_SEED}")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it CUDA's products are not deterministic
+    # NVLS adds in the network switch, in any order. NCCL and PyTorch look at both only when the process group is made.
+    os.environ.setdefault("NCCL_ALGO", "^NVLS")
+    torch.use_deterministic_algorithms(True)
     _keep_freed_memory()
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
     if sharded:  # retrace.compute.sharding does it; these keep Accelerate and transformers from doing it too
         os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))
-    set_seed(seed, deterministic=True)
+    set_seed(seed)
     # Deterministic mode also fills memory before it is written, in case something reads it unwritten.
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))

@@ -1,11 +1,9 @@
-"""Locks that say who holds them, on files: the system lets go of one when its process ends, however it ends.
+"""A stage's guard: one run at a time, and nothing may change under it.
 
-A stage's guard: one run at a time, and nothing may change under it.
-
-DVC records code and params when a stage ends, so an edit made while it runs would be recorded as if
-it had run (DVC issue 11058). The guard remembers what the stage started from, before the stage reads any of it, and
-fails at the end if its content is another. And since a killed `dvc` leaves its stage running, the guard holds a lock
-that tells a second run who is first.
+DVC records code and params when a stage ends, so an edit made while it runs would be recorded as if it had run (DVC
+issue 11058). The guard remembers what the stage started from, before the stage reads any of it, and fails at the end if
+its content is another. And since a killed `dvc` leaves its stage running, the guard holds a lock on a file that tells a
+second run who is first; the system lets go of it when the process ends, however it ends.
 """
 
 import fcntl
@@ -15,14 +13,20 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from retrace.core.errors import InputError
 from retrace.core.settings import file_of, read_params, values_of
+
+LOCKS = Path(".retrace/locks")
+PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
+CODE = ("stages", "retrace")
+STARTING = 0.01  # seconds that Python takes at least before it reads a file of ours; how finely processes are timed
+Digests = dict[str, str]  # path → SHA-256 of the file
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,13 @@ def take(path: Path) -> TextIO | None:
         except BlockingIOError:
             lock.close()
             return None
-        if _is_at(path, lock):
-            lock.truncate(0)
-            lock.write(f"{os.getpid()} {socket.gethostname()}")
-            lock.flush()
-            return lock
-        lock.close()  # whoever held it removed it after it was opened here
+        with suppress(FileNotFoundError):  # where whoever held it removed it after it was opened here
+            if os.path.samestat(path.stat(), os.fstat(lock.fileno())):
+                lock.truncate(0)
+                lock.write(f"{os.getpid()} {socket.gethostname()}")
+                lock.flush()
+                return lock
+        lock.close()
 
 
 def holder(path: Path) -> Holder | None:
@@ -63,18 +68,11 @@ def holder(path: Path) -> Holder | None:
     return None
 
 
-def _is_at(path: Path, lock: TextIO) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(lock.fileno()))
-    except FileNotFoundError:
-        return False
-
-
-LOCKS = Path(".retrace/locks")
-PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
-CODE = ("stages", "retrace")
-STARTING = 0.01  # seconds that Python takes at least before it reads a file of ours; how finely processes are timed
-Digests = dict[str, str]  # path → SHA-256 of the file
+def running() -> list[Holder]:
+    """Who holds the lock of each guarded run that goes on in this folder or in the workspace of a study."""
+    folders = [Path(), *Path().glob(".retrace/studies/*")]
+    locks = sorted(path for folder in folders for path in folder.glob(f"{LOCKS}/*.lock"))
+    return [found for path in locks if (found := holder(path)) is not None]
 
 
 @dataclass(frozen=True)
@@ -94,14 +92,13 @@ class Guard:
 
 
 @contextmanager
-def guarded(name: str, inputs: Iterable[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
+def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
     """Hold the lock called `name`; raise an InputError if an input, a setting or code is another at the end.
 
     `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it
     read them. Inputs are to be read within, not before.
     """
-    inputs = list(inputs)
-    with _locked(name):
+    with _lock(name):
         late = [*_changed_while_starting(), *_changed_settings(settings)]
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
@@ -121,24 +118,14 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def running() -> list[Holder]:
-    """Who holds the lock of each guarded run that goes on in this folder or in the workspace of a study."""
-    found = (
-        holder(path) for path in sorted([*LOCKS.glob("*.lock"), *Path().glob(f".retrace/studies/*/{LOCKS}/*.lock")])
-    )
-    return [each for each in found if each is not None]
-
-
-@contextmanager
-def _locked(name: str) -> Iterator[None]:
+def _lock(name: str) -> TextIO:
     path = LOCKS / f"{name}.lock"
     while (lock := take(path)) is None:
         other = holder(path)
         if other is not None:  # else somebody only looked who holds it
             who = f" as process {other.process}" if other.process else ""
             raise InputError(f"{name} is already running here{who}")
-    with lock:
-        yield
+    return lock
 
 
 def _changed_while_starting() -> list[str]:
@@ -170,7 +157,7 @@ def _loaded() -> list[str]:
     return sorted(str(path.relative_to(PROJECT)) for path in paths if path.is_relative_to(PROJECT))
 
 
-def _digests(paths: Iterable[Path]) -> Digests:
+def _digests(paths: Collection[Path]) -> Digests:
     """Of the files among `paths` and under them."""
     every = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
     return {str(file): file_digest(file) for file in every if file.is_file()}

@@ -2,15 +2,11 @@
 
 text/wiki.{train,valid,test}.tokens   sst2/{train,dev}.tsv   squad/{train,dev}.json   card.json
 
-A task may have a test split too, in sst2/test.tsv, squad/test.json or a further task's test.jsonl.
+A task may have a test split too, in sst2/test.tsv, squad/test.json or a further task's test.jsonl. Further tasks lie
+beside the sources and go with any of them, in data/classification and data/question_answering.
 
-Further classification tasks lie beside the sources and go with any of them.
-
-Models to start from, weights, config and tokenizer of each, where params.yaml names them.
-
-That of pretraining lies in data/model, those of tuning methods that start from another in data/checkpoints.
-
-`stages.sources.model` brings them there and writes down where they are from.
+Models to start from lie in data/model (pretraining) and data/checkpoints (tuning methods that start from another):
+weights, config and tokenizer of each, and where they are from, as `stages.sources.model` writes it down.
 """
 
 from pathlib import Path
@@ -24,11 +20,18 @@ TASKS = DATA / "classification"
 QUESTIONS = DATA / "question_answering"
 OWN = DATA / "own"  # the user's files
 ON_TEST = "-test"  # ends the name of a task's figures on its test set
+CHECKPOINT = DATA / "model"
+FACTS = "source.json"
 
 
 def source_folder(data: str) -> Path:
     """The folder of the source called `data` in params.yaml."""
     return DATA / data
+
+
+def running_text(folder: Path) -> Path:
+    """The folder of the running text."""
+    return folder / "text"
 
 
 def sentences_path(folder: Path, part: str) -> Path:
@@ -46,10 +49,10 @@ def task_folder(task: str, data: Path = DATA) -> Path:
     return data / TASKS.name / task
 
 
-def card_path(task: str, data: Path = DATA) -> Path:
+def card_path(task: str) -> Path:
     """The card of a further task, of either kind."""
-    questions = data / QUESTIONS.name / task / "card.json"
-    return questions if questions.is_file() else task_folder(task, data) / "card.json"
+    questions = QUESTIONS / task / "card.json"
+    return questions if questions.is_file() else TASKS / task / "card.json"
 
 
 def on_test(task: str) -> str:
@@ -68,19 +71,9 @@ def splits_of(folder: Path, task: str) -> tuple[str, ...]:
     return ("train", "dev", "test") if has_test(folder, task) else ("train", "dev")
 
 
-def running_text(folder: Path) -> Path:
-    """The folder of the running text."""
-    return folder / "text"
-
-
-CHECKPOINT = DATA / "model"
-NAMED = DATA / "checkpoints"
-FACTS = "source.json"
-
-
 def named_checkpoint(name: str) -> Path:
     """The folder of an entry under `checkpoints` in data/params.yaml."""
-    return NAMED / name
+    return DATA / "checkpoints" / name
 
 
 def checkpoint_facts(folder: Path = CHECKPOINT) -> dict[str, Any]:
@@ -88,6 +81,6 @@ def checkpoint_facts(folder: Path = CHECKPOINT) -> dict[str, Any]:
     return read_json(folder / FACTS)
 
 
-def given_checkpoint(folder: Path = CHECKPOINT) -> Path | None:
-    """The folder of the model; None where training starts from random weights."""
-    return None if checkpoint_facts(folder)["from"] is None else folder
+def given_checkpoint() -> Path | None:
+    """The folder of the model that pretraining starts from; None where it starts from random weights."""
+    return None if checkpoint_facts()["from"] is None else CHECKPOINT

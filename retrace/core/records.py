@@ -61,3 +61,24 @@ class Record(BaseModel):
         for name, value in handler(self).items():
             found |= value if name == self.SPREAD else {name: value}
         return found
+
+
+class RunRecord(Record):
+    """Time and memory of one training run, over all processes where nothing else is said: reports/runs/**.json.
+
+    They vary from run to run, so they are kept apart from metrics.
+    """
+
+    updates: int
+    seconds: float  # of training, without evaluation
+    tokens_per_second: int
+    waiting_percent: float  # of the seconds, waiting for data
+    teraflops_per_second: float
+    utilisation_percent: float | None  # of the devices' peak; None where that is not known
+    peak_memory_mib: int  # of this process
+    gpu_memory_mib: int | None  # of this process; None without a GPU
+    parameters: int
+    trained_parameters: int
+    processes: int
+    device: str  # cpu or cuda
+    precision: str  # bf16 or fp32

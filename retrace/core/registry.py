@@ -7,7 +7,7 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from retrace.core.errors import InputError
+from retrace.core.settings import require_one_of
 
 
 def plugin_names(package: str) -> list[str]:
@@ -21,7 +21,5 @@ def load_plugin(package: str, name: str, key: str) -> ModuleType:
 
     Raises InputError, which names `key` of params.yaml, where there is none.
     """
-    names = plugin_names(package)
-    if name not in names:
-        raise InputError(f"params.yaml: {key}: {name!r} is not allowed; expected one of {', '.join(names)}")
+    require_one_of(plugin_names(package), name, key)
     return importlib.import_module(f"{package}.{name}")

@@ -5,18 +5,14 @@ that dvc.yaml lists under `params:` of that stage. What is wrong ends in an `Inp
 file, the key, the value and what is allowed.
 """
 
-import dataclasses
 import json
 import re
-import types
-import typing
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
@@ -27,8 +23,6 @@ PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
 DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "checkpoints")
 LARGEST_SEED = 2**32 - 1  # that NumPy takes
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
-
-TASK_OF = {"finetune-sst2": "sst2", "finetune-squad": "squad"}  # always there, unlike what else dvc.yaml lists
 
 T = TypeVar("T")
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
@@ -145,6 +139,13 @@ def require(holds: bool, field: str, value: object, allowed: str) -> None:
         raise ValueError(f"{field}: {shown(value)} is not allowed; {allowed}")
 
 
+def require_one_of(allowed: Collection[str], name: str, key: str) -> None:
+    """Raise InputError unless the name under a key of the settings is allowed."""
+    if name not in allowed:
+        expected = f"one of {', '.join(allowed)}" if allowed else "none, as there are none"
+        raise InputError(f"{file_of(key)}: {key}: {name!r} is not allowed; expected {expected}")
+
+
 def shown(value: Any) -> str:
     """A value in YAML's words."""
     if value is None or isinstance(value, bool):
@@ -152,174 +153,105 @@ def shown(value: Any) -> str:
     return repr(list(value)) if isinstance(value, tuple) else repr(value)
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
 def _validated(kind: Any, value: Any, key: str, file: Path, keys: Mapping[str, str] | None = None) -> Any:
     """The value as `kind`; `keys` gives the keys of a stage's fields, by their names in dvc.yaml."""
     extra = None if isinstance(kind, type) and issubclass(kind, BaseModel) else "forbid"  # else each class says it
     try:  # as json, in which a list may become a tuple while nothing else is converted
-        return _adapter(kind).validate_json(json.dumps(value, default=str), strict=True, extra=extra)
+        return TypeAdapter(kind).validate_json(json.dumps(value, default=str), strict=True, extra=extra)
     except ValidationError as error:
-        place, problem = _first_problem(kind, value, error.errors())
+        problems = [_problem(schema_of(kind), value, each) for each in error.errors()]
+        place, said = max(problems, key=lambda problem: len(problem[0]))  # of several types, the one that fits furthest
         named = [keys[place[0]], *place[1:]] if keys and place else place
         path = ".".join(filter(None, [key, *named])).replace(".[", "[")
-        problem = problem if path else problem.lstrip(".")
-        file = file if keys is None else file_of(path or problem)
-        raise InputError(f"{file}: {path}{'' if problem[0] in '. ' or not path else ': '}{problem}") from None
+        file = file if keys is None else file_of(path or said.lstrip(".: "))
+        raise InputError(f"{file}: {path + said if path else said.lstrip('.: ')}") from None
 
 
-def _first_problem(kind: Any, value: Any, errors: Sequence[Any]) -> tuple[list[str], str]:
-    """Where under `value` the first error is, and what is wrong there.
-
-    Of a value that may be of several types there is an error for each of them: the one furthest inside counts.
-    """
-    located = [_located(kind, value, error) for error in errors]
-    (first, known), _ = located[0]
-    of_one = [(place, problem) for (place, _), problem in located if place[:known] == first[:known]]
-    return max(of_one, key=lambda found: len(found[0]))
-
-
-def _located(kind: Any, value: Any, error: Any) -> tuple[tuple[list[str], int], str]:
-    """Where an error is, how many of these steps are the same whichever type the value is of, and what is wrong."""
-    *loc, last = error["loc"] or (None,)
-    is_key = error["type"] in ("extra_forbidden", "unexpected_keyword_argument", *_MISSING)
-    loc = loc if is_key else [*loc, last]
-    place: list[str] = []
-    known: int | None = None
-    for part in loc:
-        found = _step(kind, value, part)
-        if found is None:  # the name of one of several types
-            known = len(place) if known is None else known
-            continue
-        kind, value = found
-        place.append(f"[{part}]" if isinstance(part, int) else str(part))
-    return ([*place, str(last)] if is_key else place, len(place) if known is None else known), _said(kind, value, error)
-
-
-_MISSING = ("missing", "missing_argument", "missing_keyword_only_argument")
-
-
-def _said(kind: Any, value: Any, error: Any) -> str:
-    """What is wrong with a value."""
-    if error["type"] in _MISSING:
-        return " is missing"
+def _problem(schema: Any, value: Any, error: Any) -> tuple[list[str], str]:
+    """The steps from a value to where pydantic found an error, and what is wrong there."""
+    place: list[Any] = []
+    for part in error["loc"]:
+        with suppress(LookupError, TypeError):  # a part that is no step names one of several types
+            value = value[part]
+            place.append(part)
+    steps = [f"[{part}]" if isinstance(part, int) else part for part in place]
+    if error["type"].startswith("missing"):
+        return [*steps, error["loc"][-1]], " is missing"
     if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"unknown key; allowed: {', '.join(_fields(kind))}"
+        above = within(schema, place[:-1])
+        known = [name for each in above.get("anyOf", [above]) for name in each.get("properties", ())]
+        return steps, f": unknown key; allowed: {', '.join(known)}"
     if error["type"] == "value_error":
-        said = str(error["ctx"]["error"])
-        return f".{said}" if isinstance(value, Mapping) else said
-    return f"{shown(value)} is not allowed; expected {allowed(kind)}"
+        return steps, f"{'.' if isinstance(value, Mapping) else ': '}{error['ctx']['error']}"
+    return steps, f": {shown(value)} is not allowed; expected {allowed_values(within(schema, place))}"
 
 
-def _step(kind: Any, value: Any, part: Any) -> tuple[Any, Any] | None:
-    """The type and value one step further in; None where there is no such step."""
-    if isinstance(value, Mapping) and part in value:
-        for each in _kinds(kind):
-            arguments = typing.get_args(each)
-            if part in _fields(each):
-                return _fields(each)[part], value[part]
-            if typing.get_origin(each) is dict:
-                return arguments[1], value[part]
-    if isinstance(value, list) and isinstance(part, int) and part < len(value):
-        items = [typing.get_args(each)[0] for each in _kinds(kind) if typing.get_origin(each) in (list, tuple)]
-        return (items[0], value[part]) if items else None
-    return None
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON schema of a type, with each reference replaced by what it refers to."""
+    whole = TypeAdapter(kind).json_schema()
+
+    def resolved(part: Any) -> Any:
+        if isinstance(part, list):
+            return [resolved(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        named = whole["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else {}
+        return {name: resolved(each) for name, each in (named | part).items() if name not in ("$ref", "$defs")}
+
+    return resolved(whole)
 
 
-def _kinds(kind: Any) -> list[Any]:
-    """The types that a type allows, without what is said of their values."""
-    if typing.get_origin(kind) is Annotated:
-        return _kinds(typing.get_args(kind)[0])
-    if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        return [inner for each in typing.get_args(kind) for inner in _kinds(each)]
-    return [kind]
+def within(schema: Mapping[str, Any], place: Iterable[Any]) -> Mapping[str, Any]:
+    """The part of a JSON schema that is of the value at a place; empty where nothing is said of it."""
+    for part in place:
+        found: list[Any] = []
+        for each in schema.get("anyOf", [schema]):
+            found += [each.get("properties", {}).get(part), each.get("items"), each.get("additionalProperties")]
+        schema = next((each for each in found if isinstance(each, Mapping)), {})
+    return schema
 
 
-def _fields(kind: Any) -> dict[str, Any]:
-    """The types of a class's fields, by key, with what is said of their values; none of what has no fields."""
-    for each in _kinds(kind):
-        if isinstance(each, type) and issubclass(each, BaseModel):
-            return {field.alias or name: annotation_of(field) for name, field in each.model_fields.items()}
-        if dataclasses.is_dataclass(each):
-            return typing.get_type_hints(each, include_extras=True)
-    return {}
+def allowed_values(schema: Mapping[str, Any]) -> str:
+    """Which values a JSON schema allows, in plain English."""
+    if "anyOf" in schema:
+        return " or ".join(allowed_values(each) for each in schema["anyOf"])
+    if "enum" in schema or "const" in schema:
+        return f"one of {', '.join(map(str, schema.get('enum') or [schema['const']]))}"
+    if schema.get("type") != "array":
+        return _NAMES.get(schema.get("type", ""), ("any value", ""))[0] + _limits(schema)
+    items = schema["items"]
+    if "enum" in items:
+        return f"a list with some of {', '.join(items['enum'])}"
+    least = f"{schema['minItems']} or more " if "minItems" in schema else ""
+    return f"a list of {least}{_NAMES.get(items.get('type'), ('', 'values'))[1]}{_limits(items)}"
 
 
-def annotation_of(field: FieldInfo) -> Any:
-    """A field's type with the limits of its values."""
-    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+def _limits(schema: Mapping[str, Any]) -> str:
+    """The limits of a number."""
+    for names, words in _LIMITS.items():
+        if all(name in schema for name in names):
+            return words.format(*(schema[name] for name in names))
+    return ""
 
 
-def allowed(kind: Any) -> str:
-    """Which values a type allows, in plain English."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is Annotated:
-        limits = [
-            limit for each in arguments[1:] for limit in (each.metadata if isinstance(each, FieldInfo) else [each])
-        ]
-        return _limited(allowed(arguments[0]), limits)
-    if origin is Literal:
-        return "one of " + ", ".join(map(str, arguments))
-    if origin in (list, tuple) and typing.get_origin(arguments[0]) is Literal:
-        return f"a list with some of {', '.join(typing.get_args(arguments[0]))}"
-    if origin in (list, tuple):
-        return f"a list of {_PLURALS.get(arguments[0]) or allowed(arguments[0]).removeprefix('a ')}"
-    if origin in (types.UnionType, typing.Union):
-        return " or ".join(allowed(each) for each in arguments)
-    return _NAMES.get(kind, "a section of keys and values")
-
-
-_NAMES = {
-    float: "a number",
-    int: "a whole number",
-    bool: "true or false",
-    str: "text",
-    type(None): "null",
-    Any: "any value",
+_NAMES = {  # of a JSON type, and in a list
+    "number": ("a number", "numbers"),
+    "integer": ("a whole number", "whole numbers"),
+    "boolean": ("true or false", "true or false"),
+    "string": ("text", "names"),
+    "null": ("null", "null"),
+    "object": ("a section of keys and values", "sections"),
 }
-_PLURALS = {float: "numbers", int: "whole numbers", str: "names"}
-
-
-def _limited(text: str, limits: Iterable[Any]) -> str:
-    """The text with the limits of a number or of a list's length."""
-    found = {name: getattr(limit, name) for limit in limits for name in ("gt", "ge", "lt", "le", "min_length")
-             if getattr(limit, name, None) is not None}  # fmt: skip
-    text, _, rest = text.partition(" or ")
-    if "min_length" in found:
-        text = text.replace("a list of ", f"a list of at least {found['min_length']} ").removesuffix("s")
-    if {"gt", "lt"} <= found.keys():
-        text += f" between {found['gt']} and {found['lt']}"
-    elif {"ge", "le"} <= found.keys():
-        text += f" from {found['ge']} to {found['le']}"
-    elif {"ge", "lt"} <= found.keys():
-        text += f" from {found['ge']} to below {found['lt']}"
-    elif "gt" in found:
-        text += f" above {found['gt']}"
-    elif "ge" in found:
-        text += f" of {found['ge']} or more"
-    return f"{text} or {rest}" if rest else text
+_LIMITS = {
+    ("exclusiveMinimum", "exclusiveMaximum"): " between {} and {}",
+    ("minimum", "maximum"): " from {} to {}",
+    ("minimum", "exclusiveMaximum"): " from {} to below {}",
+    ("exclusiveMinimum",): " above {}",
+    ("minimum",): " of {} or more",
+}
 
 
 def _filled(name: str, params: Mapping[str, Any], item: Mapping[str, str]) -> str:
     """A key of dvc.yaml with its variables filled in, without the file that it stands in."""
     key = _NAMED.sub(lambda match: str(item[match[1]] if match[1] in item else section(params, match[1])), name)
     return str(PARAMS) if key == f"{PARAMS}:" else key.removeprefix(f"{DATA_PARAMS}:")
-
-
-def default_of(stages: Mapping[str, type[Params]], key: str) -> tuple[bool, Any]:
-    """Whether a key of the settings is one that some stage reads, and its default, or None where it has none."""
-    for stage, of in stages.items():
-        for name, field in of.model_fields.items():
-            top = (field.alias or name).removeprefix(f"{DATA_PARAMS}:").replace("${item.task}", TASK_OF.get(stage, ""))
-            if key != top and not key.startswith(f"{top}."):
-                continue
-            found: FieldInfo | None = field
-            for part in filter(None, key.removeprefix(top).split(".")):
-                kind = _kinds(found.annotation)[0] if found else None
-                found = kind.model_fields.get(part) if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-            if found is not None:
-                return True, None if found.is_required() else found.default
-    return False, None

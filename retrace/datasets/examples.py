@@ -13,7 +13,7 @@ from pathlib import Path
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json, write_text
 from retrace.core.paths import sentences_path, task_folder
-from retrace.datasets.text import numbered_lines
+from retrace.datasets.text import numbered_lines, read_table
 
 LABELS = ("0", "1")  # SST-2: negative, positive
 COLUMNS = ("sentence", "label")
@@ -32,32 +32,23 @@ class Example:
 def read_sentences(path: Path) -> list[Example]:
     """Read a tab-separated file whose header has the columns `sentence` and `label`.
 
-    Raises InputError naming the file and line where the header or a row is wrong.
+    Raises InputError naming the file and line where a row is wrong.
     """
-    lines = numbered_lines(path)
-    header = next(lines)[1].split("\t")
-    missing = [column for column in COLUMNS if column not in header]
-    if missing:
-        hint = UNLABELLED if missing == ["label"] and path.name == "test.tsv" else ""
-        raise InputError(f"{path}:1: no column {missing[0]!r}; the header has: {', '.join(header)}{hint}")
-    twice = [column for column in COLUMNS if header.count(column) > 1]
-    if twice:
-        raise InputError(f"{path}:1: the header has the column {twice[0]!r} twice")
-    text, label = (header.index(column) for column in COLUMNS)
-    sentences = [_row(path, number, line.split("\t"), header, text, label) for number, line in lines if line.strip()]
+    sentences = []
+    for where, cells in read_table(path):
+        missing = [column for column in COLUMNS if column not in cells]
+        if missing:
+            hint = UNLABELLED if missing == ["label"] and path.name == "test.tsv" else ""
+            raise InputError(f"{where}: no column {missing[0]!r}; the header has: {', '.join(cells)}{hint}")
+        text, label = cells["sentence"].strip(), cells["label"]
+        if label not in LABELS:
+            raise InputError(f"{where}: label {label!r} is not allowed; expected {' or '.join(LABELS)}")
+        if not text:
+            raise InputError(f"{where}: the sentence is empty")
+        sentences.append(Example(text, None, int(label)))
     if not sentences:
         raise InputError(f"{path}: no row below the header")
     return sentences
-
-
-def _row(path: Path, number: int, cells: list[str], header: list[str], text: int, label: int) -> Example:
-    if len(cells) != len(header):
-        raise InputError(f"{path}:{number}: {len(cells)} columns where the header has {len(header)}")
-    if cells[label] not in LABELS:
-        raise InputError(f"{path}:{number}: label {cells[label]!r} is not allowed; expected {' or '.join(LABELS)}")
-    if not cells[text].strip():
-        raise InputError(f"{path}:{number}: the sentence is empty")
-    return Example(cells[text].strip(), None, int(cells[label]))
 
 
 SST2, SENTIMENTS = "sst2", ("negative", "positive")

@@ -12,14 +12,12 @@ from scipy.sparse.csgraph import connected_components
 from retrace.core.errors import InputError
 from retrace.core.files import write_json, write_text
 from retrace.datasets.examples import read_sentences
-from retrace.datasets.overlap import LONG, Key, PhraseIndex, Words, keys_of, words_of
+from retrace.datasets.overlap import LONG, PhraseIndex, Words, keys_of, words_of
 from retrace.datasets.settings import SplitBy
-from retrace.datasets.squad import Question, read_json_file, read_questions
+from retrace.datasets.squad import read_json_file, read_questions
 from retrace.datasets.text import numbered_lines
 
 LOOSE = -1  # the group of a short text that lies in texts of several groups
-
-
 Item = TypeVar("Item")
 
 
@@ -108,19 +106,12 @@ def split_questions(train: Path, dev: Path, share: float, seed: int, by: SplitBy
     Raises InputError where a question is wrong or there are too few.
     """
     questions = read_questions(train)
-    asked = [question.id for question in questions]
-    groups = passages_of(questions) if by == "text" else None
-    document = read_json_file(train)
-    for path, kept in zip((train, dev), held_out_split(asked, share, seed, str(train), groups), strict=True):
+    passages = keys_of((question.context, None) for question in questions)
+    numbers = {passage: number for number, passage in enumerate(dict.fromkeys(passages))}
+    groups = [numbers[passage] for passage in passages] if by == "text" else None
+    ids, document = [question.id for question in questions], read_json_file(train)
+    for path, kept in zip((train, dev), held_out_split(ids, share, seed, str(train), groups), strict=True):
         write_json(path, {**document, "data": _with_questions(document["data"], set(kept))})
-
-
-def passages_of(questions: Sequence[Question]) -> list[int]:
-    """The number of the passage that each question is on."""
-    numbers: dict[Key, int] = {}
-    return [
-        numbers.setdefault(key, len(numbers)) for key in keys_of((question.context, None) for question in questions)
-    ]
 
 
 def _with_questions(articles: list[dict[str, Any]], kept: set[str]) -> list[dict[str, Any]]:

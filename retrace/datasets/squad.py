@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.datasets.text import parse_json
+from retrace.datasets.text import numbered_lines, parse_json
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,7 @@ def read_json_file(path: Path) -> Any:
 
     Raises InputError naming file and line where it is missing, empty, not UTF-8 or not json.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    raw = path.read_bytes()
-    if not raw.strip():
-        raise InputError(f"{path}: the file is empty")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}:{line}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
-    return parse_json(text, path)
+    return parse_json("\n".join(line for _, line in numbered_lines(path)), path)
 
 
 def _questions(path: Path, articles: list[Any]) -> Iterator[Question]:

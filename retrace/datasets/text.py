@@ -1,13 +1,15 @@
-"""Running text, as WikiText or plain, read document by document; lines and json with the place of what is wrong."""
+"""Running text, as WikiText or plain, read document by document; lines, tables and json, each error with its place."""
 
+import csv
 import json
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from retrace.core.errors import InputError
-from retrace.core.paths import UNKNOWN
 
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character beyond 16 bits, if the other half stands beside it
 
@@ -31,6 +33,36 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip("\r\n")
 
 
+def read_table(
+    path: Path, delimiter: str = "\t", quoting: Literal[0, 3] = csv.QUOTE_NONE
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Read a table row by row, without quotes as in GLUE unless told: the file and line of each, and cells by column.
+
+    The header names the columns, and every row has as many cells; pandas would fill up short rows without a word, and
+    tells no lines. Raises InputError naming file and line.
+    """
+    lines = (f"{line}\n" for _, line in numbered_lines(path))
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+    header: list[str] = []
+    while True:
+        where = f"{path}:{reader.line_num + 1}"  # where the row starts: a quoted cell may go over several lines
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise InputError(f"{where}: not a row: {error}") from None
+        if not header:
+            header = cells
+            twice = [name for name in header if header.count(name) > 1]
+            if twice:
+                raise InputError(f"{where}: the header has the column {twice[0]!r} twice")
+        elif cells:
+            if len(cells) != len(header):
+                raise InputError(f"{where}: {len(cells)} columns where the header has {len(header)}")
+            yield where, dict(zip(header, cells, strict=True))
+
+
 def parse_json(text: str, path: Path, line: int = 1) -> Any:
     """Parse the json that starts at a line of a file.
 
@@ -49,6 +81,26 @@ def parse_json(text: str, path: Path, line: int = 1) -> Any:
         line += text.count("\n", 0, text.lower().find(half.strip("'")))
         raise InputError(f"{path}:{line}: {half} is half of a character; save the file as UTF-8") from None
     return found
+
+
+@contextmanager
+def copied(sources: Mapping[Path, Path]) -> Iterator[None]:
+    """Copy the user's files, given by what each copy is called; errors about a copy name the file itself.
+
+    Raises InputError where one is missing.
+    """
+    for copy, source in sources.items():
+        if not source.is_file():
+            raise InputError(f"{source}: no such file")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+    try:
+        yield
+    except InputError as error:
+        message = str(error)
+        for copy, source in sources.items():
+            message = message.replace(str(copy), str(source))
+        raise InputError(message) from None
 
 
 PARTS = ("train", "valid", "test")
@@ -83,13 +135,3 @@ def read_documents(path: Path) -> Iterator[str]:
         yield "\n".join(lines)
     if not found:
         raise InputError(f"{path}: no text in it")
-
-
-def count_words(text: str) -> int:
-    """The number of words, separated by white space."""
-    return len(text.split())
-
-
-def without_marks(text: str, unknown: str) -> str:
-    """Text for training a tokenizer: WikiText's mark for an unknown word is replaced by the token `unknown`."""
-    return text.replace(UNKNOWN, unknown)

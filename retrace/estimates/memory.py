@@ -19,7 +19,6 @@ from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from retrace.compute.flops import ProductOperations
 from retrace.core.errors import InputError
 from retrace.estimates.parameters import empty_model
 from retrace.models.heads import Head, objective_of
@@ -28,6 +27,7 @@ from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.training.optimizer import make_optimizers
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import ProductOperations
 
 
 class LiveMemory(TorchDispatchMode):

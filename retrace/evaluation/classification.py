@@ -11,19 +11,15 @@ import pandas as pd
 from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
 
 from retrace.datasets.examples import Example, read_classes, read_examples
-from retrace.datasets.overlap import INSIDE, INSIDE_FIRST, given_away, keys_of, known_rows
-from retrace.evaluation.confusion import by_class, confusion, counting
-from retrace.evaluation.flags import class_flags
-from retrace.evaluation.outcomes import Classified, length_groups, logits_of
+from retrace.datasets.overlap import INSIDE, INSIDE_FIRST, given_away
+from retrace.evaluation.confusion import by_class, counting
+from retrace.evaluation.outcomes import Classified, ScoredTask, logits_of
 from retrace.evaluation.records import ClassBreakdown
-from retrace.statistics.scales import Flags
 
-WORD, CHARACTER = (
-    r"(?u)\b\w\w+\b",
-    r"\S",
-)  # scikit-learn's pattern, and where no text matches it
+WORD, CHARACTER = r"(?u)\b\w\w+\b", r"\S"  # scikit-learn's pattern, and where no text matches it
 
 
 def majority(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
@@ -55,30 +51,23 @@ def _both_texts(example: Example) -> str:
     return example.text if example.pair is None else f"{example.text} {example.pair}"
 
 
-class ClassificationTask:
-    """The examples of a classification task, for scoring."""
+class ClassificationTask(ScoredTask):
+    """Texts, or pairs of them, and their classes."""
 
-    headlines: tuple[str, ...] = ("accuracy", "f1_macro")
+    headlines = ("accuracy", "f1_macro")
 
     def __init__(
         self, classes: Sequence[str], train: Sequence[Example], dev: Sequence[Example],
         test: Sequence[Example] | None = None, drawn: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         """`drawn`: numbers of the training examples that models and baselines are trained on; None for all."""
-        scored = dev if test is None else test
-        self._classes, self._examples = tuple(classes), scored
+        parts = [part for part in (train, dev, test) if part is not None]
+        super().__init__([[(example.text, example.pair) for example in part] for part in parts], "words", given_away)
+        self._classes, self._examples = tuple(classes), parts[-1]
         self._train = train if drawn is None else [train[number] for number in drawn]
-        self._labels = np.array([example.label for example in scored])
-        self.split = "dev" if test is None else "test"
-        keys, of_train, of_dev = (
-            keys_of((example.text, example.pair) for example in of)
-            for of in (scored, train, [] if test is None else dev)
-        )
-        self.shared, self.shared_with_dev = known_rows(keys, of_train), known_rows(keys, of_dev)
-        self.given = given_away(*([text for text, _ in of] for of in (keys, of_train)))
-        self.given_how = INSIDE if scored[0].pair is None else INSIDE_FIRST
-        self.groups: Mapping[str, np.ndarray] = length_groups([example.text for example in scored], "words")
-        self.notes: Mapping[str, str] = self._notes(len(train))
+        self._labels = np.array([example.label for example in self._examples])
+        self.given_how = INSIDE if self._examples[0].pair is None else INSIDE_FIRST
+        self.notes = self._notes(len(train))
 
     @classmethod
     def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
@@ -95,7 +84,19 @@ class ClassificationTask:
         decided = {"majority": majority(self._train, self._examples), "tfidf": tfidf(self._train, self._examples)}
         return {name: Classified(self._classes, self._labels, np.array(given)) for name, given in decided.items()}
 
-    def _notes(self, rows: int) -> dict[str, str]:
+    def breakdown(self, outcome: Classified) -> ClassBreakdown:
+        """Confusion matrix, and precision, recall and F1 of each class."""
+        counts = counting(outcome)(np.ones((1, len(outcome))))
+        figures = by_class(counts)
+        classes = {
+            name: {measure: float(of[0, c]) for measure, of in figures.items()}
+            | {"examples": int(counts.support[0, c])}
+            for c, name in enumerate(self._classes)
+        }
+        confusion = confusion_matrix(outcome.labels, outcome.predicted, labels=range(len(self._classes)))
+        return ClassBreakdown(confusion=confusion.tolist(), classes=classes)
+
+    def _notes(self, rows: int) -> Mapping[str, str]:
         notes = {}
         if len(self._train) < rows:
             notes["majority, tfidf"] = (
@@ -105,18 +106,3 @@ class ClassificationTask:
         if not has_words(self._train):
             notes["tfidf"] = "of single characters, as no training text has a word of two letters"
         return notes
-
-    def flags(self, outcome: Classified) -> Flags:
-        """One class for all examples."""
-        return class_flags(outcome)
-
-    def breakdown(self, outcome: Classified) -> ClassBreakdown:
-        """Confusion matrix, and precision, recall and F1 of each class."""
-        counts = counting(outcome)(np.ones((1, len(outcome.labels))))
-        figures = by_class(counts)
-        classes = {
-            name: {measure: float(of[0, c]) for measure, of in figures._asdict().items()}
-            | {"examples": int(counts.support[0, c])}
-            for c, name in enumerate(self._classes)
-        }
-        return ClassBreakdown(confusion=confusion(outcome).tolist(), classes=classes)

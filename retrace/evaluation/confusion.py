@@ -15,6 +15,8 @@ from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled, Share
 from retrace.statistics.scales import Figure
 
+Measure = Literal["precision", "recall", "f1"]
+
 
 class ClassCounts(NamedTuple):
     """Weights of each class, (R, C), from which precision, recall, F1 and Matthews' correlation follow."""
@@ -24,28 +26,13 @@ class ClassCounts(NamedTuple):
     predicted: np.ndarray  # predicted as the class
 
 
-class ByClass(NamedTuple):
-    """Figures of each class, (R, C); without anything to divide by 0, as in scikit-learn."""
-
-    precision: np.ndarray
-    recall: np.ndarray
-    f1: np.ndarray
-
-
-def confusion(outcome: Classified) -> np.ndarray:
-    """The confusion matrix, rows the right classes, (C, C)."""
-    classes = len(outcome.classes)
-    cells = np.bincount(outcome.labels * classes + outcome.predicted, minlength=classes * classes)
-    return cells.reshape(classes, classes)
-
-
 def counting(outcome: Classified) -> Callable[[np.ndarray], ClassCounts]:
     """A function of weights of examples, (R, N), that counts by class.
 
     An example is in two or three of the counts, so memory does not grow with the square of the number of classes, as
     it would with confusion matrices.
     """
-    classes, examples = len(outcome.classes), np.arange(len(outcome.labels))
+    classes, examples = len(outcome.classes), np.arange(len(outcome))
     hits = examples[outcome.labels == outcome.predicted]
     rows = np.concatenate([outcome.labels[hits], classes + outcome.labels, 2 * classes + outcome.predicted])
     columns = np.concatenate([hits, examples, examples])
@@ -58,51 +45,42 @@ def counting(outcome: Classified) -> Callable[[np.ndarray], ClassCounts]:
     return counts
 
 
-def by_class(counts: ClassCounts) -> ByClass:
-    """Precision, recall and F1 of every class."""
+def by_class(counts: ClassCounts) -> dict[Measure, np.ndarray]:
+    """Precision, recall and F1 of every class, (R, C); 0 without anything to divide by, as in scikit-learn."""
     hits, support, predicted = counts
-    return ByClass(
-        precision=_ratio(hits, predicted), recall=_ratio(hits, support), f1=_ratio(2 * hits, support + predicted)
-    )
-
-
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
-
-
-Measure = Literal["precision", "recall", "f1"]
-MEANS = ("macro", "micro", "weighted")
-
-
-def averages(measure: Measure, outcome: Classified) -> dict[str, float]:
-    """The figure of the positive class and the means, as in scikit-learn; fractions."""
-    figures = resampled_averages(measure, outcome)(np.ones((1, len(outcome.labels))))
-    return {name: float(values[0]) for name, values in figures.items()}
-
-
-def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
-    """The same for weights of examples."""
-    names, counted = _names(measure, outcome), counting(outcome)
-
-    def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
-        counts = counted(weights)
-        values = getattr(by_class(counts), measure)
-        present = counts.support + counts.predicted > 0  # any example is or was predicted as the class
-        total = weights.sum(axis=1)
-        means = {
-            "binary": values[:, -1],
-            "macro": (values * present).sum(axis=1) / present.sum(axis=1),
-            "micro": counts.hits.sum(axis=1) / total,
-            "weighted": (values * counts.support).sum(axis=1) / total,
-        }
-        return {name: means[average] for name, average in names}
-
-    return figures
+    parts: dict[Measure, tuple[np.ndarray, np.ndarray]] = {
+        "precision": (hits, predicted), "recall": (hits, support), "f1": (2 * hits, support + predicted)
+    }  # fmt: skip
+    return {
+        measure: np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
+        for measure, (part, whole) in parts.items()
+    }
 
 
 def figures_of(measure: Measure) -> dict[str, Figure]:
     """All figures of a measure."""
-    return dict.fromkeys([measure, *(f"{measure}_{mean}" for mean in MEANS)], Figure("fraction", "higher"))
+    names = (measure, f"{measure}_macro", f"{measure}_micro", f"{measure}_weighted")
+    return dict.fromkeys(names, Figure("fraction", "higher"))
+
+
+def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
+    """The figure of the second of two classes, and the means, for weights of examples; fractions."""
+    counted = counting(outcome)
+
+    def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
+        counts = counted(weights)
+        values = by_class(counts)[measure]
+        present = counts.support + counts.predicted > 0  # any example is or was predicted as the class
+        total = weights.sum(axis=1)
+        positive = {measure: values[:, -1]} if len(outcome.classes) == 2 else {}
+        return {
+            **positive,
+            f"{measure}_macro": (values * present).sum(axis=1) / present.sum(axis=1),
+            f"{measure}_micro": counts.hits.sum(axis=1) / total,
+            f"{measure}_weighted": (values * counts.support).sum(axis=1) / total,
+        }
+
+    return figures
 
 
 def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
@@ -111,12 +89,7 @@ def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
     found = {f"{measure}_micro": Share.among_all(hits)}
     if measure == "recall":  # a class's share of its examples, by its share of all
         found["recall_weighted"] = found["recall_micro"]
-    asked = {"precision": outcome.predicted == 1, "recall": outcome.labels == 1}.get(measure)
-    if asked is not None and len(outcome.classes) == 2:
-        found[measure] = Share(hits & asked, asked)
+    among = {"precision": outcome.predicted == 1, "recall": outcome.labels == 1}.get(measure)
+    if among is not None and len(outcome.classes) == 2:
+        found[measure] = Share(hits & among, among)
     return found
-
-
-def _names(measure: Measure, outcome: Classified) -> list[tuple[str, str]]:
-    binary = [(measure, "binary")] if len(outcome.classes) == 2 else []
-    return binary + [(f"{measure}_{mean}", mean) for mean in MEANS]

@@ -3,10 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from retrace.datasets.overlap import INSIDE, given_away_finding, shared_finding
-from retrace.evaluation.outcomes import Answered, Classified
+from retrace.datasets.overlap import given_away_finding, shared_finding
+from retrace.evaluation.outcomes import Answered, Classified, ScoredTask
 from retrace.statistics.scales import SCALES, Flags
 
 ROUNDING = 1e-6
@@ -36,22 +34,17 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
     return flags
 
 
-def class_flags(outcome: Classified) -> Flags:
-    """One class for every example."""
-    given = np.unique(outcome.predicted)
-    if len(given) > 1:
-        return {}
-    return {"one_class_only": f"all {len(outcome.predicted):,} examples are called {outcome.classes[given[0]]}"}
-
-
-def answer_flags(outcome: Answered) -> Flags:
-    """Answers that are all empty, or all the same."""
-    given = set(outcome.answers)
-    if len(given) > 1:
-        return {}
-    if given == {""}:
-        return {"always_empty": f"no answer to any of {len(outcome.answers):,} questions"}
-    return {"always_the_same": f"{given.pop()!r} is the answer to all {len(outcome.answers):,} questions"}
+def decision_flags(outcome: Classified | Answered) -> Flags:
+    """One class for every example; answers that are all empty, or all the same."""
+    if isinstance(outcome, Classified):
+        classes = {outcome.classes[number] for number in outcome.predicted}
+        one = {"one_class_only": f"all {len(outcome):,} examples are called {min(classes)}"}
+        return one if len(classes) == 1 else {}
+    answers = set(outcome.answers)
+    if answers == {""}:
+        return {"always_empty": f"no answer to any of {len(outcome):,} questions"}
+    same = {"always_the_same": f"{min(answers)!r} is the answer to all {len(outcome):,} questions"}
+    return same if len(answers) == 1 else {}
 
 
 def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
@@ -68,21 +61,18 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
     return {}
 
 
-def overlap_flags(shared: np.ndarray, given: np.ndarray, part: str, how: str = INSIDE) -> Flags:
-    """Examples (N,), bool, of a split that are in the training data too, and those that it gives away.
+def overlap_flags(task: ScoredTask) -> Flags:
+    """Examples that are in the training data too, those that it gives away, and test examples that are in dev too.
 
     Some are given away by chance: 0.6% of SST-2's own validation set, 98% of a random part of its training rows.
     """
-    found = {f"{part}_in_training": shared_finding(shared, "examples", part)}
-    if given.mean() > BY_CHANCE:
-        found[f"{part}_given_away"] = given_away_finding(given, shared, "examples", part, how)
+    part = task.split
+    found = {f"{part}_in_training": shared_finding(task.shared, "examples", part)}
+    if task.given.mean() > BY_CHANCE:
+        lines = given_away_finding(task.given, task.shared, "examples", part, task.given_how)
+        found[f"{part}_given_away"] = lines
+    found["test_in_validation"] = shared_finding(task.shared_with_dev, "examples", "test", "dev")
     return {name: lines[0] for name, lines in found.items() if lines}
-
-
-def validation_flags(shared: np.ndarray) -> Flags:
-    """Test examples (N,), bool, that are in the validation data too, which chooses the epoch."""
-    found = shared_finding(shared, "examples", "test", "dev")
-    return {"test_in_validation": found[0]} if found else {}
 
 
 def _answer_figures(exact: float, f1: float) -> Flags:

@@ -19,7 +19,7 @@ from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin, plugin_names
 from retrace.evaluation.outcomes import Answered, Classified
 from retrace.evaluation.probabilities import sum_to_one
-from retrace.evaluation.scoring import SCORES, outcome_of
+from retrace.evaluation.scoring import METRICS, figures, outcome_of
 
 _TEXTS = Features({"predictions": Value("string"), "references": List(Value("string"))})
 _SQUAD = Features(
@@ -54,25 +54,25 @@ class RetraceMetric(evaluate.Metric):
     """The metric called `config_name`."""
 
     def __init__(self, config_name: str | None = None, **options: Any) -> None:
-        names = plugin_names(SCORES)
+        names = plugin_names(METRICS)
         if config_name not in names:
             raise InputError(f"config_name: {config_name!r} is not allowed; expected one of {', '.join(names)}")
-        self._score = load_plugin(SCORES, config_name, "config_name")
+        self._metric = load_plugin(METRICS, config_name, "config_name")
         super().__init__(config_name=config_name, **options)
         self.info.module_name = config_name
 
     def _info(self) -> evaluate.MetricInfo:
-        kind = outcome_of(self._score)
+        kind = outcome_of(self._metric)
         return evaluate.MetricInfo(
-            description=inspect.getdoc(self._score) or "",
-            citation=getattr(self._score, "CITATION", ""),
+            description=inspect.getdoc(self._metric) or "",
+            citation=getattr(self._metric, "CITATION", ""),
             inputs_description=INPUTS[kind],
             features=FEATURES[kind],
         )
 
     def _compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, float]:
-        outcome = _answered if outcome_of(self._score) is Answered else _classified
-        return self._score.score(outcome(predictions, references, **options))
+        outcome = _answered if outcome_of(self._metric) is Answered else _classified
+        return figures(self._metric, outcome(predictions, references, **options))
 
 
 def _answered(predictions: list[Any], references: list[Any], no_answer_threshold: float = 1.0) -> Answered:

@@ -1,14 +1,20 @@
-"""What metrics are computed from: decided classes or answers beside the right ones; by epoch, and by length of text."""
+"""What metrics are computed from: decided classes or answers beside the right ones; and the tasks that they are of."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from retrace.datasets.overlap import keys_of, known_rows
 from retrace.datasets.squad import Question
-from retrace.results.predictions import LOGIT, kept_epoch
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
+from retrace.results.predictions import LOGIT
+
+PARTS = 4  # groups of examples by length
+Texts = tuple[str, str | None]  # a row's text, or two that belong together
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,9 @@ class Classified:
     labels: np.ndarray  # (N,), the right classes
     predicted: np.ndarray  # (N,)
     probabilities: np.ndarray | None = None  # (N, C), of a model that gives them; each row sums to 1
+
+    def __len__(self) -> int:
+        return len(self.labels)
 
     @property
     def fewest(self) -> int:
@@ -35,6 +44,9 @@ class Answered:
     spans: tuple[str, ...] | None = None  # (N,), the best answer other than none, of a model that may abstain
     no_answer: np.ndarray | None = None  # (N,), score of no answer less that of the span, on any scale
 
+    def __len__(self) -> int:
+        return len(self.answers)
+
     @property
     def answerable(self) -> np.ndarray:
         """(N,), whether the question has an answer."""
@@ -43,7 +55,7 @@ class Answered:
     @property
     def fewest(self) -> int:
         """Questions that have an answer, or all where none has one."""
-        return int(self.answerable.sum()) or len(self.golds)
+        return int(self.answerable.sum()) or len(self)
 
 
 def answered(
@@ -56,12 +68,12 @@ def answered(
 
     The model abstains where `no_answer`, by id, is above `threshold`.
     """
-    asked = [question for question in questions if question.id in spans]
-    golds = tuple(tuple(answer.text for answer in question.answers) for question in asked)
-    texts = tuple(spans[question.id] for question in asked)
+    scored = [question for question in questions if question.id in spans]
+    golds = tuple(tuple(answer.text for answer in question.answers) for question in scored)
+    texts = tuple(spans[question.id] for question in scored)
     if no_answer is None:
         return Answered(golds, texts)
-    values = np.array([no_answer[question.id] for question in asked], dtype=np.float64)
+    values = np.array([no_answer[question.id] for question in scored], dtype=np.float64)
     answers = tuple("" if value > threshold else text for text, value in zip(texts, values, strict=True))
     return Answered(golds, answers, texts, values)
 
@@ -76,40 +88,37 @@ def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
     return dict(zip(rows["id"], rows["text"].mask(rows["null_score"] > rows["score"], ""), strict=True))
 
 
-Outcome = TypeVar("Outcome", Classified, Answered)
+class ScoredTask(ABC):
+    """The examples of a task, for scoring: those of its test split where that is given, else of dev."""
 
+    headlines: ClassVar[tuple[str, ...]]  # the figures that methods are judged by, the most important first
+    given_how: str  # in words, of `given`
 
-@dataclass(frozen=True)
-class Epoch(Generic[Outcome]):
-    """Losses in nats and the outcome after an epoch; epoch 0 is before training and has no training loss."""
+    def __init__(self, parts: Sequence[Sequence[Texts]], unit: str, given: Callable[..., np.ndarray]) -> None:
+        """`parts` are the rows of train, dev and perhaps test, whose first texts are measured in `unit`.
 
-    number: int
-    training_loss: float | None
-    validation_loss: float
-    kept: bool  # whether this epoch is scored
-    outcome: Outcome
+        `given` finds the first texts, as words, that those of the training data give away: (N,), bool.
+        """
+        train, dev, *test = (keys_of(rows) for rows in parts)
+        scored = test[0] if test else dev
+        self.split = "test" if test else "dev"  # dev chooses the epoch
+        self.shared = known_rows(scored, train)  # (N,), bool: examples that are in the training data too
+        self.shared_with_dev = known_rows(scored, dev if test else [])  # the same of the validation data
+        self.given = given([first for first, _ in scored], [first for first, _ in train])
+        self.groups = length_groups([first for first, _ in parts[-1]], unit)  # scored separately: name → (N,), bool
+        self.notes: Mapping[str, str] = {}  # on baselines, by name
 
+    @abstractmethod
+    def outcome(self, rows: pd.DataFrame) -> Any:
+        """The decisions in a run's predictions."""
 
-@dataclass(frozen=True)
-class MethodRun(Generic[Outcome]):
-    """One method's predictions with one seed, per epoch."""
+    @abstractmethod
+    def baselines(self) -> dict[str, Any]:
+        """Outcomes of the baselines."""
 
-    method: str
-    seed: int
-    epochs: tuple[Epoch[Outcome], ...]
-
-    @property
-    def before(self) -> Epoch[Outcome]:
-        """The model before training."""
-        return self.epochs[0]
-
-    @property
-    def kept(self) -> Epoch[Outcome]:
-        """The epoch that is scored."""
-        return kept_epoch(self.epochs)
-
-
-PARTS = 4
+    @abstractmethod
+    def breakdown(self, outcome: Any) -> ClassBreakdown | AnswerBreakdown:
+        """The decisions by class, or counts of answers."""
 
 
 def length_groups(texts: Sequence[str], unit: str) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ KINDS = {"classification": "Classified", "question_answering": "Answered"}  # wh
 def metric_names(outcome: str) -> list[str]:
     """The metrics of an outcome's class. Their files are read and not imported, as that takes seconds."""
     folder = Path(__file__).parent / "metrics"
-    return sorted(path.stem for path in folder.glob("*.py") if f"def score(outcome: {outcome})" in path.read_text())
+    return sorted(path.stem for path in folder.glob("*.py") if f"def resampled(outcome: {outcome})" in path.read_text())
 
 
 class MetricSettings(ResampleSettings):

@@ -1,19 +1,14 @@
 """BERT (Devlin et al. 2018): post-norm, learned positions and segments."""
 
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, PreTrainedConfig
+from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
 
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
-ATTENTION = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-)
+ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 OUTPUTS = ("attention.output.dense", "output.dense")
 
 PAIRS_ONLY = (".pooler.", ".seq_relationship.")  # weights that are trained by next-sentence prediction only
@@ -29,11 +24,6 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,
     )
-
-
-def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens that the model accepts."""
-    return config.max_position_embeddings
 
 
 def language_head(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:

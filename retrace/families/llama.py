@@ -1,19 +1,14 @@
 """Llama (Touvron et al. 2023): pre-norm, rotary positions, SwiGLU; causal."""
 
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedConfig
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "causal"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
-ATTENTION = (
-    "self_attn.q_proj",
-    "self_attn.k_proj",
-    "self_attn.v_proj",
-    "self_attn.o_proj",
-)
+ATTENTION = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj")
 OUTPUTS = ("self_attn.o_proj", "mlp.down_proj")
 ROPE_THETA = 500_000.0  # of Llama 3
 # LlamaForQuestionAnswering has another name for its body than the other heads; unmapped, the body would stay random.
@@ -34,11 +29,6 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
         bos_token_id=vocabulary.begin,
         eos_token_id=vocabulary.end,
     )
-
-
-def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens that the model accepts."""
-    return config.max_position_embeddings
 
 
 def language_head(model: LlamaForCausalLM, hidden: Tensor) -> Tensor:

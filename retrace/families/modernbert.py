@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from torch import Tensor
-from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedConfig
+from transformers import ModernBertConfig, ModernBertForMaskedLM
 
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
@@ -35,11 +35,6 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
         cls_token_id=vocabulary.begin,
         sep_token_id=vocabulary.end,
     )
-
-
-def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens that the model accepts."""
-    return config.max_position_embeddings
 
 
 def language_head(model: ModernBertForMaskedLM, hidden: Tensor) -> Tensor:

@@ -8,12 +8,7 @@ from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
-ATTENTION = (
-    "attention.self.query",
-    "attention.self.key",
-    "attention.self.value",
-    "attention.output.dense",
-)
+ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 OUTPUTS = ("attention.output.dense", "output.dense")
 
 
@@ -33,7 +28,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfi
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens that the model accepts."""
+    """The most tokens that the model accepts, which is fewer than it has positions."""
     return config.max_position_embeddings - config.pad_token_id - 1
 
 

@@ -1,15 +1,40 @@
-"""Where the user's own files are."""
+"""Where the user's own files are, and what each is called once copied."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.paths import OWN
+from retrace.core.paths import OWN, questions_path, running_text, sentences_path
 from retrace.core.settings import Params, Section, Split, require
 from retrace.datasets.settings import SplitBy
+from retrace.datasets.text import PARTS, text_path
 
-SST2_TRAIN, SST2_DEV = "train.tsv", "dev.tsv"
+
+@dataclass(frozen=True)
+class TaskFiles:
+    """The files of a task in a folder; `split` is the share of train that is trained on, where that is not all."""
+
+    folder: Path
+    train: str
+    dev: str
+    test: str | None
+    split: float | None
+
+    @property
+    def parts(self) -> dict[str, Path]:
+        """The file of each split that has one.
+
+        Where dev is split off train, the official dev file, if there is one, is the test set.
+        """
+        dev = self.folder / self.dev
+        found = {"train": self.folder / self.train} | ({"dev": dev} if self.split is None else {})
+        if self.test is not None:
+            found["test"] = self.folder / self.test
+        elif self.split is not None and dev.is_file():
+            found["test"] = dev
+        return found
 
 
 class FilesSettings(Section):
@@ -37,11 +62,29 @@ class FilesSettings(Section):
 
     @model_validator(mode="after")
     def _other_tests(self) -> Self:
-        for task, others in (("sst2", (SST2_TRAIN, SST2_DEV)), ("squad", (self.squad_train, self.squad_dev))):
-            share, test = getattr(self, f"{task}_split"), getattr(self, f"{task}_test")
-            taken = others if share is None else others[:1]
-            require(test not in taken, f"{task}_test", test, f"expected another file than {' and '.join(taken)}")
+        for task, files in self.tasks.items():
+            taken = (files.train, files.dev) if files.split is None else (files.train,)
+            allowed = f"expected another file than {' and '.join(taken)}"
+            require(files.test not in taken, f"{task}_test", files.test, allowed)
         return self
+
+    @property
+    def tasks(self) -> dict[str, TaskFiles]:
+        """The files of each task."""
+        return {
+            "sst2": TaskFiles(Path(self.sst2), "train.tsv", "dev.tsv", self.sst2_test, self.sst2_split),
+            "squad": TaskFiles(Path(self.squad), self.squad_train, self.squad_dev, self.squad_test, self.squad_split),
+        }
+
+    def chosen(self, folder: Path) -> dict[Path, Path]:
+        """The user's files that are read, by what each is called in `folder`."""
+        found = {}
+        for part in PARTS:
+            tokens, plain = text_path(Path(self.text), part), Path(self.text) / f"{part}.txt"
+            found[text_path(running_text(folder), part)] = plain if plain.is_file() and not tokens.is_file() else tokens
+        for task, path in (("sst2", sentences_path), ("squad", questions_path)):
+            found |= {path(folder, part): source for part, source in self.tasks[task].parts.items()}
+        return found
 
 
 class FilesParams(Params):

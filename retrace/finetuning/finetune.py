@@ -2,7 +2,7 @@
 
 The weights of one epoch are kept, and its predictions are scored: the epoch of the lowest validation loss, or the last.
 Epoch 0, before training, is never kept. A test set has predictions before training and of the kept weights only, and
-chooses nothing.
+chooses nothing. A task computes no metric: it writes down what the model answered, and `stages.evaluate` scores it.
 """
 
 import json
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NotRequired, TypedDict, TypeVar
+from typing import Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.finetuning.task import Row, Task, Tensors
+from retrace.models.heads import Head
 from retrace.results.grid import Kind
 from retrace.results.predictions import (
     DRAWN,
@@ -35,10 +35,53 @@ from retrace.results.predictions import (
     write_predictions,
 )
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.loop import Budget, Epoch, Run, Speed, train
+from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.progress import Meter
+from retrace.training.throughput import Speed
 
 POOL = 100  # batches that are sorted by length together: 2% of padding on SST-2; a larger pool is less random
+
+Example = TypeVar("Example")
+Tensors = dict[str, Tensor]
+Row = dict[str, Any]
+
+
+class Task(Protocol[Example]):
+    """A labelled data set, and how a model is asked and trained on it."""
+
+    name: str
+    kind: Kind
+    head: Head
+    classes: tuple[str, ...]  # of a classifier, by number; empty of another head
+    has_test: bool  # whether there is a test split beside `dev`
+
+    def examples(self, part: str) -> list[Example]:
+        """The encoded examples of `train`, `dev` or, where there is one, `test`."""
+        ...
+
+    def length(self, example: Example) -> int:
+        """Tokens of an example."""
+        ...
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The model that `scores` takes, around one with the task's head."""
+        ...
+
+    def collate(self, examples: Sequence[Example]) -> Tensors:
+        """Examples padded to the longest, as tensors."""
+        ...
+
+    def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
+        """The model's scores for a batch, one row an example."""
+        ...
+
+    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
+        """The summed loss in nats, and over how many targets: examples, or tokens of them."""
+        ...
+
+    def rows(self, examples: Sequence[Example], scores: Sequence[np.ndarray]) -> list[Row]:
+        """What the model answered, one row a sentence or question, in the order of the data."""
+        ...
 
 
 def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator) -> list[list[int]]:
@@ -49,9 +92,6 @@ def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator
         pool = sorted(order[start : start + batch_size * POOL], key=lambda index: lengths[index])
         batches += [pool[first : first + batch_size] for first in range(0, len(pool), batch_size)]
     return [batches[index] for index in torch.randperm(len(batches), generator=generator).tolist()]
-
-
-Example = TypeVar("Example")
 
 
 @dataclass(frozen=True)
@@ -73,16 +113,6 @@ class TaskObjective(Generic[Example]):
         self._examples = [examples[index] for index in sorted(order)]
         self._lengths = [task.length(example) for example in self._examples]
         self.steps = len(self._epoch(1))
-
-    @property
-    def examples(self) -> int:
-        """The number of examples."""
-        return len(self._examples)
-
-    def padding(self, epoch: int) -> float:
-        """The share of an epoch's batches that is padding."""
-        padded = sum(len(batch) * max(self._lengths[index] for index in batch) for batch in self._epoch(epoch))
-        return 1 - sum(self._lengths) / padded
 
     def _epoch(self, epoch: int) -> list[list[int]]:
         return bucketed(self._lengths, self._settings.batch_size, seeded(self._seed, f"fine-tuning epoch {epoch}"))
@@ -132,16 +162,11 @@ def predict(
 
 
 class Predicted(TypedDict):
-    """Losses and predictions of one epoch."""
+    """Losses and predictions of one epoch on the validation set and, before training, on the test set."""
 
     loss: dict[str, Any]
     rows: list[Row]
-
-
-class Found(Predicted):
-    """The same on the validation set and, before training, on the test set."""
-
-    test: NotRequired[Predicted]
+    test: NotRequired["Predicted"]
 
 
 @dataclass(frozen=True)
@@ -165,7 +190,7 @@ def fine_tune(
     held_out = task.examples("dev")
     run = Run(title, model, objective, device, settings.optimizer, settings.lr, Budget(settings.epochs), checkpointer)
 
-    def after_epoch(epoch: Epoch, meter: Meter) -> Found:
+    def after_epoch(epoch: Epoch, meter: Meter) -> Predicted:
         scores, loss = predict(task, model, held_out, 2 * settings.batch_size, device)
         _check_loss(loss, f"{title}: the validation loss", epoch.number, settings)
         meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
@@ -183,7 +208,7 @@ def fine_tune(
 
     speed = train(run, after_epoch)
     load_weights(model, run.kept)
-    found: list[Found] = run.journal
+    found: list[Predicted] = run.journal
     rows, losses = [row for epoch in found for row in epoch["rows"]], [epoch["loss"] for epoch in found]
     tests = [epoch["test"] for epoch in found if "test" in epoch]
     if task.has_test:

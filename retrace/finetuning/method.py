@@ -38,21 +38,20 @@ class Method:
         return self.tuning.__name__.rpartition(".")[2]
 
     def tune(self, model: PreTrainedModel, head: Head) -> None:
-        """Choose the weights to train and add those of the method."""
-        self.tuning.tune(model, head, self.settings)
+        """Choose the weights to train and add those of the method; without a `tune` it trains all there are."""
+        if hasattr(self.tuning, "tune"):
+            self.tuning.tune(model, head, self.settings)
 
-
-def start(
-    tuning: ModuleType, settings: MethodSettings, head: Head, folder: Path, seed: int, attention: str,
-    classes: Sequence[str] = (),
-) -> PreTrainedModel:  # fmt: skip
-    """The model that a method trains: the checkpoint in `folder`, or random weights, under a head drawn from `seed`."""
-    if getattr(tuning, "FROM_RANDOM", False):
-        model = make_model(head, read_config(folder), seed, attention, classes)
-    else:
-        model = read_model(head, folder, seed, attention, classes)
-    tuning.tune(model, head, settings)
-    return model
+    def start(
+        self, head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = ()
+    ) -> PreTrainedModel:
+        """The model to train: the checkpoint in `folder`, or random weights, under a head drawn from `seed`."""
+        if getattr(self.tuning, "FROM_RANDOM", False):
+            model = make_model(head, read_config(folder), seed, attention, classes)
+        else:
+            model = read_model(head, folder, seed, attention, classes)
+        self.tune(model, head)
+        return model
 
 
 def read_method(params: Mapping[str, Any], label: str, task: str | None = None) -> Method:

@@ -13,10 +13,9 @@ from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
-from retrace.finetuning.finetune import fine_tune, write_tuned
-from retrace.finetuning.method import Method, is_part, save_trained, start
+from retrace.finetuning.finetune import Task, fine_tune, write_tuned
+from retrace.finetuning.method import Method, is_part, save_trained
 from retrace.finetuning.settings import FineTuneSettings, MethodSettings
-from retrace.finetuning.task import Task
 from retrace.models.heads import longest_input, read_config, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
@@ -70,7 +69,7 @@ def run_cell(
     with guarded(f"{name}-{device.rank}", [base, *inputs], read) as guard:
         _check_length(cell, settings, base)
         task = read_task()
-        started = start(method.tuning, method.settings, task.head, base, cell.seed, device.attention, task.classes)
+        started = method.start(task.head, base, cell.seed, device.attention, task.classes)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
         model = to_device(task.wrap(started), device)

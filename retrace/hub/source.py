@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from retrace.core.errors import InputError
 from retrace.core.files import write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
-from retrace.datasets.card import without_collection
 from retrace.datasets.examples import UNLABELLED
 from retrace.datasets.settings import SplitBy
 from retrace.datasets.split import split_questions, split_sentences
@@ -64,10 +63,9 @@ def write_sentences(path: Path, split: Split, settings: HubSentences) -> None:
 
 def write_questions(path: Path, split: Split, settings: HubQuestions) -> None:
     """Write SQuAD's json; questions that follow one another share title and passage."""
-    with without_collection():
-        asked = (_question(where, record, settings) for where, record in split.records())
-        articles = [_article(title, questions) for title, questions in groupby(asked, key=lambda each: each[0])]
-        write_text(path, json.dumps({"version": "v2.0", "data": articles}, ensure_ascii=False, check_circular=False))
+    asked = (_question(where, record, settings) for where, record in split.records())
+    articles = [_article(title, questions) for title, questions in groupby(asked, key=lambda each: each[0])]
+    write_text(path, json.dumps({"version": "v2.0", "data": articles}, ensure_ascii=False, check_circular=False))
 
 
 def _write_parts(

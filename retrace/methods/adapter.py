@@ -38,14 +38,14 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
 
     from retrace.finetuning.bottleneck import Adapted
     from retrace.finetuning.method import is_new
-    from retrace.models.heads import sublayer_outputs
+    from retrace.models.heads import layer_matrices
 
     torch.manual_seed(torch.initial_seed())  # the same bottlenecks for a seed, however large the head drawn before
     if settings.embedding_rank is not None:
         _widen_embeddings(model, head, settings.embedding_rank)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or is_new(model, head, name))
-    for name in sublayer_outputs(model):
+    for name in layer_matrices(model, "OUTPUTS"):
         above, _, last = name.rpartition(".")
         matrix = model.get_submodule(name)
         if not isinstance(matrix, nn.Linear):

@@ -74,7 +74,9 @@ def save_adapter(
     config = _config(model, settings)
     config.task_type, config.inference_mode = TaskType[TASK_TYPES[head]], True
     config.base_model_name_or_path, config.revision = base, commit
-    config.modules_to_save = sorted({_module(model, name) for name in trained if "lora_" not in name}) or None
+    # Parts of the head: their outermost modules, or BERT's pooler.
+    parts = [name.removeprefix(f"{model.base_model_prefix}.") for name in trained if "lora_" not in name]
+    config.modules_to_save = sorted({part.partition(".")[0] for part in parts}) or None
     values = {name: sorted(value) if isinstance(value, set) else value for name, value in config.to_dict().items()}
     write_json(folder / "adapter_config.json", values)
     weights = {
@@ -86,15 +88,10 @@ def save_adapter(
 def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
     from peft import LoraConfig
 
-    from retrace.models.heads import attention_matrices, token_embeddings
+    from retrace.models.heads import layer_matrices, token_embeddings
 
     embeddings = [token_embeddings(model)] if settings.embeddings else []
     return LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
-        target_modules=[*(settings.targets or attention_matrices(model)), *embeddings],
+        target_modules=[*(settings.targets or layer_matrices(model, "ATTENTION")), *embeddings],
     )  # fmt: skip
-
-
-def _module(model: PreTrainedModel, weight: str) -> str:
-    """The part of the head that a weight belongs to: the outermost module, or BERT's pooler."""
-    return weight.removeprefix(f"{model.base_model_prefix}.").partition(".")[0]

@@ -89,7 +89,7 @@ def read_model(
     model, report = _class(head, config).from_pretrained(
         folder,
         config=config,
-        key_mapping=getattr(_family(config), "KEY_MAPPING", {}).get(head),
+        key_mapping=getattr(family_of(config), "KEY_MAPPING", {}).get(head),
         attn_implementation=attention,
         dtype=torch.float32,
         local_files_only=True,
@@ -132,33 +132,35 @@ def set_dropout(model: PreTrainedModel, rate: float) -> None:
 
 def pretraining_head(config: PreTrainedConfig) -> Head:
     """The head that a published model was pretrained with: that of pairs where the family has one."""
-    return "pairs" if hasattr(_family(config), "relation_head") else "language_model"
+    return "pairs" if hasattr(family_of(config), "relation_head") else "language_model"
+
+
+def family_of(config: PreTrainedConfig) -> ModuleType:
+    """The file of retrace/families for a config."""
+    return load_plugin(FAMILIES, config.model_type, "family")
 
 
 def objective_of(config: PreTrainedConfig) -> Objective:
     """Whether language models of this config are masked or causal."""
-    return _family(config).OBJECTIVE
+    return family_of(config).OBJECTIVE
 
 
 def longest_input(config: PreTrainedConfig) -> int:
-    """The most tokens that a model of this config accepts."""
-    return _family(config).longest_input(config)
+    """The most tokens that a model of this config accepts: as many as it has positions, unless its family differs."""
+    family = family_of(config)
+    return family.longest_input(config) if hasattr(family, "longest_input") else config.max_position_embeddings
 
 
-def attention_matrices(model: PreTrainedModel) -> list[str]:
-    """The names of all attention matrices."""
-    return _within_layers(model, _family(model.config).ATTENTION)
+def layer_matrices(model: PreTrainedModel, part: Literal["ATTENTION", "OUTPUTS"]) -> list[str]:
+    """The names of all attention matrices, or of the output matrices of attention and feed-forward parts."""
+    names = getattr(family_of(model.config), part)
+    return [name for name, _ in model.named_modules() if _LAYER.sub("", name) in names]
 
 
 def token_embeddings(model: PreTrainedModel) -> str:
     """The name of the token embeddings."""
     table = model.get_input_embeddings()
     return next(name for name, module in model.named_modules() if module is table)
-
-
-def sublayer_outputs(model: PreTrainedModel) -> list[str]:
-    """The names of the output matrices of attention and feed-forward parts, two per layer."""
-    return _within_layers(model, _family(model.config).OUTPUTS)
 
 
 def takes_segments(config: PreTrainedConfig) -> bool:
@@ -172,13 +174,8 @@ def _name_classes(config: PreTrainedConfig, classes: Sequence[str]) -> None:
         config.label2id = {name: number for number, name in enumerate(classes)}
 
 
-def _within_layers(model: PreTrainedModel, names: tuple[str, ...]) -> list[str]:
-    return [name for name, _ in model.named_modules() if _LAYER.sub("", name) in names]
-
-
 def _class(head: Head, config: PreTrainedConfig) -> Any:
+    """The transformers class of a head; raises InputError where the family has no such head."""
+    if head == "pairs" and pretraining_head(config) != "pairs":
+        raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {config.model_type}")
     return _LANGUAGE_MODELS[objective_of(config)] if head == "language_model" else _CLASSES[head]
-
-
-def _family(config: PreTrainedConfig) -> ModuleType:
-    return load_plugin(FAMILIES, config.model_type, "family")

@@ -1,9 +1,7 @@
-"""Attention that stays within a document where several share a block (Raffel et al. 2020 pack examples so).
+"""Language models that score only chosen positions, and the pairs of BERT.
 
-A language model whose head sees only the positions that are asked.
-
-The head is a product with the whole vocabulary, at small sizes most of the work; of a masked model
-nobody asks what stands where nothing is masked.
+The head is a product with the whole vocabulary, at small sizes most of the work; of a masked model nobody asks what
+stands where nothing is masked. Attention may stay within documents where several share a block (Raffel et al. 2020).
 """
 
 from pathlib import Path
@@ -13,10 +11,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin
 from retrace.core.weights import weight_names
-from retrace.models.heads import FAMILIES, make_model, objective_of, read_config, read_model
+from retrace.models.heads import family_of, make_model, objective_of, read_config, read_model
 from retrace.tokens.tokenizer import Vocabulary
 
 
@@ -44,7 +40,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.body = body
         self.objective = objective_of(body.config)
-        self._head = load_plugin(FAMILIES, body.config.model_type, "family").language_head
+        self._head = family_of(body.config).language_head
 
     def forward(self, ids: Tensor, at: Tensor) -> Tensor:
         """Token ids (B, T) and a mask (B, T) of N positions → scores over the vocabulary (N, V)."""
@@ -72,7 +68,7 @@ class PairModel(nn.Module):
     def __init__(self, body: PreTrainedModel) -> None:
         super().__init__()
         self.body = body
-        self._family = load_plugin(FAMILIES, body.config.model_type, "family")
+        self._family = family_of(body.config)
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor | None, at: Tensor) -> tuple[Tensor, Tensor]:
         """Ids, segments, attention mask and a mask of N positions, all (B, T) → scores (N, V) and (B, 2)."""
@@ -86,18 +82,14 @@ class PairModel(nn.Module):
         return self(ids, torch.zeros_like(ids), None, at)[0]
 
 
-def make_pair_model(config: PreTrainedConfig, seed: int, attention: str) -> PairModel:
-    """A pair model with random weights drawn from `seed`.
-
-    Raises InputError where the family has no head for pairs.
-    """
-    _require_pairs(config.model_type)
-    return PairModel(make_model("pairs", config, seed, attention))
-
-
 def make_language_model(config: PreTrainedConfig, seed: int, attention: str) -> LanguageModel:
     """A language model with random weights drawn from `seed`."""
     return LanguageModel(make_model("language_model", config, seed, attention))
+
+
+def make_pair_model(config: PreTrainedConfig, seed: int, attention: str) -> PairModel:
+    """The same with a head for pairs; raises InputError where the family has none."""
+    return PairModel(make_model("pairs", config, seed, attention))
 
 
 def read_language_model(folder: Path, seed: int, attention: str) -> LanguageModel:
@@ -117,10 +109,7 @@ def continue_model(
     are missing, or the family has no head for pairs.
     """
     config = read_config(folder)
-    family = load_plugin(FAMILIES, config.model_type, "family")
-    if pairs:
-        _require_pairs(config.model_type)
-    of_pairs = getattr(family, "PAIRS_ONLY", ())
+    of_pairs = getattr(family_of(config), "PAIRS_ONLY", ())
     knows_pairs = any(part in f".{name}" for name in weight_names(folder) for part in of_pairs)
     body = read_model("pairs" if pairs or knows_pairs else "language_model", folder, seed, attention)
     body.config.num_labels = 2  # it may have been fine-tuned on a task with more classes
@@ -131,8 +120,3 @@ def continue_model(
     for name, weight in body.named_parameters():
         weight.requires_grad_(not any(part in name for part in of_pairs))
     return LanguageModel(body)
-
-
-def _require_pairs(family: str) -> None:
-    if not hasattr(load_plugin(FAMILIES, family, "family"), "relation_head"):
-        raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {family}")

@@ -21,8 +21,7 @@ class ModelSettings(Section):
     """What a model is made of; a checkpoint has a tokenizer, sizes and dropout of its own."""
 
     checkpoint: str | None = Field(
-        default=None,
-        description="weights to start from, with tokenizer and sizes: org/name@commit or folder@digest",
+        default=None, description="weights to start from, with tokenizer and sizes: org/name@commit or folder@digest"
     )
     random_seed: Seed | None = Field(
         default=None,

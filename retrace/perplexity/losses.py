@@ -16,7 +16,6 @@ from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
-from retrace.datasets.text import count_words
 from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, LabelledBatch, target_scores, token_loss
 from retrace.objectives.masked import mask_id
 from retrace.perplexity.measures import Losses, Sizes
@@ -33,7 +32,7 @@ def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.
         (ids,) = tokenizer.encode_documents([text])
         left_out = 0 if unknown is None else ids.count(unknown)
         known = tokenizer.known(text) if left_out else text
-        rows.append((len(ids), len(ids) - ENDS - left_out, count_words(known), len(known.encode())))
+        rows.append((len(ids), len(ids) - ENDS - left_out, len(known.split()), len(known.encode())))
     lengths, *sizes = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     return lengths, Sizes(*sizes)
 
@@ -116,7 +115,7 @@ def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
     if len(ids) > length:
         return _cut_word(words[0], tokenizer, length)
     text = tokenizer.known(" ".join(words))
-    return Passage(ids, count_words(text), len(text.encode()))
+    return Passage(ids, len(text.split()), len(text.encode()))
 
 
 def _cut_word(word: str, tokenizer: SubwordTokenizer, length: int) -> Passage:

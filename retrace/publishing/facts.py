@@ -8,6 +8,7 @@ from typing import Any
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
+from retrace.core.records import RunRecord
 from retrace.core.settings import build, section
 from retrace.datasets.examples import read_classes
 from retrace.evaluation.assessment import SCRATCH
@@ -28,7 +29,6 @@ from retrace.results.grid import Grid
 from retrace.sources.hub_settings import HubTaskSettings
 from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import SquadSettings
-from retrace.training.records import RunRecord
 
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIMITS = {

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from retrace.core.files import atomic_file, read_json
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build
-from retrace.finetuning.method import FILE, load_trained, start
+from retrace.finetuning.method import FILE, Method, load_trained
 from retrace.finetuning.settings import METHODS, MethodSettings
 from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
@@ -87,8 +87,8 @@ class Tuning:
 
     def start(self, pretrained: Path) -> PreTrainedModel:
         """The model as it was before training, but for the seed of what is random."""
-        module = load_plugin(METHODS, self.method, "method")
-        return start(module, self.settings, self.head, pretrained, 0, "sdpa", self.classes)
+        method = Method(load_plugin(METHODS, self.method, "method"), self.settings)
+        return method.start(self.head, pretrained, 0, "sdpa", self.classes)
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from retrace.core.files import atomic_folder, read_json, write_text
 from retrace.core.paths import ON_TEST, card_path, has_test, on_test, questions_path
+from retrace.core.records import RunRecord
 from retrace.core.settings import build
 from retrace.datasets.examples import read_classes, read_examples
 from retrace.datasets.squad import read_questions
@@ -22,7 +23,6 @@ from retrace.report.scores import flag_lines, scores_section
 from retrace.report.settings import sample_places
 from retrace.results.grid import Grid, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
-from retrace.training.records import RunRecord
 
 MOST_FLAGS = 10  # of which the last line of a run tells
 REPORTS, PREDICTIONS = Path("reports"), Path("predictions")

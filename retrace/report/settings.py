@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import Field
 
+from retrace.core.records import RunRecord
 from retrace.core.settings import DATA_KEYS, Params
 from retrace.report.blocks import NOTHING, Section, Table
-from retrace.training.records import RunRecord
 
 SAMPLES = 6  # predictions shown of each task
 

@@ -17,15 +17,15 @@ TAKEN = (
     "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics",
 )  # fmt: skip
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+FOLDER = Field(description="relative to the project")
+PUBLISHED = Field(default=None, description="where the files are given out; named where they are missing")
 
 
 class QuestionsSettings(SplitSettings):
     """A further question-answering set in SQuAD's format, version 1.1 or 2.0; train, dev and test are files."""
 
-    folder: str = Field(description="relative to the project")
-    published: str | None = Field(
-        default=None, description="where the files are given out; named where they are missing"
-    )
+    folder: str = FOLDER
+    published: str | None = PUBLISHED
 
 
 class TaskSettings(SplitSettings):
@@ -57,10 +57,8 @@ class TaskSettings(SplitSettings):
 class ClassificationSettings(TaskSettings):
     """A task in files; train, dev and test are their names."""
 
-    folder: str = Field(description="relative to the project")
-    published: str | None = Field(
-        default=None, description="where the files are given out; named where they are missing"
-    )
+    folder: str = FOLDER
+    published: str | None = PUBLISHED
     format: str | None = Field(default=None, description="tsv, csv, jsonl, parquet or xml; null: as the files end")
 
 

@@ -1,7 +1,6 @@
 """Further tasks: classification in files of any format or rows from elsewhere, and questions in SQuAD's format."""
 
 import re
-import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,19 +25,17 @@ from retrace.datasets.overlap import (
     words_of,
 )
 from retrace.datasets.split import groups_of, held_out_split, split_questions
+from retrace.datasets.text import copied
 from retrace.sources.formats import label_text, read_records
 from retrace.sources.settings import ClassificationSettings, QuestionsSettings, TaskSettings
 
-SECTION = "classification"  # of params.yaml
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
-
-
 Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: their place and their cells by column
 
 
 @dataclass(frozen=True)
 class Table:
-    """A part of a task as it was found."""
+    """A part of a task, as it is read."""
 
     name: str  # for messages
     records: Records
@@ -69,7 +66,6 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
 
     Raises InputError naming the file and row where something is wrong.
     """
-    check_files(settings, key)
     folder = Path(settings.folder)
     tables = {
         part: Table(str(folder / name), read_records(folder / name, settings.format))
@@ -109,9 +105,9 @@ def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> 
     if settings.split is not None:
         groups = groups_of([words_of(row.text) for row in kept["train"]]) if settings.split_by == "text" else None
         kept["train"], kept["dev"] = held_out_split(kept["train"], settings.split, settings.split_seed, train, groups)
-    first = _first_number({row.label for found in kept.values() for row in found}, classes, key)
+    numbers, first = _class_numbers({row.label for found in kept.values() for row in found}, classes, key)
     notes = (f"labels are numbered from 1: 1 is {classes[0]}, {len(classes)} is {classes[-1]}",) if first else ()
-    parts = {part: [_example(row, classes, first) for row in found] for part, found in kept.items()}
+    parts = {part: [_example(row, numbers, classes) for row in found] for part, found in kept.items()}
     return TaskData(classes, parts, sum(map(len, rows.values())) - sum(map(len, kept.values())), notes)
 
 
@@ -142,30 +138,29 @@ def _text(where: str, record: Mapping[str, Any], column: str) -> str:
     return value.strip()
 
 
-def _first_number(labels: Collection[str], classes: Sequence[str], key: str) -> int:
-    """The number, 0 or 1, of the first class where labels are numbers and the classes have names.
+def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) -> tuple[dict[str, int], int]:
+    """The class by its name and, where names are no numbers, by a number from 0 or 1 on; and which of the two.
 
     Raises InputError where the labels do not tell which.
     """
+    by_name = {name: number for number, name in enumerate(classes)}
     numbers = {int(label) for label in labels if label.isdecimal()}
-    if not numbers or 0 in numbers or any(name.isdecimal() for name in classes):
-        return 0
-    if max(numbers) >= len(classes):
-        return 1
-    raise InputError(
-        f"{DATA_PARAMS}: {key}.classes: labels from {min(numbers)} to {max(numbers)} do not tell whether the first of "
-        f"{len(classes)} names is that of 0 or of 1; expected a row of 0 or of {len(classes)}, or names for labels"
-    )
+    if any(name.isdecimal() for name in classes):
+        return by_name, 0
+    first = 1 if numbers and 0 not in numbers else 0
+    if first and max(numbers) < len(classes):
+        raise InputError(
+            f"{DATA_PARAMS}: {key}.classes: labels from {min(numbers)} to {max(numbers)} do not tell whether the first "
+            f"of {len(classes)} names is that of 0 or of 1; expected a row of 0 or of {len(classes)}, or names for "
+            "labels"
+        )
+    return by_name | {str(first + number): number for number in range(len(classes))}, first
 
 
-def _example(row: LabelledRow, classes: Sequence[str], first: int) -> Example:
-    """The row with its label as a number from 0; the data may have one from `first` where the classes have names."""
-    numbered = row.label.isdecimal() and not any(name.isdecimal() for name in classes)
-    if numbered and first <= int(row.label) < first + len(classes):
-        return Example(row.text, row.pair, int(row.label) - first)
-    if row.label not in classes:
+def _example(row: LabelledRow, numbers: Mapping[str, int], classes: Sequence[str]) -> Example:
+    if row.label not in numbers:
         raise InputError(f"{row.where}: label {row.label!r} is not allowed; expected one of {', '.join(classes)}")
-    return Example(row.text, row.pair, classes.index(row.label))
+    return Example(row.text, row.pair, numbers[row.label])
 
 
 def make_task_card(data: TaskData) -> dict[str, Any]:
@@ -211,19 +206,11 @@ def write_questions_source(task: str, settings: QuestionsSettings) -> None:
     Raises InputError naming the user's file and the question where something is wrong.
     """
     with atomic_folder(QUESTIONS / task) as folder:
-        files = {part: folder / f"{part}.json" for part in settings.parts}
-        for part, name in settings.parts.items():
-            shutil.copyfile(Path(settings.folder) / name, files[part])
-        try:
+        files = {part: folder / f"{part}.json" for part in dict.fromkeys(("train", "dev", *settings.parts))}
+        with copied({files[part]: Path(settings.folder) / name for part, name in settings.parts.items()}):
             if settings.split is not None:
-                files = {"train": files["train"], "dev": folder / "dev.json", **files}
                 split_questions(files["train"], files["dev"], settings.split, settings.split_seed, settings.split_by)
             counts, findings = count_questions(files)
-        except InputError as error:
-            message = str(error)
-            for part, name in settings.parts.items():
-                message = message.replace(str(files[part]), str(Path(settings.folder) / name))
-            raise InputError(message) from None
         parts = {part: counts.pop(part) for part in files}
         write_json(folder / "card.json", {"parts": parts, **counts, "findings": findings})
     print(*(f"{task}: {finding}" for finding in findings), sep="\n")

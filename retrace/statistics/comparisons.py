@@ -6,8 +6,8 @@ better.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import binomtest
 
 from retrace.core.files import rounded
-from retrace.statistics.intervals import Figures, Share, student
+from retrace.statistics.intervals import Scored, student
 from retrace.statistics.scales import Better, Comparison, Flags, Interval
 
 ALPHA = 0.05
@@ -25,21 +25,6 @@ SMALLEST_P = 1e-15  # smaller values are not computed
 POWER_Z = 0.8416212335729143  # the normal distribution's quantile at a power of 80%
 TIE, DIFFER = "tie", "they differ"  # methods; the latter for figures without a better direction
 MODELS_TIE, MODELS_DIFFER = "no difference shown", "models differ"  # where one has a single seed
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A method's figures per seed, plain, resampled, and as shares of examples if they are that."""
-
-    figures: Sequence[Mapping[str, float]]
-    drawn: Sequence[Figures]
-    shares: Sequence[Mapping[str, Share]] = field(default_factory=list)
-    examples: int = 0  # behind a figure that is no share; 0: unknown
-
-    def examples_of(self, figure: str) -> int:
-        """The number of examples behind a figure."""
-        found = [int(of[figure].among.sum()) for of in self.shares if figure in of]
-        return min(found) if found else self.examples
 
 
 @dataclass(frozen=True)
@@ -72,7 +57,9 @@ class Difference:
             return self.reach(math.exp(log_p)) - abs(self.value)
 
         smallest = math.log(SMALLEST_P)
-        return SMALLEST_P if beyond(smallest) < 0 else math.exp(_root(beyond, smallest, 0.0))
+        if beyond(smallest) < 0:
+            return SMALLEST_P
+        return math.exp(float(brentq(beyond, smallest, 0.0, xtol=1e-13)))  # pyright: ignore[reportArgumentType]
 
     @property
     def detectable(self) -> float:
@@ -80,16 +67,12 @@ class Difference:
         return self.reach() + POWER_Z * math.hypot(self.of_examples, self.of_seeds)
 
 
-def compare(candidates: Mapping[str, Candidate], better: Mapping[str, Better]) -> list[Comparison]:
-    """Every pair of methods by every figure that both have."""
-    names = list(dict.fromkeys(name for c in candidates.values() for name in c.drawn[0]))
+def compare(methods: Mapping[str, Sequence[Scored]], better: Mapping[str, Better]) -> list[Comparison]:
+    """Every pair of methods, each with its seeds, by every figure that both have."""
     found: list[Comparison] = []
-    for figure in names:
-        pairs = [
-            _compare(figure, first, second, candidates)
-            for first, second in combinations(candidates, 2)
-            if all(figure in candidates[name].drawn[0] for name in (first, second))
-        ]
+    for figure in dict.fromkeys(name for seeds in methods.values() for name in seeds[0].drawn):
+        having = [method for method, seeds in methods.items() if figure in seeds[0].drawn]
+        pairs = [_compare(figure, first, second, methods) for first, second in combinations(having, 2)]
         corrected = holm([comparison.p for comparison, _ in pairs])
         found += [
             replace(comparison, p_corrected=p, verdict=_verdict(comparison, is_of_models, p < ALPHA, better))
@@ -98,20 +81,20 @@ def compare(candidates: Mapping[str, Candidate], better: Mapping[str, Better]) -
     return found
 
 
-def difference(figure: str, first: Candidate, second: Candidate, are_alike: bool = False) -> Difference:
-    """The difference in one figure that both have.
+def difference(figure: str, first: Sequence[Scored], second: Sequence[Scored], are_alike: bool = False) -> Difference:
+    """The difference of two methods' means over their seeds, in one figure that both have.
 
     `are_alike` assumes equal variances over seeds (Student's t for two samples), which with two seeds each often halves
     the interval; by default Welch's test does not.
     """
-    sides = [np.array([figures[figure] for figures in side.figures]) for side in (first, second)]
-    drawn = [np.mean([figures[figure] for figures in side.drawn], axis=0) for side in (first, second)]
+    sides = [np.array([seed.figures[figure] for seed in side]) for side in (first, second)]
+    drawn = [np.mean([seed.drawn[figure] for seed in side], axis=0) for side in (first, second)]
     value = float(sides[0].mean() - sides[1].mean())
     if abs(value) < ROUNDING * max(1.0, *(abs(side.mean()) for side in sides)):
         value = 0.0
     of_examples = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
     # Where few examples all agree the bootstrap has no spread: at least as much as if each differed by the difference.
-    examples = min(first.examples_of(figure), second.examples_of(figure))
+    examples = min(_examples(figure, side) for side in (first, second))
     of_examples = max(of_examples, abs(value) / math.sqrt(examples)) if examples else of_examples
     if min(map(len, sides)) < 2:
         return Difference(value, of_examples, is_of_models=True)
@@ -142,17 +125,19 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _compare(figure: str, first: str, second: str, candidates: Mapping[str, Candidate]) -> tuple[Comparison, bool]:
+def _examples(figure: str, seeds: Sequence[Scored]) -> int:
+    """The number of examples behind a figure."""
+    found = [int(seed.shares[figure].among.sum()) for seed in seeds if figure in seed.shares]
+    return min(found, default=seeds[0].examples)
+
+
+def _compare(figure: str, first: str, second: str, methods: Mapping[str, Sequence[Scored]]) -> tuple[Comparison, bool]:
     """The comparison before correction, and whether it is of models alone."""
-    pair = [candidates[name] for name in (first, second)]
-    found = difference(figure, pair[0], pair[1])
-    shares = [share for side in pair for of in side.shares if (share := of.get(figure)) is not None]
+    found = difference(figure, methods[first], methods[second])
+    seeds = [*methods[first], *methods[second]]
+    shares = [seed.shares[figure] for seed in seeds if figure in seed.shares]
     # McNemar's test needs independent answers, which those of several seeds to one question are not.
-    if (
-        [len(side.figures) for side in pair] == [1, 1]
-        and len(shares) == 2
-        and np.array_equal(shares[0].among, shares[1].among)
-    ):
+    if len(seeds) == len(shares) == 2 and np.array_equal(shares[0].among, shares[1].among):
         test, p = "exact McNemar", mcnemar(shares[0].hits, shares[1].hits)
     else:
         test, p = "paired bootstrap" if found.is_of_models else "examples and seeds", found.p
@@ -171,10 +156,6 @@ def _verdict(pair: Comparison, is_of_models: bool, is_shown: bool, better: Mappi
     if better[pair.figure] == "neither":
         return DIFFER
     return pair.first if (pair.difference > 0) == (better[pair.figure] == "higher") else pair.second
-
-
-def _root(of: Callable[[float], float], low: float, high: float) -> float:
-    return float(brentq(of, low, high, xtol=1e-13))  # pyright: ignore[reportArgumentType]
 
 
 def flag_unless_better(

@@ -5,14 +5,13 @@ gives R figures at once, mostly by matrix products.
 
 There are two sources of chance: the test set is a sample of examples, and a model is one of many seeds. For examples
 the interval is Wilson's if the figure is a share of them, else the bootstrap's. For a mean over seeds Student's
-interval is added, half-widths in squares (MOVER: Zou and Donner 2008, Statistics in Medicine 27). One seed tells
-nothing about seeds: its interval is for this model and not for the method. An interval always holds its figure and
-never leaves its scale.
+interval is added, half-widths in squares (MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always
+holds its figure and never leaves its scale.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import stdtrit
@@ -20,9 +19,41 @@ from scipy.special import stdtrit
 from retrace.statistics.scales import Interval
 
 CHUNK = 1 << 18  # weights held at a time, to fit a processor's cache
+LEVEL = 0.95
+Z = 1.959963984540054  # the normal distribution's two-sided quantile at LEVEL
+ANYWHERE = (-math.inf, math.inf)
 
 Figures = dict[str, np.ndarray]  # name → (R,)
 Resampled = Callable[[np.ndarray], Figures]  # weights (R, N) → a figure for each row of them
+Ends = tuple[float, float]  # of a scale
+
+
+@dataclass(frozen=True)
+class Share:
+    """A figure that is a share of examples."""
+
+    hits: np.ndarray  # (N,), bool, a subset of `among`
+    among: np.ndarray  # (N,), bool
+
+    @classmethod
+    def among_all(cls, hits: np.ndarray) -> "Share":
+        """A share of all examples."""
+        return cls(hits, np.ones_like(hits, dtype=bool))
+
+    @property
+    def value(self) -> float:
+        """0 to 1; 0 without examples."""
+        return int(self.hits.sum()) / max(1, int(self.among.sum()))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One model's figures: as they are, in resamples, and as shares of examples where they are that."""
+
+    figures: Mapping[str, float]
+    drawn: Figures
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    examples: int = 0  # behind a figure that is no share; 0: unknown
 
 
 def resamples(examples: int, count: int, seed: int) -> Iterator[np.ndarray]:
@@ -68,31 +99,6 @@ def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -
             return {name: of / total for name, of in zip(values, sums, strict=True)}
 
     return figures
-
-
-LEVEL = 0.95
-Z = 1.959963984540054  # the normal distribution's two-sided quantile at LEVEL
-ANYWHERE = (-math.inf, math.inf)
-
-Ends = tuple[float, float]  # of a scale
-
-
-@dataclass(frozen=True)
-class Share:
-    """A figure that is a share of examples."""
-
-    hits: np.ndarray  # (N,), bool, a subset of `among`
-    among: np.ndarray  # (N,), bool
-
-    @classmethod
-    def among_all(cls, hits: np.ndarray) -> "Share":
-        """A share of all examples."""
-        return cls(hits, np.ones_like(hits, dtype=bool))
-
-    @property
-    def value(self) -> float:
-        """0 to 1; 0 without examples."""
-        return int(self.hits.sum()) / max(1, int(self.among.sum()))
 
 
 def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[str, Share]:
@@ -159,6 +165,27 @@ def _does_not_move(drawn: np.ndarray) -> bool:
     """Whether 95% of the resamples (R,) are equal; a few may lack a class."""
     found = percentile_interval(drawn)
     return found["low"] == found["high"]
+
+
+def intervals(seeds: Sequence[Scored], ends: Mapping[str, Ends]) -> dict[str, Interval]:
+    """The intervals of one method's figures, of their means where there are several seeds; `ends` are of their scales.
+
+    One seed tells nothing about others: its interval is for the choice of examples, and for this model alone. That of
+    several seeds is for both; the one for examples alone stands beside it.
+    """
+    found = {}
+    for name in seeds[0].drawn:
+        by_seed = [seed.figures[name] for seed in seeds]
+        shares = [seed.shares[name] for seed in seeds if name in seed.shares]
+        drawn = np.mean([seed.drawn[name] for seed in seeds], axis=0)
+        of_examples = interval_of_examples(
+            float(np.mean(by_seed)), shares if len(shares) == len(seeds) else [], drawn, seeds[0].examples, ends[name]
+        )
+        found[name] = of_examples
+        if len(seeds) > 1:
+            found[name] = with_seeds(of_examples, by_seed, ends[name])
+            found[name] |= {f"{end}_examples": at for end, at in of_examples.items()}
+    return found
 
 
 def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:

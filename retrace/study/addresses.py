@@ -27,6 +27,7 @@ from typing import Any, Self, TypeVar
 import pandas as pd
 
 from retrace.core.paths import on_test
+from retrace.core.records import RunRecord
 from retrace.core.registry import plugin_names
 from retrace.core.settings import build
 from retrace.estimates.architectures import HEADS, find_model, preset_names
@@ -40,7 +41,6 @@ from retrace.report.assemble import read_curve, read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import SCALES, Better
-from retrace.training.records import RunRecord
 
 CURVE_SCALES = {
     "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",

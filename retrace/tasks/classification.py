@@ -11,8 +11,8 @@ from torch.nn import functional
 from retrace.compute.tensors import mask_of, padded
 from retrace.core.paths import has_test
 from retrace.datasets.examples import read_classes, read_examples
+from retrace.finetuning.finetune import Row, Tensors
 from retrace.finetuning.settings import check_length
-from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import Head
 from retrace.results.grid import Kind
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary

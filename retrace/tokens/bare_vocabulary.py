@@ -1,33 +1,21 @@
-"""A tokenizer.json for models that were published with vocabulary files only, such as SciBERT.
-
-transformers knows how its tokenizers of a family use a vocabulary; the result is compared with the files.
-"""
+"""A tokenizer.json for models that were published with vocabulary files only, such as SciBERT."""
 
 from pathlib import Path
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
-from retrace.tokens.special_tokens import FILES as CONFIGS
-from retrace.tokens.tokenizer import FILE, SubwordTokenizer, load_tokenizer
+from retrace.tokens.tokenizer import CONFIGS, FILE, load_tokenizer
 
 # By model_type: WordPiece's tokens, one a line; byte-level BPE's tokens with their ids, and its merges.
 VOCABULARIES = {"bert": ("vocab.txt",), "roberta": ("vocab.json", "merges.txt")}
 ADDED = "added_tokens.json"
 CASED = 0.01  # share of tokens with a capital letter above which a vocabulary may be cased
-SAMPLES = (
-    "The guild of weavers was founded in 1601; it's now closed.",
-    "Café, naïve façade, ÅNGSTRÖM, e\u0301",
-    "  two  spaces\ta tab\na line\u00a0end ",
-    "中文 русский 日本語 العربية 😀",
-    "(a+b)_{i}=3.14% #tags don't well-known U.S.A.",
-    "x" * 200,
-)
 
 
 def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
-    """Write tokenizer.json from the vocabulary in `folder`; messages call the model `name`.
+    """Write tokenizer.json as transformers makes it of the vocabulary in `folder`; messages call the model `name`.
 
-    Raises InputError where the files do not determine the tokenizer, or the result does not match them.
+    Raises InputError where the files do not determine the tokenizer, or it has tokens that they have not.
     """
     from transformers import AutoTokenizer  # here, as it takes seconds
 
@@ -39,20 +27,12 @@ def make_tokenizer(folder: Path, name: str, model_type: str) -> None:
         theirs.backend_tokenizer.save(str(folder / FILE))
     except Exception as error:  # of any kind, depending on the files
         raise InputError(f"{name}: no tokenizer can be made of its {files}: {str(error).splitlines()[0]}") from error
-    made = load_tokenizer(folder)
-    strange = sorted({token for token, _ in made.get_vocab().items() ^ vocabulary.items()})
+    made = load_tokenizer(folder).get_vocab()
+    strange = sorted({token for token, _ in made.items() ^ vocabulary.items()})
     if strange:
         raise InputError(
             f"{name}: {strange[0]!r} is a token of its tokenizer, but not of its {files}, or has other ids"
         )
-    for text in SAMPLES:
-        ids = theirs(text)["input_ids"]
-        if made.encode(text).ids != ids or _decoded(made, ids) != theirs.decode(
-            ids, clean_up_tokenization_spaces=False
-        ):
-            raise InputError(
-                f"{name}: the tokenizer made of its {files} reads {text!r} otherwise than transformers' own"
-            )
 
 
 def _vocabulary(folder: Path, model_type: str) -> dict[str, int]:
@@ -81,7 +61,3 @@ def _require_case(folder: Path, name: str, vocabulary: dict[str, int]) -> None:
             f"{name}: {capitals} of {len(words)} tokens of vocab.txt have capital letters, and no {CONFIGS[0]} says "
             'do_lower_case; put one with {"do_lower_case": false}, or true, into a copy of the model and start from it'
         )
-
-
-def _decoded(tokenizer: SubwordTokenizer, ids: list[int]) -> str:
-    return tokenizer.decode(ids, skip_special_tokens=False)

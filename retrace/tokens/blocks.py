@@ -4,52 +4,48 @@ A stream is an array file of all documents in order, each between the tokens tha
 reading holds more than a batch of it in memory.
 """
 
-import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from retrace.core.errors import InputError
-from retrace.tokens.tokenizer import SubwordTokenizer, token_id
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 BATCH = 256  # documents encoded at a time
 SCANNED = 1 << 20  # tokens searched at a time
 
 
-@dataclass
-class Counted:
-    """Counts of what a stream contains."""
+def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[str]) -> dict[str, int]:
+    """Encode `documents` into the array file `path` (one row of token ids, the smallest type that holds them).
 
-    documents: int = 0
-    words: int = 0
-    characters: int = 0
-    bytes: int = 0
-    tokens: int = 0
-    unknown: int = 0  # tokens that are the unknown token
+    Gives the numbers of documents, words, characters, bytes, tokens and, of these, unknown ones.
+    """
+    vocabulary, counts = Vocabulary.of(tokenizer), Counter[str]()
+    kind = np.dtype(np.uint16 if vocabulary.size <= np.iinfo(np.uint16).max else np.uint32)
+    unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
+    documents = iter(documents)
+    with path.open("wb") as file:
+        _write_header(file, kind, 0)
+        while batch := list(islice(documents, BATCH)):
+            for text, ids in zip(batch, tokenizer.encode_documents(batch), strict=True):
+                file.write(np.asarray(ids, kind).tobytes())
+                counts.update(
+                    documents=1, words=len(text.split()), characters=len(text), bytes=len(text.encode()),
+                    tokens=len(ids), unknown=ids.count(unknown),
+                )  # fmt: skip
+        file.seek(0)
+        _write_header(file, kind, counts["tokens"])
+    return dict(counts)
 
 
-def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[str]) -> Counted:
-    """Encode `documents` into the array file `path` (one row of token ids, the smallest type that holds them)."""
-    kind = np.dtype(np.uint16 if tokenizer.size <= np.iinfo(np.uint16).max else np.uint32)
-    unknown = None if tokenizer.special.unknown is None else token_id(tokenizer, tokenizer.special.unknown)
-    counted = Counted()
-    raw = path.with_suffix(".raw")
-    with raw.open("wb") as file:
-        for batch in _batches(documents):
-            for text, encoded in zip(batch, tokenizer.encode_documents(batch), strict=True):
-                ids = np.asarray(encoded, kind)
-                file.write(ids.tobytes())
-                counted.documents += 1
-                counted.words += len(text.split())
-                counted.characters += len(text)
-                counted.bytes += len(text.encode())
-                counted.tokens += len(ids)
-                counted.unknown += encoded.count(unknown) if unknown is not None else 0
-    _with_header(raw, path, kind, counted.tokens)
-    return counted
+def _write_header(file: IO[bytes], kind: np.dtype, count: int) -> None:
+    """Begin an array file; the header is as long whatever the count."""
+    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(file, header)
 
 
 def open_stream(path: Path) -> np.ndarray:
@@ -75,18 +71,3 @@ def find_documents(stream: np.ndarray, begin: int) -> np.ndarray:
     parts = range(0, len(stream), SCANNED)
     starts = np.concatenate([np.flatnonzero(stream[part : part + SCANNED] == begin) + part for part in parts])
     return np.stack([starts + 1, np.append(starts[1:], len(stream)) - 1], axis=1)
-
-
-def _with_header(raw: Path, path: Path, kind: np.dtype, count: int) -> None:
-    """Make an array file of raw ids; a full disk would kill a process that writes to mapped memory instead."""
-    header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (count,)}
-    with raw.open("rb") as ids, path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        shutil.copyfileobj(ids, file)
-    raw.unlink()
-
-
-def _batches(documents: Iterable[str]) -> Iterator[list[str]]:
-    documents = iter(documents)
-    while batch := list(islice(documents, BATCH)):
-        yield batch

@@ -1,12 +1,25 @@
 """How text becomes tokens."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.settings import DataSource, Params, Section, require
-from retrace.tokens.special_tokens import OWN
 
+
+@dataclass(frozen=True)
+class SpecialTokens:
+    """The special tokens by purpose."""
+
+    begin: str  # of a text
+    end: str
+    pad: str
+    unknown: str | None  # for words outside the vocabulary; byte-level vocabularies have none
+    mask: str | None  # causal models have none
+
+
+OWN = SpecialTokens("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
 # In the order of their ids. RoBERTa's positions start after the id of the padding, which is 1 in the original.
 SPECIAL = {
     "bert": (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]"),

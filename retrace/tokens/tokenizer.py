@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,17 +22,20 @@ from tokenizers import (
 from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from retrace.core.errors import InputError
+from retrace.core.files import read_object
 from retrace.core.paths import UNKNOWN
-from retrace.tokens.settings import TokenizerSettings
-from retrace.tokens.special_tokens import FILES, OWN, SpecialTokens, find_special_tokens
+from retrace.tokens.settings import OWN, SpecialTokens, TokenizerSettings
 
-FILE = "tokenizer.json"
+FILE, CONFIGS = "tokenizer.json", ("tokenizer_config.json", "special_tokens_map.json")
 # All files that a tokenizer may consist of: some kinds are also loaded from a vocabulary.
 TOKENIZER_FILES = (
-    FILE, *FILES, "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model",
+    FILE, *CONFIGS, "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model",
     "chat_template.jinja",
 )  # fmt: skip
 PART = "\ufffd"  # what bytes that are no whole character are decoded to
+RIGHT_PAD = "<|finetune_right_pad_id|>"  # Llama 3 has it in its vocabulary, but names no padding token
+# The files of the original BERT and RoBERTa name no tokens: transformers' tokenizers of these families assume them.
+ASSUMED = (OWN, SpecialTokens("<s>", "</s>", "<pad>", "<unk>", "<mask>"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,13 @@ class SubwordTokenizer(BaseTokenizer):
         begin, end = token_id(self, self.special.begin), token_id(self, self.special.end)
         pieces = [self._pieces(text) for text in texts]
         encoded = iter(self._tokenizer.encode_batch_fast(list(chain.from_iterable(pieces)), add_special_tokens=False))
-        return [[begin, *self._joined([next(encoded).ids for _ in of]), end] for of in pieces]
+        documents = []
+        for of in pieces:
+            ids = [begin, *next(encoded).ids]
+            for _ in of[1:]:
+                ids += [self._unknown, *next(encoded).ids]
+            documents.append([*ids, end])
+        return documents
 
     def located(self, text: str) -> list[Located]:
         """The tokens of a text as in `encode_documents`, without those that begin and end it."""
@@ -130,24 +139,19 @@ class SubwordTokenizer(BaseTokenizer):
         """The text between marks for unknown words."""
         return [text] if self.special.unknown is None else text.split(UNKNOWN)
 
-    def _joined(self, pieces: Sequence[list[int]]) -> list[int]:
-        """The pieces of a text, joined by the unknown token."""
-        ids = list(pieces[0])
-        for piece in pieces[1:]:
-            ids += [self._unknown, *piece]
-        return ids
-
 
 def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> SubwordTokenizer:
     """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
 
-    `documents` is called for each pass over the text. The same text gives the same tokenizer. Raises InputError, naming
-    the `key` of params.yaml, where the text is too small to fill the vocabulary.
+    `documents` is called for each pass over the text; the unknown token takes the place of WikiText's mark for an
+    unknown word. The same text gives the same tokenizer. Raises InputError, naming the `key` of params.yaml, where the
+    text is too small to fill the vocabulary.
     """
-    if settings.kind == "wordpiece":
-        tokenizer = _train_wordpiece(settings, documents)
-    else:
-        tokenizer = _train_bpe(settings, documents)
+
+    def texts() -> Iterator[str]:
+        return (document.replace(UNKNOWN, str(OWN.unknown)) for document in documents())
+
+    tokenizer = (_train_wordpiece if settings.kind == "wordpiece" else _train_bpe)(settings, texts)
     filled = tokenizer.get_vocab_size()
     if filled < settings.vocab_size:
         raise InputError(
@@ -177,8 +181,37 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
     found = SubwordTokenizer(tokenizer, special)
     own = found.pair_format
     if not own.before or not own.between:
-        tokenizer.post_processor = _template(tokenizer, found.special)
+        tokenizer.post_processor = _template(tokenizer, special)
     return found
+
+
+def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
+    """The special tokens that the files in `folder` name or, of BERT and RoBERTa, that their vocabulary has.
+
+    Raises InputError where no token begins a text, or none ends it.
+    """
+    named: dict[str, str | None] = {}  # by transformers' names such as cls_token
+    for path in (folder / name for name in reversed(CONFIGS)):
+        for key, value in (read_object(path) if path.is_file() else {}).items():
+            token = value.get("content") if isinstance(value, dict) else value
+            if key.endswith("_token") and isinstance(token, str):
+                named[key] = token
+    assumed = [special for special in ASSUMED if tokenizer.token_to_id(special.begin) is not None]
+
+    def first(role: str, *names: str) -> str | None:
+        tokens = [*map(named.get, names), *(getattr(special, role) for special in assumed)]
+        return next((token for token in tokens if token and tokenizer.token_to_id(token) is not None), None)
+
+    begin, end = first("begin", "cls_token", "bos_token"), first("end", "sep_token", "eos_token")
+    if begin is None or end is None:
+        role, names = ("begins", "cls_token or bos_token") if begin is None else ("ends", "sep_token or eos_token")
+        raise InputError(f"{folder}: no token {role} a text: {CONFIGS[0]} names no {names} that the vocabulary has")
+    right_pad = RIGHT_PAD if tokenizer.token_to_id(RIGHT_PAD) is not None else end
+    pad = first("pad", "pad_token") or right_pad
+    unknown = first("unknown", "unk_token")
+    # Some tokenizers name the token that ends a text as the unknown token too.
+    unknown = None if unknown in (begin, end, pad) else unknown
+    return SpecialTokens(begin, end, pad, unknown, first("mask", "mask_token"))
 
 
 def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
@@ -227,7 +260,7 @@ def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -
     }
     config: dict[str, Any] = {name: token for name, token in names.items() if token is not None}
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}
-    (folder / FILES[0]).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (folder / CONFIGS[0]).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:
@@ -247,11 +280,8 @@ def _spelt(tokenizer: SubwordTokenizer) -> Iterator[tuple[str, str, int]]:
 def _call_special(tokenizer: Tokenizer, special: SpecialTokens) -> None:
     """Mark all special tokens as special, which not every file does."""
     added = tokenizer.get_added_tokens_decoder()
-    names = {
-        name for name in (special.begin, special.end, special.pad, special.unknown, special.mask) if name is not None
-    }
-    ordinary = [name for name in sorted(names)
-                if (token := added.get(token_id(tokenizer, name))) and not token.special]  # fmt: skip
+    names = sorted({name for name in astuple(special) if name is not None})
+    ordinary = [name for name in names if (token := added.get(token_id(tokenizer, name))) and not token.special]
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in ordinary])
 
 
@@ -327,13 +357,11 @@ class Vocabulary:
     @classmethod
     def of(cls, tokenizer: SubwordTokenizer) -> "Vocabulary":
         """The vocabulary of a tokenizer."""
-        names = tokenizer.special
-        unknown, mask = (None if name is None else token_id(tokenizer, name) for name in (names.unknown, names.mask))
-        pad, begin, end = (token_id(tokenizer, name) for name in (names.pad, names.begin, names.end))
-        return cls(tokenizer.size, pad, unknown, begin, end, mask)
+        of = tokenizer.special
+        ids: dict[str | None, int] = {token: token_id(tokenizer, token) for token in astuple(of) if token is not None}
+        return cls(tokenizer.size, ids[of.pad], ids.get(of.unknown), ids[of.begin], ids[of.end], ids.get(of.mask))
 
     @property
     def special(self) -> tuple[int, ...]:
         """The special ids, each once; they are never masked or predicted."""
-        found = (self.pad, self.unknown, self.begin, self.end, self.mask)
-        return tuple(dict.fromkeys(number for number in found if number is not None))
+        return tuple(dict.fromkeys(number for number in astuple(self)[1:] if number is not None))

@@ -8,14 +8,12 @@ result depends on, so that they are never used with other settings or code. One 
 
 import hashlib
 import os
-import random
 import shutil
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
 import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from safetensors import safe_open
@@ -52,9 +50,7 @@ class Position:
     elapsed: float = 0.0  # seconds of training so far, as agreed on by all processes
     seconds: float = 0.0  # of updates and checkpoints, without evaluation and waiting for data
     waited: float = 0.0  # seconds of waiting for data
-    points: list[list[float]] = field(
-        default_factory=list
-    )  # of the curve by update: how many are done, mean loss since
+    points: list[list[float]] = field(default_factory=list)  # of the curve: updates done, mean loss since the last
     since: float = 0.0  # loss since the last point, nats
     targets_since: int = 0  # number of targets of that sum
 
@@ -87,15 +83,8 @@ class Checkpointer:
 
     def __init__(self, name: str, digest: str, device: Device) -> None:
         """`digest` covers all that the run's result depends on, but for the device."""
-        layout = [
-            digest,
-            torch.__version__,
-            device.processes,
-            torch.get_num_threads(),
-            device.torch_device.type,
-            device.bf16,
-        ]
-        mark = hashlib.sha256(" ".join(map(str, [*layout, device.sharded])).encode()).hexdigest()
+        layout = [device.processes, torch.get_num_threads(), device.torch_device.type, device.bf16, device.sharded]
+        mark = hashlib.sha256(" ".join(map(str, [digest, torch.__version__, *layout])).encode()).hexdigest()
         self._device, self._every, self._last = device, _seconds(), time.monotonic()
         self._folder = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states" / f"{name}-{mark[:16]}"
         self._lock: TextIO | None = None  # held by the main process for all
@@ -230,21 +219,12 @@ def _load_optimizers(optimizers: list[Optimizer], path: Path) -> None:
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _generators() -> dict[str, Any]:
-    """The states of this process's random generators, for json."""
-    kind, keys, *rest = np.random.get_state()
-    return {
-        "python": random.getstate(),
-        "numpy": [kind, np.asarray(keys).tolist(), *rest],
-        "torch": torch.get_rng_state().tolist(),
-        "cuda": [state.tolist() for state in torch.cuda.get_rng_state_all()] if torch.cuda.is_available() else [],
-    }
+def _generators() -> list[list[int]]:
+    """The states of torch's generators, from which alone training draws: the CPU's, then those of GPUs."""
+    return [state.tolist() for state in (torch.get_rng_state(), *torch.cuda.get_rng_state_all())]
 
 
-def _set_generators(states: dict[str, Any]) -> None:
-    version, internal, gauss = states["python"]
-    random.setstate((version, tuple(internal), gauss))
-    np.random.set_state(tuple(states["numpy"]))
-    torch.set_rng_state(torch.tensor(states["torch"], dtype=torch.uint8))
-    if states["cuda"]:
-        torch.cuda.set_rng_state_all([torch.tensor(state, dtype=torch.uint8) for state in states["cuda"]])
+def _set_generators(states: list[list[int]]) -> None:
+    cpu, *gpus = (torch.tensor(state, dtype=torch.uint8) for state in states)
+    torch.set_rng_state(cpu)
+    torch.cuda.set_rng_state_all(gpus)

@@ -8,22 +8,23 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from retrace.compute.device import Device
-from retrace.compute.flops import count_flops
 from retrace.compute.sharding import data_parallel, full_tensor
 from retrace.core.errors import InputError, Interrupted
 from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.optimizer import make_optimizers, rate_factor, set_rate
 from retrace.training.progress import LiveCurves, Meter
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import Speed, count_flops
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 POINTS = 100  # of the curve by update; up to twice as many
@@ -74,7 +75,7 @@ class Run(Generic[Batch]):
     model: nn.Module
     objective: Objective[Batch]
     device: Device
-    optimiser: OptimizerSettings
+    optimizer: OptimizerSettings
     lr: float
     budget: Budget
     checkpointer: Checkpointer | None = None  # for resuming
@@ -87,30 +88,10 @@ class Run(Generic[Batch]):
         most = self.budget.epochs * self.objective.steps
         return most if self.budget.updates is None else min(most, self.budget.updates)
 
-    @property
-    def stretch(self) -> int:
-        """Updates between two points of the curve."""
-        return max(1, self.updates // POINTS)
-
     def done(self, at: Position) -> float:
         """The share of the budget that is used up."""
         by_time = at.elapsed / self.budget.seconds if self.budget.seconds else 0.0
         return max(at.step / self.updates if self.updates else 1.0, by_time)
-
-
-@dataclass(frozen=True)
-class Speed:
-    """Time and work of a run, and its training curve.
-
-    Seconds are without evaluation; tokens are those of all processes, without padding.
-    """
-
-    updates: int
-    seconds: float
-    waited: float  # of these seconds, waiting for data
-    tokens: int
-    flops: float  # operations of matrix products over all processes, extrapolated from one batch
-    points: list[list[float]]  # updates done, and the mean training loss since the last point
 
 
 @dataclass(frozen=True)
@@ -126,25 +107,20 @@ class Update:
     stop: bool  # whether some process was asked to stop
 
 
-class StopSignals:
-    """A context in which these signals are noted instead of ending the process."""
+@contextmanager
+def noted_signals() -> Iterator[list[str]]:
+    """Note the signals that ask a run to stop, by name, instead of ending the process."""
+    received: list[str] = []
 
-    def __init__(self) -> None:
-        self.received: str | None = None  # the name of the last signal
-        self._before: dict[signal.Signals, Any] = {}
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(signal.Signals(number).name)
 
-    def __enter__(self) -> "StopSignals":
-        self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
+    before = {number: signal.signal(number, note) for number in SIGNALS}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.received = signal.Signals(number).name
 
 
 def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
@@ -153,15 +129,17 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     A run that has a checkpoint resumes from there. Raises InputError where the loss or the gradient is not finite or
     the loss has diverged, Interrupted where a signal asked to stop.
     """
-    flops = _flops_a_token(run) if run.updates else 0.0
     model = data_parallel(run.model, run.device)
-    optimizers = make_optimizers(run.model, run.optimiser, run.lr, run.device.bf16)
-    at, messages = _restored(run, optimizers)
+    flops = _flops_a_token(run, model) if run.updates else 0.0
+    optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
+    at, messages = Position(), []
+    if run.checkpointer:
+        at, messages = run.checkpointer.restore(run.model, optimizers, run.journal, run.kept)
     main = run.device.is_main
     with (
         Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
         LiveCurves(run.title, resumes=at.step > 0, wanted=main) as live,
-        StopSignals() as signals,
+        noted_signals() as signals,
     ):
         meter.say(*(f"{run.title}  {line}" for line in messages))
         if at.epoch < 0:
@@ -180,15 +158,19 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
 
 
-def _flops_a_token(run: Run[Batch]) -> float:
-    """Operations per token, measured on this process's rows of the first batch."""
+def _flops_a_token(run: Run[Batch], model: nn.Module) -> float:
+    """Operations per token, measured on this process's rows of the first batch.
+
+    This is also DistributedDataParallel's first backward pass, after which it groups gradients anew, by the order in
+    which they came. Otherwise the first update after resuming would sum three processes' gradients in another order.
+    """
     batch = next(iter(run.objective.batches(1, run.device.rank_slice)))
 
     def loss() -> Tensor:
         with run.device.autocast():
-            return run.objective.loss(run.model, batch)[0]
+            return run.objective.loss(model, batch)[0]
 
-    return count_flops(run.model, loss) / max(1, run.objective.tokens(batch))
+    return count_flops(model, loss) / max(1, run.objective.tokens(batch))
 
 
 class Clock:
@@ -203,26 +185,25 @@ class Clock:
         return self._last - last
 
 
-def _restored(run: Run[Batch], optimizers: list[Optimizer]) -> tuple[Position, list[str]]:
-    """The position at which the run begins, and messages about it."""
-    if run.checkpointer is None:
-        return Position(), []
-    return run.checkpointer.restore(run.model, optimizers, run.journal, run.kept)
-
-
 def _rest_of_epoch(
-    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: StopSignals
+    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: list[str]
 ) -> Iterator[Update]:
-    """Make the remaining updates of the epoch, as far as the budget allows."""
+    """Make the remaining updates of the epoch, as far as the budget allows.
+
+    Batches before those are drawn too, so that all generators stay in step.
+    """
     run.model.train()
     clock = Clock()
-    for batch in _rest_of_batches(run, at):
+    batches = run.objective.batches(at.epoch + 1, run.device.rank_slice)
+    for batch in islice(batches, at.step - at.epoch * run.objective.steps, None):
+        if run.done(at) >= 1:
+            return
         at.waited += clock.lap()
-        set_rate(optimizers, rate_factor(run.done(at), run.optimiser.warmup_ratio, run.optimiser.decay_start))
+        set_rate(optimizers, rate_factor(run.done(at), run.optimizer.warmup_ratio, run.optimizer.decay_start))
         update = _update(run, model, optimizers, batch, at, signals)
         at.add(update.loss, update.targets, update.tokens, clock.lap())
         at.elapsed = update.elapsed
-        if at.step % run.stretch == 0:
+        if at.step % max(1, run.updates // POINTS) == 0:
             at.mark()
         yield update
         _require_no_spike(run, at)
@@ -230,17 +211,8 @@ def _rest_of_epoch(
         at.seconds += clock.lap()
 
 
-def _rest_of_batches(run: Run[Batch], at: Position) -> Iterator[Batch]:
-    """The remaining batches of the epoch; earlier ones are drawn too, so that all generators stay in step."""
-    batches = run.objective.batches(at.epoch + 1, run.device.rank_slice)
-    for batch in islice(batches, at.step - at.epoch * run.objective.steps, None):
-        if run.done(at) >= 1:
-            return
-        yield batch
-
-
 def _update(
-    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], batch: Batch, at: Position, signals: StopSignals
+    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], batch: Batch, at: Position, signals: list[str]
 ) -> Update:
     """Make one update.
 
@@ -249,13 +221,13 @@ def _update(
     """
     with run.device.autocast():
         loss, count = run.objective.loss(model, batch)
-    due, asked_to_stop = run.checkpointer is not None and run.checkpointer.due(), signals.received is not None
+    due, asked_to_stop = run.checkpointer is not None and run.checkpointer.due(), bool(signals)
     elapsed = at.seconds + at.waited if run.device.is_main else 0.0
     mine = [loss.item(), count, run.objective.tokens(batch), elapsed, due, asked_to_stop]
     summed, targets, tokens, elapsed, saving, stopping = run.device.all_reduce_sum(mine)
     _require_finite(run, summed, "loss", at.step)
     run.device.accelerator.backward(loss * (run.device.processes / targets))
-    norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimiser.max_grad_norm)).item()
+    norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimizer.max_grad_norm)).item()
     _require_finite(run, norm, "norm of the gradient", at.step)
     for optimizer in optimizers:
         optimizer.step()
@@ -273,11 +245,11 @@ def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None
 
 def _require_no_spike(run: Run[Batch], at: Position) -> None:
     """Stop where the loss has diverged, before that is saved in a checkpoint."""
-    most = run.optimiser.max_loss_rise
+    most = run.optimizer.max_loss_rise
     if most is not None and at.lowest is not None and at.level > at.lowest + most:
         raise InputError(
             f"{run.title}: the loss rose from {at.lowest:.2f} to {at.level:.2f} at {_place(run, at.step - 1)}; "
-            f"a lower lr than {run.lr} may help, or a higher optimiser.spike than {most}"
+            f"a lower lr than {run.lr} may help, or a higher max_loss_rise than {most}"
         )
 
 

@@ -7,16 +7,19 @@ of their own and no stage's output.
 import shutil
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 PLAIN_EVERY = 10.0  # seconds between plain lines
+CURVES = Path("reports/live")
+BEGINS = 30.0  # seconds; a shorter run has no curves, as loading DVCLive takes seconds
+EVERY = 5.0  # seconds between two points
 
 
-class Meter:
+class Meter(AbstractContextManager["Meter"]):
     """Shows loss, gradient norm, tokens per second and the time left; a context manager.
 
     A quiet meter, as all processes but the first have it, shows nothing.
@@ -31,14 +34,7 @@ class Meter:
         self._busy = 0.0  # seconds of training, evaluation left out
         self._last = self._shown = time.monotonic()
 
-    def __enter__(self) -> "Meter":
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
 
@@ -80,15 +76,12 @@ class Meter:
 
 def _bar() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeRemainingColumn())
-    return Progress(*columns, transient=True)
+    bar = Progress(*columns, transient=True)
+    bar.start()
+    return bar
 
 
-CURVES = Path("reports/live")
-BEGINS = 30.0  # seconds; a shorter run has no curves, as loading DVCLive takes seconds
-EVERY = 5.0  # seconds between two points
-
-
-class LiveCurves:
+class LiveCurves(AbstractContextManager["LiveCurves"]):
     """The curves of one run; those of an earlier run of this name are removed unless this run resumes it."""
 
     def __init__(self, name: str, resumes: bool, wanted: bool) -> None:
@@ -113,12 +106,7 @@ class LiveCurves:
         self._live.sync()
         self._next = time.monotonic() + EVERY
 
-    def __enter__(self) -> "LiveCurves":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live is not None:
             self._live.end()
 

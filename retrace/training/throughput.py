@@ -1,15 +1,77 @@
-"""Measures of a training run for its record."""
+"""What a training run took: time, memory and floating-point operations, beside the peak of devices.
 
+Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the operations of the model's matrix products,
+forward and backward, over those that the device could do in the same time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from retrace.compute.device import Device, peak_memory
-from retrace.compute.flops import peak_flops
 from retrace.core.files import write_json
-from retrace.training.loop import Speed
-from retrace.training.records import RunRecord
+from retrace.core.records import RunRecord
+
+# Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.
+PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
+
+
+class ProductOperations(TorchDispatchMode):
+    """A context that counts the operations of matrix products by torch's formulas.
+
+    A multiplication with its addition counts as two; element-wise operations are not counted. Torch's own
+    FlopCounterMode counts by module, for which it keeps tensors alive that would otherwise be freed.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run and count an operation."""
+        result = func(*args, **(kwargs or {}))
+        if formula := flop_registry.get(func.overloadpacket):
+            self.total += formula(*args, **(kwargs or {}), out_val=result)
+        return result
+
+
+def count_flops(model: nn.Module, loss: Callable[[], Tensor]) -> int:
+    """Operations of the matrix products in one forward and backward pass; generators are left unchanged."""
+    with torch.random.fork_rng(), ProductOperations() as operations:
+        loss().backward()
+    model.zero_grad(set_to_none=True)
+    return operations.total
+
+
+def peak_flops(device: torch.device) -> float | None:
+    """The device's peak bf16 operations per second; None where it is not known."""
+    if device.type != "cuda":
+        return None
+    name = torch.cuda.get_device_name(device)
+    return next((peak for part, peak in PEAKS.items() if part in name), None)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Time and work of a run, and its training curve.
+
+    Seconds are without evaluation; tokens are those of all processes, without padding.
+    """
+
+    updates: int
+    seconds: float
+    waited: float  # of these seconds, waiting for data
+    tokens: int
+    flops: float  # operations of matrix products over all processes, extrapolated from one batch
+    points: list[list[float]]  # updates done, and the mean training loss since the last point
 
 
 def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module) -> None:

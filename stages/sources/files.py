@@ -8,7 +8,6 @@ in data/files/card.json.
     python -m stages.sources.files
 """
 
-import shutil
 from pathlib import Path
 
 from retrace.core.errors import InputError, exit_cleanly
@@ -17,43 +16,28 @@ from retrace.core.guard import guarded
 from retrace.core.paths import questions_path, sentences_path, source_folder
 from retrace.datasets.card import make_card
 from retrace.datasets.split import split_questions, split_sentences
-from retrace.files.chosen import chosen_files
-from retrace.files.settings import FilesParams, FilesSettings
+from retrace.datasets.text import copied
+from retrace.files.settings import FilesParams
 
 
 def main() -> None:
     params = FilesParams.read()
     settings = params.files
-    folders = [Path(settings.text), Path(settings.sst2), Path(settings.squad)]
-    for name, folder in zip(("text", "sst2", "squad"), folders, strict=True):
+    folders = {name: Path(getattr(settings, name)) for name in ("text", "sst2", "squad")}
+    for name, folder in folders.items():
         if not folder.is_dir():
             raise InputError(f"data/params.yaml: files.{name}: {str(folder)!r} is not a folder")
-    with guarded("files", folders, params.settings), atomic_folder(source_folder("files")) as folder:
-        for source, target in chosen_files(settings, folder):
-            if not source.is_file():
-                raise InputError(f"{source}: no such file")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-        card = checked(settings, folder)
+    with guarded("files", folders.values(), params.settings), atomic_folder(source_folder("files")) as folder:
+        with copied(settings.chosen(folder)):
+            for task, path, split in (
+                ("sst2", sentences_path, split_sentences), ("squad", questions_path, split_questions),
+            ):  # fmt: skip
+                train, dev, share = path(folder, "train"), path(folder, "dev"), settings.tasks[task].split
+                if share is not None:
+                    split(train, dev, share, settings.split_seed, settings.split_by)
+            card = make_card(folder)
         write_json(folder / "card.json", card)
         print(*card["findings"], sep="\n")
-
-
-def checked(settings: FilesSettings, folder: Path) -> dict:
-    """The card of the copies, split where they are to be; what is wrong is said of the user's own file."""
-    try:
-        for paths, split, share in (
-            (sentences_path, split_sentences, settings.sst2_split),
-            (questions_path, split_questions, settings.squad_split),
-        ):
-            if share is not None:
-                split(paths(folder, "train"), paths(folder, "dev"), share, settings.split_seed, settings.split_by)
-        return make_card(folder)
-    except InputError as error:
-        message = str(error)
-        for source, target in chosen_files(settings, folder):
-            message = message.replace(str(target), str(source))
-        raise InputError(message) from None
 
 
 if __name__ == "__main__":

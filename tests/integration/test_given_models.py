@@ -20,13 +20,7 @@ from tests.toy import TOY, Project
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 LONGEST = TOY["sst2"]["max_length"]
-UNUSED = {
-    "hidden_size": 8,
-    "layers": 1,
-    "heads": 1,
-    "intermediate_size": 8,
-    "max_positions": 8,
-}  # not the model's sizes
+UNUSED = {"hidden_size": 8, "layers": 1, "heads": 1, "intermediate_size": 8, "max_positions": 8}  # not the model's
 
 
 @pytest.fixture

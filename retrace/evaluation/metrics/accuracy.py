@@ -1,7 +1,6 @@
-"""Accuracy: the share of predictions that are right."""
+"""Accuracy: the share of predictions that are right; a fraction."""
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 
 from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled, Share, mean_of
@@ -10,13 +9,8 @@ from retrace.statistics.scales import Figure
 FIGURES = {"accuracy": Figure("fraction", "higher")}
 
 
-def score(outcome: Classified) -> dict[str, float]:
-    """A fraction."""
-    return {"accuracy": float(accuracy_score(outcome.labels, outcome.predicted))}
-
-
 def resampled(outcome: Classified) -> Resampled:
-    """The same for weights of examples."""
+    """For weights of examples."""
     return mean_of({name: share.hits for name, share in shares(outcome).items()})
 
 

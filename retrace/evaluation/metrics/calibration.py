@@ -1,4 +1,4 @@
-"""Expected calibration error (Guo et al. 2017, equation 3): how far confidence and accuracy are apart.
+"""Expected calibration error (Guo et al. 2017, equation 3): how far confidence and accuracy are apart; 0 is perfect.
 
 Examples are put in 15 bins by the probability of the decided class; the difference between mean
 confidence and accuracy of each bin counts by how many it holds. Absent where a model gives no
@@ -15,17 +15,11 @@ FIGURES = {"expected_calibration_error": Figure("fraction", "lower")}
 BINS = 15
 
 
-def score(outcome: Classified) -> dict[str, float]:
-    """A fraction; 0 is perfect."""
-    figures = resampled(outcome)(np.ones((1, len(outcome.labels))))
-    return {name: float(value[0]) for name, value in figures.items()}
-
-
 def resampled(outcome: Classified) -> Resampled:
-    """The same for weights of examples."""
+    """For weights of examples."""
     if outcome.probabilities is None:
         return lambda _: {}
-    confidence = outcome.probabilities[np.arange(len(outcome.labels)), outcome.predicted]
+    confidence = outcome.probabilities[np.arange(len(outcome)), outcome.predicted]
     # A confidence on the border of two bins belongs to the lower one.
     bins = np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
     excess = np.eye(BINS)[bins] * (np.equal(outcome.labels, outcome.predicted) - confidence)[:, None]

@@ -17,7 +17,7 @@ from nltk.tokenize import NLTKWordTokenizer
 from nltk.translate.meteor_score import meteor_score
 
 from retrace.evaluation.outcomes import Answered
-from retrace.evaluation.question_answering import means, resampled_means, shares_of
+from retrace.evaluation.question_answering import OneAnswer, answerable_means, answerable_shares
 from retrace.statistics.intervals import Resampled, Share
 from retrace.statistics.scales import Figure
 
@@ -42,27 +42,23 @@ class _NoSynonyms:
         return []
 
 
-def score(outcome: Answered) -> dict[str, float]:
-    """The mean over answerable questions; none where there is none."""
-    return means(outcome, _with_synonyms if _finds_wordnet() else _without_synonyms)
-
-
 def resampled(outcome: Answered) -> Resampled:
-    """The same for weights of questions."""
-    return resampled_means(outcome, _with_synonyms if _finds_wordnet() else _without_synonyms)
+    """For weights of questions."""
+    return answerable_means(outcome, _one_answer())
 
 
 def shares(outcome: Answered) -> dict[str, Share]:
     """Where every answer is wholly right or wrong."""
-    return shares_of(outcome, _with_synonyms if _finds_wordnet() else _without_synonyms)
+    return answerable_shares(outcome, _one_answer())
 
 
-def _finds_wordnet() -> bool:
+def _one_answer() -> OneAnswer:
+    """The score of an answer, by what nltk finds of WordNet."""
     try:
         wordnet.ensure_loaded()
     except LookupError:
-        return False
-    return True
+        return _without_synonyms
+    return _with_synonyms
 
 
 @lru_cache(1 << 18)

@@ -1,19 +1,17 @@
-"""Precision: the share of a class's predictions that are right."""
+"""Precision: the share of a class's predictions that are right.
 
-from retrace.evaluation.confusion import averages, figures_of, resampled_averages, shares_of
+Of the second of two classes, and as macro, micro and weighted mean.
+"""
+
+from retrace.evaluation.confusion import figures_of, resampled_averages, shares_of
 from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled, Share
 
 FIGURES = figures_of("precision")
 
 
-def score(outcome: Classified) -> dict[str, float]:
-    """Of the second of two classes, and as macro, micro and weighted mean."""
-    return averages("precision", outcome)
-
-
 def resampled(outcome: Classified) -> Resampled:
-    """The same for weights of examples."""
+    """For weights of examples."""
     return resampled_averages("precision", outcome)
 
 

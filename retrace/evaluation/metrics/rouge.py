@@ -9,7 +9,7 @@ from functools import lru_cache
 from rouge_score.rouge_scorer import RougeScorer
 
 from retrace.evaluation.outcomes import Answered
-from retrace.evaluation.question_answering import means, resampled_means, shares_of
+from retrace.evaluation.question_answering import answerable_means, answerable_shares
 from retrace.statistics.intervals import Resampled, Share
 from retrace.statistics.scales import Figure
 
@@ -20,19 +20,14 @@ FIGURES = dict.fromkeys(NAMES, Figure("fraction", "higher"))
 _SCORER = RougeScorer(NAMES)
 
 
-def score(outcome: Answered) -> dict[str, float]:
-    """Means over answerable questions; none where there is none."""
-    return means(outcome, _one_answer)
-
-
 def resampled(outcome: Answered) -> Resampled:
-    """The same for weights of questions."""
-    return resampled_means(outcome, _one_answer)
+    """For weights of questions."""
+    return answerable_means(outcome, _one_answer)
 
 
 def shares(outcome: Answered) -> dict[str, Share]:
     """Where every answer is wholly right or wrong."""
-    return shares_of(outcome, _one_answer)
+    return answerable_shares(outcome, _one_answer)
 
 
 @lru_cache(1 << 18)

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 from retrace.compute.tensors import mask_of, padded
 from retrace.core.paths import questions_path, splits_of
 from retrace.datasets.squad import read_questions
-from retrace.finetuning.task import Row, Tensors
+from retrace.finetuning.finetune import Row, Tensors
 from retrace.models.heads import Head, takes_segments
 from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import ReadingSettings

@@ -23,7 +23,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import questions_path, splits_of
 from retrace.core.registry import load_plugin, plugin_names
 from retrace.datasets.squad import Question, read_questions
-from retrace.finetuning.task import Row, Tensors
+from retrace.finetuning.finetune import Row, Tensors
 from retrace.models.heads import FAMILIES, Head
 from retrace.models.language_model import LanguageModel
 from retrace.results.grid import Kind

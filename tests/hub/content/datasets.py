@@ -14,10 +14,10 @@ from datasets import ClassLabel, Dataset, DatasetInfo, Features, List, SplitDict
 from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData
 
-from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_path
 from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Question, read_questions
-from retrace.datasets.text import UNKNOWN, text_path
+from retrace.datasets.text import text_path
 from retrace.sample.generate import SampleSettings, write_sample
 from tests.toy import SAMPLE
 

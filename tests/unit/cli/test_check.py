@@ -1,8 +1,6 @@
 """`retrace check`, and that what it reads is what dvc.yaml lists."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.cli.check import STAGES
-from tests.console import retrace
+from tests.commands import retrace
 from tests.toy import ROOT, Project
 
 PIN = f"org/name@{'0' * 40}"
@@ -41,7 +39,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
         ("model.hidden_size", 130, "params.yaml: model.heads: 4 is not allowed; it must divide hidden_size (130)"),
         ("finetune.methods", ["full", "half"], "params.yaml: methods.half is missing; methods has: full, scratch"),
-        ("finetune.methods", [], "params.yaml: finetune.methods: [] is not allowed; expected a list of at least 1"),
+        ("finetune.methods", [], "params.yaml: finetune.methods: [] is not allowed; expected a list of 1 or more"),
         ("finetune.methods", ["a, b"], "params.yaml: finetune.methods: 'a, b' is not allowed; expected letters,"),
         ("finetune.seeds", ["one"], "params.yaml: finetune.seeds[0]: 'one' is not allowed; expected a whole number"),
         ("finetune.tasks", ["own"], "params.yaml: finetune.tasks: 'own' is not allowed; expected one of sst2"),
@@ -63,14 +61,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         ("hub.sst2.repository", "glue@main", "data/params.yaml: hub.sst2.repository: 'glue@main' is not allowed;"),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_is_one_line(project, monkeypatch, capsys, key: str, value: Any, message: str) -> None:
+def test_a_wrong_setting_is_one_line(project: Project, key: str, value: Any, message: str) -> None:
     project.set(key, value)
     if key == "model.hidden_size":
         project.set("model.heads", 4)
-    assert retrace(monkeypatch, "check") == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"error: {message}")
-    assert error.count("\n") == 1
+    done = retrace("check")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"error: {message}")
 
 
 @pytest.mark.parametrize(
@@ -85,15 +82,9 @@ def test_a_wrong_setting_is_one_line(project, monkeypatch, capsys, key: str, val
         {"checkpoints": {"big": {"family": "bert", "checkpoint": PIN}}, "methods.full": {"checkpoint": "big"}},
     ],
 )
-def test_right_settings(project: Project, monkeypatch, capsys, changes: dict[str, Any]) -> None:
+def test_right_settings(project: Project, changes: dict[str, Any]) -> None:
     project.set_all(changes)
-    assert retrace(monkeypatch, "check") == 0, capsys.readouterr().err
-
-
-def test_the_committed_settings_are_checked_without_torch() -> None:
-    code = "import sys, retrace.cli.check as c; c.main(); print({'torch', 'transformers'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["params.yaml, data/params.yaml: ok", "set()"]
+    assert retrace("check").err == ""
 
 
 def _listed(params: Any) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.estimates import needs
-from tests.console import retrace
+from tests.commands import retrace
 
 GIB = 2**30
 OPTIMISER = {"kind": "adamw"}
@@ -44,10 +44,9 @@ def _write(params: dict[str, Any]) -> None:
         YAML().dump(params, file)
 
 
-def test_what_is_needed_stands_beside_what_there_is(machine, monkeypatch, capsys) -> None:
+def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
     _write(PARAMS)
-    assert retrace(monkeypatch, "needs") == 0
-    disk, memory = capsys.readouterr().out.splitlines()
+    disk, memory = retrace("needs").out.splitlines()
     assert disk.startswith("needs: about ")
     assert disk.endswith(" of disk for models and states; 1.0 GiB are free")
     assert " of memory for the tensors of " in memory
@@ -57,9 +56,9 @@ def test_what_is_needed_stands_beside_what_there_is(machine, monkeypatch, capsys
 def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monkeypatch, capsys) -> None:
     machine.memory = 1024
     _write(PARAMS)
-    assert retrace(monkeypatch, "needs") == 2
+    assert retrace("needs").code == 2
     monkeypatch.setenv("RETRACE_LAUNCH", "fsdp")
-    assert retrace(monkeypatch, "needs") == 0
+    assert retrace("needs").code == 0
 
 
 def test_disk_is_of_the_runs_that_are_left(machine) -> None:
@@ -78,20 +77,17 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     ("short", "message"),
     [("memory", "it needs about "), ("disk", ": the runs need about ")],
 )
-def test_too_little_is_one_line(machine, monkeypatch, capsys, short: str, message: str) -> None:
+def test_too_little_is_one_line(machine, short: str, message: str) -> None:
     setattr(machine, short, 1000)
     _write(PARAMS)
-    assert retrace(monkeypatch, "needs") == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    done = retrace("needs")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert message in done.err
 
 
-def test_a_model_of_unknown_size_is_named(machine, monkeypatch, capsys) -> None:
+def test_a_model_of_unknown_size_is_named(machine) -> None:
     models = {"checkpoints": {"other": {"family": "bert", "checkpoint": f"org/other@{'a' * 40}"}}}
     grid = {"tasks": ["sst2"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
     _write({**PARAMS, **models, "methods": {"full": {"checkpoint": "other"}}, "finetune": grid})
-    assert retrace(monkeypatch, "needs") == 0
-    assert capsys.readouterr().out == (
-        "needs: the sizes of other are not known before they are fetched, and left out\n"
-    )
+    said = "needs: the sizes of other are not known before they are fetched, and left out\n"
+    assert retrace("needs").out == said

@@ -10,7 +10,7 @@ from dvc.utils.serialize import modify_yaml
 from retrace.cli.preset import PRESETS, write_presets
 from retrace.cli.settings import settings_page
 from retrace.core.settings import read_yaml
-from tests.console import retrace
+from tests.commands import retrace
 from tests.toy import ROOT
 
 FILES = ("params.yaml", "data/params.yaml")
@@ -46,8 +46,8 @@ def test_an_experiment_changes_one_line(folder: Path) -> None:
     assert changed == ["lr: 0.0005 # peak learning rate of pretraining"]
 
 
-def test_the_sample_is_what_is_committed(folder: Path, monkeypatch) -> None:
-    assert retrace(monkeypatch, "preset", "sample") == 0
+def test_the_sample_is_what_is_committed(folder: Path) -> None:
+    assert retrace("preset", "sample").code == 0
     assert [(folder / name).read_bytes() for name in FILES] == [(ROOT / name).read_bytes() for name in FILES]
 
 
@@ -92,26 +92,23 @@ def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
         ("pretrain: {epoch: 3}\n", "own.yaml: pretrain.epoch: unknown key; params.yaml has no such key"),
         ("epochs: 3\n", "own.yaml: epochs: unknown key; params.yaml has no such key"),
         ("epochs: {a: 3}\n", "params.yaml: epochs: unknown key; allowed: data, "),
-        (
-            "pretrain: {epochs: -3}\n",
-            "params.yaml: pretrain.epochs: -3 is not allowed; expected a whole number of 0 or",
-        ),
+        ("pretrain: {epochs: -3}\n", "params.yaml: pretrain.epochs: -3 is not allowed; expected a whole number of 0"),
         ("data/params.yaml: {smaple: 3}\n", "own.yaml: smaple: unknown key; data/params.yaml has no such key"),
         ("pretrain: [\n", "own.yaml:"),
     ],
 )
-def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, monkeypatch, capsys, text, message) -> None:
+def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, text: str, message: str) -> None:
     (folder / "own.yaml").write_text(text)
-    assert retrace(monkeypatch, "preset", "own.yaml") == 2
-    error = capsys.readouterr().err
-    assert error.startswith(f"error: {message}")
-    assert error.count("\n") == 1
+    done = retrace("preset", "own.yaml")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"error: {message}")
     assert _lines(folder) == _lines(ROOT)
 
 
-def test_a_preset_that_there_is_not(folder: Path, monkeypatch, capsys) -> None:
-    assert retrace(monkeypatch, "preset", "huge") == 2
-    assert capsys.readouterr().err == "error: huge: no such file, nor a preset; there are: bert-base, real, sample\n"
+def test_a_preset_that_there_is_not(folder: Path) -> None:
+    assert (
+        retrace("preset", "huge").err == "error: huge: no such file, nor a preset; there are: bert-base, real, sample\n"
+    )
 
 
 def test_the_page_of_settings_is_what_the_classes_say() -> None:

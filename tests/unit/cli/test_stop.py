@@ -10,7 +10,7 @@ import pytest
 
 from retrace.cli import stop
 from retrace.core.guard import Holder, take
-from tests.console import retrace
+from tests.commands import Done, retrace
 from tests.toy import ROOT
 
 RUN = """
@@ -26,20 +26,18 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_run_is_asked_to_stop(tmp_path, monkeypatch, capsys) -> None:
+def test_a_run_is_asked_to_stop(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", RUN], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, stdout=-1, text=True
     ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "running\n"
-        assert retrace(monkeypatch, "stop") == 0
+        assert retrace("stop") == Done(0, f"pretrain-0: process {run.pid} was asked to stop\n", "")
         assert run.wait(timeout=60) == 75
-    assert capsys.readouterr().out == f"pretrain-0: process {run.pid} was asked to stop\n"
-    assert retrace(monkeypatch, "stop") == 0
-    assert capsys.readouterr().out == "nothing is running here\n"
+    assert retrace("stop") == Done(0, "nothing is running here\n", "")
 
 
-def test_a_stranger_of_the_same_number_is_left_alone(monkeypatch, capsys) -> None:
+def test_a_stranger_of_the_same_number_is_left_alone() -> None:
     """As where machines share a folder: the lock is held, but the number in it is another process's here."""
     lock = take(Path(".retrace/locks/pretrain-0.lock"))
     assert lock is not None
@@ -47,12 +45,11 @@ def test_a_stranger_of_the_same_number_is_left_alone(monkeypatch, capsys) -> Non
         lock.truncate(0)
         lock.write(f"{stranger.pid} node-7")
         lock.flush()
-        assert retrace(monkeypatch, "stop") == 0
+        line = f"pretrain-0: runs as process {stranger.pid} of node-7, not here, and was not asked to stop\n"
+        assert retrace("stop") == Done(0, line, "")
         assert stranger.poll() is None
         stranger.kill()
     lock.close()
-    line = f"pretrain-0: runs as process {stranger.pid} of node-7, not here, and was not asked to stop\n"
-    assert capsys.readouterr().out == line
 
 
 @pytest.mark.parametrize(
@@ -71,11 +68,3 @@ def test_what_cannot_be_asked_is_said(monkeypatch, error: psutil.Error, said: st
     monkeypatch.setattr(psutil.Process, "send_signal", lambda process, number: sent.append(number))
     assert stop.ask(Holder(Path("x.lock"), 1, "here")) == said
     assert not sent
-
-
-def test_a_command_loads_no_other_commands_modules() -> None:
-    """One that is asked again and again is to begin at once."""
-    call = "import sys; from retrace.cli.main import main; sys.argv[1:] = ['stop']; main(); "
-    call += "print(sys.modules.keys() & {'torch', 'transformers', 'pandas', 'rich'})"
-    done = subprocess.run([sys.executable, "-c", call], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
-    assert done.stdout == "nothing is running here\nset()\n"

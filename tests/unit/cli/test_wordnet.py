@@ -1,14 +1,14 @@
-import sys
 from pathlib import Path
 
 import nltk
 import pytest
 from nltk.corpus import LazyCorpusLoader, WordNetCorpusReader
 
-from retrace.cli import main as cli
 from retrace.cli.wordnet import NEEDED
 from retrace.evaluation.metrics import meteor
 from retrace.evaluation.outcomes import Answered
+from retrace.evaluation.scoring import figures
+from tests.commands import Done, retrace
 
 HEAD = "  1 WordNet 3.0 Copyright of nobody\n"
 
@@ -24,11 +24,9 @@ def _source(folder: Path) -> Path:
     return folder
 
 
-def test_wordnet_is_laid_out_as_meteor_finds_it(tmp_path, monkeypatch, capsys) -> None:
+def test_wordnet_is_laid_out_as_meteor_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, folder = _source(tmp_path / "debian"), tmp_path / "nltk"
-    monkeypatch.setattr(sys, "argv", ["retrace", "wordnet", str(folder), "--source", str(source)])
-    cli.main()
-    assert f"NLTK_DATA={folder}" in capsys.readouterr().out
+    assert f"NLTK_DATA={folder}" in retrace("wordnet", folder, "--source", source).out
     names = (folder / "corpora" / "wordnet" / "lexnames").read_text().splitlines()
     assert len(names) == 45
     assert (names[0], names[6], names[44]) == ("00\tadj.all\t3", "06\tnoun.artifact\t1", "44\tadj.ppl\t3")
@@ -37,17 +35,14 @@ def test_wordnet_is_laid_out_as_meteor_finds_it(tmp_path, monkeypatch, capsys) -
     corpus = LazyCorpusLoader("wordnet", WordNetCorpusReader, "no other language")
     monkeypatch.setattr(meteor, "wordnet", corpus)
     outcome = Answered((("car",), ("mill",)), ("auto", "auto"))
-    assert meteor.score(outcome) == {"meteor": 0.25}  # one chunk of one word is 1/2, the other answer 0
+    assert figures(meteor, outcome) == {"meteor": 0.25}  # one chunk of one word is 1/2, the other answer 0
     for file in corpus._data_file_map.values():  # nltk leaves them open
         file.close()
 
 
-def test_a_missing_file_is_one_line(tmp_path, monkeypatch, capsys) -> None:
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     source = _source(tmp_path / "debian")
     (source / "index.sense").unlink()
-    monkeypatch.setattr(sys, "argv", ["retrace", "wordnet", str(tmp_path / "nltk"), "--source", str(source)])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    assert stop.value.code == 2
-    assert capsys.readouterr().err == f"error: {source}: no index.sense; install wordnet-base and wordnet-sense-index\n"
+    said = f"error: {source}: no index.sense; install wordnet-base and wordnet-sense-index\n"
+    assert retrace("wordnet", tmp_path / "nltk", "--source", source) == Done(2, "", said)
     assert not (tmp_path / "nltk" / "corpora" / "wordnet").exists()

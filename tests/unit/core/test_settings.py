@@ -67,7 +67,7 @@ def test_builds_nested_settings_with_defaults() -> None:
         ({"size": 1, "folder": 3}, "folder: 3 is not allowed; expected text or null"),
         ({"size": 1, "names": ["a", 1]}, "names[1]: 1 is not allowed; expected text"),
         ({"size": 1, "columns": 3}, "columns: 3 is not allowed; expected text or a list of names"),
-        ({"size": 1, "some": []}, "some: [] is not allowed; expected a list of at least 1 name"),
+        ({"size": 1, "some": []}, "some: [] is not allowed; expected a list of 1 or more names"),
         ({"size": 1, "share": 1}, "share: 1 is not allowed; expected a number between 0 and 1 or null"),
         ({"size": 1, "share": float("nan")}, "share: nan is not allowed; expected a number between 0 and 1 or null"),
         ({"size": 1, "inner": {"rate": 0}}, "inner.rate: 0 is not allowed; expected a number above 0"),

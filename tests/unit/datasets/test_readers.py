@@ -46,7 +46,7 @@ def test_version_1_and_2_of_squad(tmp_path: Path) -> None:
     [
         ("", "f: the file is empty"),
         (b"sentence\tlabel\n\xff\t1\n", "f:2: byte 0xff is not UTF-8; save the file as UTF-8"),
-        ("text\tlabel\na\t1\n", "f:1: no column 'sentence'; the header has: text, label"),
+        ("text\tlabel\na\t1\n", "f:2: no column 'sentence'; the header has: text, label"),
         ("sentence\tlabel\tlabel\na\t1\t0\n", "f:1: the header has the column 'label' twice"),
         ("sentence\tlabel\na\t1\tx\n", "f:2: 3 columns where the header has 2"),
         ("sentence\tlabel\na\t1\nb\t7\n", "f:3: label '7' is not allowed; expected 0 or 1"),

@@ -1,17 +1,15 @@
 """Operations and memory of an update, known before it, and the bytes of tensors that are alive at once."""
 
 from collections.abc import Iterator
-from types import ModuleType
 
 import pytest
 import torch
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedConfig
 
-from retrace.compute.flops import count_flops
 from retrace.core.errors import InputError
 from retrace.estimates.memory import LiveMemory, Load, Needs, pretraining_needs, update_needs
-from retrace.methods import adapter, full, lora
-from retrace.models.heads import Head, make_config, make_model
+from retrace.finetuning.method import read_method
+from retrace.models.heads import make_config, make_model
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import next_tokens, token_loss
 from retrace.objectives.masked import Masking, mask_blocks
@@ -19,6 +17,7 @@ from retrace.pretraining.settings import PretrainSettings
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.optimizer import make_optimizers
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import count_flops
 from tests.tiny import FAMILIES, MODEL
 
 VOCABULARY = Vocabulary(120, *range(5))
@@ -72,13 +71,10 @@ def _rest(config: PreTrainedConfig) -> Iterator[torch.Tensor]:
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])
-@pytest.mark.parametrize("method", [full, lora, adapter])
-def test_planned_memory_is_that_of_real_tensors(family: str, method: ModuleType) -> None:
+@pytest.mark.parametrize("method", ["full", "lora", "adapter"])
+def test_planned_memory_is_that_of_real_tensors(family: str, method: str) -> None:
     config = make_config(family, MODEL, VOCABULARY)
-
-    def tune(model: PreTrainedModel, head: Head) -> None:
-        method.tune(model, head, method.Settings())
-
+    tune = read_method({}, method).tune
     optimiser = OptimizerSettings(kind="adamw")
     needs = update_needs("classifier", config, Load(4, 40, 0, False, "eager"), optimiser, tune)
     ids, mask = torch.full((4, 40), 7), torch.ones(4, 40, dtype=torch.long)

@@ -1,16 +1,19 @@
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.assessment import Assessment, assess
+from retrace.evaluation.assessment import Assessment, MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.outcomes import Epoch, MethodRun
+from retrace.evaluation.outcomes import ScoredTask
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
+from retrace.results.predictions import Epoch
 
 SETTINGS = MetricSettings(
     classification=("accuracy", "f1"),
@@ -22,21 +25,34 @@ TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad a
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
 LABELS = np.array([example.label for example in DEV])
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
-LOSSES = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
+ANSWER_COLUMNS = ["id", "text", "score", "null_score"]
+Losses = Sequence[tuple[float | None, float]]
+LOSSES: Losses = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
 
 
-def _trial(method: str, seed: int, wrong: tuple[int, int, int], losses: tuple = LOSSES) -> MethodRun:
-    """A trial that gets the first `wrong` examples wrong, epoch by epoch."""
-    epochs = []
-    for number, ((training, validation), errors) in enumerate(zip(losses, wrong, strict=True)):
-        decided = [example.label ^ (place < errors) for place, example in enumerate(DEV)]
-        rows = [{"logit_0": 1.0 - label, "logit_1": float(label)} for label in decided]
-        epochs.append(Epoch(number, training, validation, number == 1, TASK.outcome(pd.DataFrame(rows))))
-    return MethodRun(method, seed, tuple(epochs))
+def _logits(decided: Iterable[int]) -> pd.DataFrame:
+    return pd.DataFrame([{"logit_0": 1.0 - label, "logit_1": float(label)} for label in decided])
 
 
-def _assess(*trials: MethodRun) -> Assessment:
-    return assess(TASK, Scoring(SETTINGS.classification), trials, SETTINGS)
+def _run(*rows: pd.DataFrame, method: str = "full", seed: int = 1, losses: Losses = LOSSES) -> MethodRun:
+    """The predictions of three epochs, or the same of each; the second is kept."""
+    of_epoch = rows if len(rows) > 1 else rows * 3
+    epochs = [Epoch(n, *losses[n], n == 1, found) for n, found in enumerate(of_epoch)]
+    return MethodRun(method, seed, epochs)
+
+
+def _trial(method: str, seed: int, wrong: tuple[int, int, int]) -> MethodRun:
+    """A run that gets the first `wrong` examples wrong, epoch by epoch."""
+    decided = [[label ^ (place < errors) for place, label in enumerate(LABELS.tolist())] for errors in wrong]
+    return _run(*map(_logits, decided), method=method, seed=seed)
+
+
+def _assess(*trials: MethodRun, metrics: Sequence[str] = SETTINGS.classification) -> Assessment:
+    return assess(TASK, Scoring(metrics), trials, SETTINGS)
+
+
+def _assess_one(task: ScoredTask, rows: pd.DataFrame, *metrics: str) -> Assessment:
+    return assess(task, Scoring(metrics), [_run(rows)], SETTINGS)
 
 
 def test_the_epoch_that_was_kept_is_scored() -> None:
@@ -74,11 +90,9 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
             margins = np.abs(generator.normal(0, 1, len(DEV)))  # of a model that is right as often as it says
             right = generator.random(len(DEV)) < 1 / (1 + np.exp(-margins))
             said = margins * np.where(right == (LABELS == 1), 1, -1) * sharper
-            rows = [{"logit_0": 0.0, "logit_1": logit} for logit in said]
-            epochs = tuple(Epoch(n, t, v, n == 1, TASK.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-            trials.append(MethodRun(method, seed, epochs))
-    scoring = Scoring(("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration"))
-    found = assess(TASK, scoring, trials, SETTINGS)
+            trials.append(_run(pd.DataFrame({"logit_0": 0.0, "logit_1": said}), method=method, seed=seed))
+    metrics = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
+    found = _assess(*trials, metrics=metrics)
     for method in ("full", "lora"):
         details, metrics = found.details.methods[method], found.details.metrics.methods[method]
         every = [(metrics.mean, details.intervals)]
@@ -109,10 +123,8 @@ def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
 def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> None:
     questions = [Question(str(n), "T", "Ada met Bob", "?", (Answer("Ada", 0),) if n < 30 else ()) for n in range(40)]
     task = QuestionAnsweringTask([], questions)
-    rows = [{"id": q.id, "text": "" if place < 4 else "Bob", "score": 0.0, "null_score": 0.0}
-            for place, q in enumerate(questions)]  # fmt: skip
-    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("squad_v2", "rouge")), [MethodRun("full", 1, epochs)], SETTINGS)
+    rows = [(q.id, "" if place < 4 else "Bob", 0.0, 0.0) for place, q in enumerate(questions)]
+    found = _assess_one(task, pd.DataFrame(rows, columns=ANSWER_COLUMNS), "squad_v2", "rouge")
     ends = found.details.methods["full"].intervals
     assert ends["HasAns_exact_match"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
     assert ends["NoAns_exact_match"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
@@ -129,22 +141,14 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
 
 
 def test_one_class_and_a_rising_loss() -> None:
-    one = [{"logit_0": 0.0, "logit_1": 1.0}] * len(DEV)
-    epochs = tuple(
-        Epoch(n, t, v, n == 1, TASK.outcome(pd.DataFrame(one)))
-        for n, (t, v) in enumerate(((None, 0.7), (0.7, 0.8), (0.9, 0.9)))
-    )
-    flags = _assess(MethodRun("full", 1, epochs)).flags["full 1"]
+    losses = ((None, 0.7), (0.7, 0.8), (0.9, 0.9))
+    flags = _assess(_run(_logits([1] * len(DEV)), losses=losses)).flags["full 1"]
     assert flags.keys() >= {"one_class_only", "loss_diverges", "not_above_majority"}
 
 
 def test_examples_of_the_training_data_are_counted_and_scores_given_without_them() -> None:
     task = ClassificationTask(("bad", "good"), [*TRAIN, *DEV[:6]], DEV)
-    rows = [{"logit_0": 0.0, "logit_1": 1.0}] * 6 + [
-        {"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in DEV[6:]
-    ]
-    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",)), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = _assess_one(task, _logits([1] * 6 + LABELS[6:].tolist()), "accuracy")
     assert found.flags["data"] == {"dev_in_training": "6 of 60 examples of dev are in train too"}
     groups = found.details.methods["full"].seeds["1"].groups
     assert groups["not in the training data"] == {"accuracy": 1.0, "examples": 54}
@@ -167,7 +171,7 @@ def test_questions_by_span_and_null_score() -> None:
     questions = [Question("a", "T", "Ada met Bob", "?", (Answer("Ada", 0),)), Question("b", "T", "Ada met", "?", ())]
     task = QuestionAnsweringTask(questions[:1], questions)
     rows = [("a", "Ada", 2.0, 1.0), ("b", "met", 0.0, 1.0)]
-    outcome = task.outcome(pd.DataFrame(rows, columns=["id", "text", "score", "null_score"]))
+    outcome = task.outcome(pd.DataFrame(rows, columns=ANSWER_COLUMNS))
     assert outcome.answers == ("Ada", "")
     assert task.shared.tolist() == [True, False]
     assert task.breakdown(outcome) == AnswerBreakdown(answered=1, answerable=1, questions=2)
@@ -184,8 +188,7 @@ def test_questions_by_span_and_null_score() -> None:
     ],
 )  # fmt: skip
 def test_any_score_alone_is_a_headline(score: str, headline: str) -> None:
-    trials = [_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0))]
-    found = assess(TASK, Scoring([score]), trials, SETTINGS)
+    found = _assess(_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0)), metrics=[score])
     assert found.details.headlines == [headline]
     assert headline in found.details.metrics.methods["full"].intervals
 
@@ -194,17 +197,14 @@ def test_any_score_alone_is_a_headline(score: str, headline: str) -> None:
 def test_any_score_of_answers_alone_is_a_headline(score: str) -> None:
     questions = [Question(str(n), "T", "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
     task = QuestionAnsweringTask(questions[:2], questions)
-    rows = [{"id": question.id, "text": "Ada did", "score": 1.0, "null_score": 0.0} for question in questions]
-    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring([score]), [MethodRun("full", 1, epochs)], SETTINGS)
+    rows = [(question.id, "Ada did", 1.0, 0.0) for question in questions]
+    found = _assess_one(task, pd.DataFrame(rows, columns=ANSWER_COLUMNS), score)
     assert found.details.headlines[0] in found.details.metrics.methods["full"].intervals
 
 
 def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
     task = ClassificationTask(("bad", "good"), TRAIN, [example for example in DEV if example.label])
-    rows = [{"logit_0": 0.0, "logit_1": float(place)} for place in range(30)]
-    epochs = tuple(Epoch(n, t, v, n == 1, task.outcome(pd.DataFrame(rows))) for n, (t, v) in enumerate(LOSSES))
-    found = assess(task, Scoring(("roc_auc",)), [MethodRun("full", 1, epochs)], SETTINGS)
+    found = _assess_one(task, pd.DataFrame({"logit_0": 0.0, "logit_1": np.arange(30.0)}), "roc_auc")
     assert found.details.headlines == []
     assert found.details.metrics.methods["full"].mean.keys() == {"validation_loss"}
 

@@ -1,39 +1,28 @@
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from retrace.evaluation.flags import (
-    answer_flags,
-    class_flags,
-    figure_flags,
-    loss_flags,
-    overlap_flags,
-    validation_flags,
-)
+from retrace.evaluation.flags import decision_flags, figure_flags, loss_flags, overlap_flags
 from retrace.evaluation.outcomes import Answered, Classified
-from retrace.statistics.comparisons import flag_unless_better  # fmt: skip
+from retrace.statistics.comparisons import flag_unless_better
+from retrace.statistics.scales import Flags
 
 SCALES = {
-    "accuracy": "fraction",
-    "exact_match": "percentage",
-    "f1": "percentage",
-    "matthews": "correlation",
-    "best": "score",
-}
+    "accuracy": "fraction", "exact_match": "percentage", "f1": "percentage", "matthews": "correlation", "best": "score"
+}  # fmt: skip
 
 
-def test_one_class_for_all() -> None:
+def test_the_same_decision_for_all() -> None:
     labels = np.array([0, 1, 1])
-    (name, evidence), *_ = class_flags(Classified(("no", "yes"), labels, np.ones(3, int))).items()
-    assert name == "one_class_only"
-    assert evidence == "all 3 examples are called yes"
-    assert class_flags(Classified(("no", "yes"), labels, labels)) == {}
-
-
-def test_empty_answers_and_the_same_answer() -> None:
+    said = "all 3 examples are called yes"
+    assert decision_flags(Classified(("no", "yes"), labels, np.ones(3, int))) == {"one_class_only": said}
+    assert decision_flags(Classified(("no", "yes"), labels, labels)) == {}
     golds = (("Ada",), ())
-    assert answer_flags(Answered(golds, ("", ""))).keys() == {"always_empty"}
-    assert answer_flags(Answered(golds, ("the", "the"))).keys() == {"always_the_same"}
-    assert answer_flags(Answered(golds, ("the", ""))) == {}
+    assert decision_flags(Answered(golds, ("", ""))).keys() == {"always_empty"}
+    assert decision_flags(Answered(golds, ("the", "the"))).keys() == {"always_the_same"}
+    assert decision_flags(Answered(golds, ("the", ""))) == {}
 
 
 @pytest.mark.parametrize(
@@ -81,15 +70,19 @@ def test_losses(losses: list[tuple[float | None, float]], diverges: bool) -> Non
     assert bool(loss_flags(losses)) == diverges
 
 
+def _overlaps(shared: list[int], given: list[int], split: str = "dev") -> Flags:
+    task: Any = SimpleNamespace(split=split, given_how="lie in a text of train")
+    task.shared = task.shared_with_dev = np.array(shared, bool)
+    task.given = np.array(given, bool)
+    return overlap_flags(task)
+
+
 def test_overlaps_are_counted() -> None:
-    none, some = np.zeros(4, bool), np.array([True, False, True, False])
-    assert overlap_flags(none, none, "dev") == {}
-    assert overlap_flags(some, some, "test") == {"test_in_training": "2 of 4 examples of test are in train too"}
-    given = "3 of 4 examples of dev lie word for word in a text of train, or half of their words are one"
-    assert overlap_flags(none, np.arange(4) < 3, "dev") == {"dev_given_away": given}
-    assert validation_flags(some) == {"test_in_validation": "2 of 4 examples of test are in dev too"}
-
-
-def test_a_text_that_lies_in_a_training_text_by_chance_is_no_sign() -> None:
-    few = np.arange(100) < 7
-    assert overlap_flags(np.zeros(100, bool), few, "dev") == {}
+    assert _overlaps([0, 0, 0, 0], [0, 0, 0, 0]) == {}
+    assert _overlaps([1, 0, 1, 0], [1, 0, 1, 0], "test") == {
+        "test_in_training": "2 of 4 examples of test are in train too",
+        "test_in_validation": "2 of 4 examples of test are in dev too",
+    }
+    given = "3 of 4 examples of dev lie in a text of train"
+    assert _overlaps([0, 0, 0, 0], [1, 1, 1, 0]) == {"dev_given_away": given}
+    assert _overlaps([0] * 100, [1] * 7 + [0] * 93) == {}  # by chance

@@ -112,7 +112,7 @@ def test_classes_and_probabilities(evaluate: ModuleType, tmp_path: Path, monkeyp
         certain = 0.0 if outcome.probabilities is None else float(outcome.probabilities.max())
         return {"right": float(np.mean(outcome.labels == outcome.predicted)), "certain": certain}
 
-    monkeypatch.setattr(hf_module, "load_plugin", lambda *_: SimpleNamespace(score=score))
+    monkeypatch.setattr(hf_module, "load_plugin", lambda *_: SimpleNamespace(score=score, resampled=score))
     metric = hf_module.RetraceMetric("accuracy", cache_dir=str(tmp_path))
     assert metric.compute(predictions=[0, 2], references=[1, 2]) == {"right": 0.5, "certain": 0.0}
     rows = [[0.9, 0.1], [0.4, 0.6]]

@@ -5,13 +5,14 @@ import pandas as pd
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.assessment import assess
+from retrace.evaluation.assessment import Assessment, MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import figure_flags
-from retrace.evaluation.outcomes import Epoch, MethodRun
+from retrace.evaluation.outcomes import ScoredTask
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
+from retrace.results.predictions import Epoch
 from retrace.statistics.scales import Flags
 
 SETTINGS = MetricSettings(
@@ -26,27 +27,28 @@ def _logits(decided: list[int]) -> pd.DataFrame:
     return pd.DataFrame([{"logit_0": 1.0 - c, "logit_1": float(c)} for c in decided])
 
 
+def _run(before: pd.DataFrame, after: pd.DataFrame, method: str = "full") -> MethodRun:
+    return MethodRun(method, 1, [Epoch(0, *LOSSES[0], False, before), Epoch(1, *LOSSES[1], True, after)])
+
+
+def _assess(task: ScoredTask, metrics: tuple[str, ...], *runs: MethodRun) -> Assessment:
+    return assess(task, Scoring(metrics), runs, SETTINGS)
+
+
+def _figures(found: Assessment) -> tuple[dict[str, float], Flags]:
+    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
+
+
 def _classified(labels: list[int], predicted: list[int], before: list[int]) -> tuple[dict[str, float], Flags]:
     dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
     task = ClassificationTask(("negative", "positive"), TRAIN, dev)
-    epochs = tuple(
-        Epoch(n, *losses, n == 1, task.outcome(_logits(decided)))
-        for n, (losses, decided) in enumerate(zip(LOSSES, (before, predicted), strict=True))
-    )
-    found = assess(task, Scoring(SETTINGS.classification), [MethodRun("full", 1, epochs)], SETTINGS)
-    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
+    return _figures(_assess(task, SETTINGS.classification, _run(_logits(before), _logits(predicted))))
 
 
 def _read(questions: list[Question], answers: list[str]) -> tuple[dict[str, float], Flags]:
-    task = QuestionAnsweringTask([], questions)
-    rows = [{"id": q.id, "text": a, "score": 0.0, "null_score": 0.0} for q, a in zip(questions, answers, strict=True)]
-    empty = [{**row, "text": "nothing of the kind"} for row in rows]
-    epochs = tuple(
-        Epoch(n, *losses, n == 1, task.outcome(pd.DataFrame(r)))
-        for n, (losses, r) in enumerate(zip(LOSSES, (empty, rows), strict=True))
-    )
-    found = assess(task, Scoring(SETTINGS.question_answering), [MethodRun("full", 1, epochs)], SETTINGS)
-    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
+    rows = pd.DataFrame({"id": [q.id for q in questions], "text": answers, "score": 0.0, "null_score": 0.0})
+    run = _run(rows.assign(text="nothing of the kind"), rows)
+    return _figures(_assess(QuestionAnsweringTask([], questions), SETTINGS.question_answering, run))
 
 
 def test_bert_wikitext2_calls_every_sentence_positive_and_its_rouge_is_754() -> None:
@@ -98,13 +100,12 @@ def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_o
     labels = [number % 2 for number in range(200)]
     dev = [Example(f"sentence {number}", None, label) for number, label in enumerate(labels)]
     task = ClassificationTask(("negative", "positive"), TRAIN, dev)
-    trials = []
+    runs = []
     for method, shares in (("full", (0.5, 0.83)), ("scratch", (0.62, 0.64))):
-        rows = [[{"logit_0": float(((n + 75 * e) % 200 < 200 * share) == (y == 0)), "logit_1": 0.5}
-                 for n, y in enumerate(labels)] for e, share in enumerate(shares)]  # fmt: skip
-        epochs = tuple(Epoch(n, *LOSSES[n], n == 1, task.outcome(pd.DataFrame(r))) for n, r in enumerate(rows))
-        trials.append(MethodRun(method, 1, epochs))
-    found = assess(task, Scoring(SETTINGS.classification), trials, SETTINGS)
+        right = [[(n + 75 * epoch) % 200 < 200 * share for n in range(200)] for epoch, share in enumerate(shares)]
+        decided = [[y if is_right else 1 - y for y, is_right in zip(labels, of, strict=True)] for of in right]
+        runs.append(_run(*map(_logits, decided), method=method))
+    found = _assess(task, SETTINGS.classification, *runs)
     assert "full" not in found.flags
     assert "full 1" not in found.flags
     assert found.flags["scratch 1"].keys() == {"not_above_before_training"}
@@ -114,9 +115,8 @@ def test_plm_peft_scores_texts_that_were_trained_on() -> None:
     train = [Example(f"cites {number}", None, number % 2) for number in range(100)]
     test = [Example(f"cites {number + 48}", None, number % 2) for number in range(139)]  # ACL-ARC shares 52 of its 139
     task = ClassificationTask(("background", "uses"), train, test)
-    rows = [{"logit_0": 1.0 - e.label, "logit_1": float(e.label)} for e in test]
-    epochs = tuple(Epoch(n, *losses, n == 1, task.outcome(pd.DataFrame(rows))) for n, losses in enumerate(LOSSES))
-    found = assess(task, Scoring(("accuracy",)), [MethodRun("full", 1, epochs)], SETTINGS)
+    rows = _logits([example.label for example in test])
+    found = _assess(task, ("accuracy",), _run(rows, rows))
     assert found.flags["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
     without = found.details.methods["full"].seeds["1"].groups["not in the training data"]
     assert without["examples"] == 87

@@ -17,6 +17,7 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from retrace.evaluation.metrics import bleu, meteor, rouge, squad_v2
 from retrace.evaluation.outcomes import Answered
+from retrace.evaluation.scoring import figures
 
 SCORES = [squad_v2, meteor, bleu, rouge]
 WORDS = "the Ada Lund built mills , milling in 1601 . Łódź 東京の İ ß 🙂 don't e\u0301 A.I. \u200b -".split()
@@ -50,8 +51,8 @@ def _repeated(outcome: Answered, weights: list[int]) -> Answered:
     )
 
 
-def _resampled_names(score: ModuleType, figures: dict[str, float]) -> set[str]:
-    return {name for name in figures if score.FIGURES[name].scale != "count" and not name.endswith("_thresh")}
+def _resampled_names(score: ModuleType, found: dict[str, float]) -> set[str]:
+    return {name for name in found if score.FIGURES[name].scale != "count" and not name.endswith("_thresh")}
 
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
@@ -60,15 +61,15 @@ def _resampled_names(score: ModuleType, figures: dict[str, float]) -> set[str]:
 def test_weights_are_repetitions(score: ModuleType, outcome: Answered, data: st.DataObject) -> None:
     count = len(outcome.answers)
     drawn = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count).filter(any))
-    figures = score.resampled(outcome)(np.array([[1.0] * count, drawn]))
+    resampled = score.resampled(outcome)(np.array([[1.0] * count, drawn]))
     for row, weights in enumerate(([1] * count, drawn)):
-        expected = score.score(_repeated(outcome, weights))
-        for name, values in figures.items():
+        expected = figures(score, _repeated(outcome, weights))
+        for name, values in resampled.items():
             assert values.shape == (2,)
             # A resample without questions of the kind has no such figure.
             wanted = expected.get(name, math.nan)
             assert values[row] == pytest.approx(wanted, abs=1e-9, nan_ok=True), name
-    assert set(figures) == _resampled_names(score, score.score(outcome))
+    assert set(resampled) == _resampled_names(score, figures(score, outcome))
 
 
 @given(outcome=outcomes())
@@ -76,15 +77,15 @@ def test_weights_are_repetitions(score: ModuleType, outcome: Answered, data: st.
 def test_bleu_is_what_sacrebleu_says(outcome: Answered) -> None:
     pairs = [(answer, golds) for answer, golds in zip(outcome.answers, outcome.golds, strict=True) if golds]
     if not pairs:
-        assert bleu.score(outcome) == bleu.notes(outcome) == {}
+        assert figures(bleu, outcome) == bleu.notes(outcome) == {}
         return
     most = max(len(golds) for _, golds in pairs)
     columns = [[golds[n] if n < len(golds) else None for _, golds in pairs] for n in range(most)]
     metric = BLEU()
     expected = metric.corpus_score([answer for answer, _ in pairs], columns)  # pyright: ignore[reportArgumentType]
-    figures = bleu.score(outcome)
-    del figures["bleu_sentence"]
-    assert figures == {
+    found = figures(bleu, outcome)
+    del found["bleu_sentence"]
+    assert found == {
         "bleu": min(100.0, expected.score),
         "bleu_precision_1": expected.precisions[0], "bleu_precision_2": expected.precisions[1],
         "bleu_precision_3": expected.precisions[2], "bleu_precision_4": expected.precisions[3],
@@ -106,14 +107,14 @@ def test_the_mean_bleu_of_answers_is_what_nltk_says(outcome: Answered) -> None:
     ]
     if rows:
         expected = 100.0 * float(np.mean(rows))
-        assert bleu.score(outcome)["bleu_sentence"] == pytest.approx(expected, rel=1e-9, abs=0)
+        assert figures(bleu, outcome)["bleu_sentence"] == pytest.approx(expected, rel=1e-9, abs=0)
 
 
 def test_an_answer_of_one_right_word_has_a_bleu_of_nothing() -> None:
     # Three precisions of four are the smallest number there is: the fourth root of its third power.
-    found = bleu.score(Answered((("Ada",), ("Lund",)), ("Ada", "built")))
+    found = figures(bleu, Answered((("Ada",), ("Lund",)), ("Ada", "built")))
     assert found["bleu_sentence"] == pytest.approx(100 * 2.2250738585072014e-308**0.75 / 2, rel=1e-9, abs=0)
-    longer = bleu.score(Answered((("Ada built mills in 1601",), ()), ("Ada built mills in", "x")))
+    longer = figures(bleu, Answered((("Ada built mills in 1601",), ()), ("Ada built mills in", "x")))
     assert longer["bleu_sentence"] == pytest.approx(100 * math.exp(1 - 5 / 4))
 
 
@@ -126,25 +127,22 @@ def test_rouge_is_what_rouge_score_says(outcome: Answered) -> None:
         for answer, golds in zip(outcome.answers, outcome.golds, strict=True)
         if golds
     ]
-    figures = rouge.score(outcome)
-    assert set(figures) == (set(rouge.NAMES) if rows else set())
-    for name in rouge.NAMES:
-        if rows:
-            assert figures[name] == pytest.approx(np.mean([row[name].fmeasure for row in rows]))
+    expected = {name: np.mean([row[name].fmeasure for row in rows]) for name in rouge.NAMES if rows}
+    assert figures(rouge, outcome) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
 @pytest.mark.parametrize("answer", ["", "x"])
 def test_a_right_answer_without_words_has_the_same_figures_resampled(score: ModuleType, answer: str) -> None:
     outcome = Answered(((" ",), (" ", "\u00a0")), (answer, answer))
-    figures, drawn = score.score(outcome), score.resampled(outcome)(np.ones((1, 2)))
-    assert {name: values.tolist() for name, values in drawn.items()} == {name: [figures[name]] for name in drawn}
+    plain, drawn = figures(score, outcome), score.resampled(outcome)(np.ones((1, 2)))
+    assert {name: values.tolist() for name, values in drawn.items()} == {name: [plain[name]] for name in drawn}
 
 
 def test_rouge_by_hand() -> None:
     # Of "Ada built mills" two words of three are right and both of "Ada mills": 2·(2/3)·1 / (2/3 + 1).
-    figures = rouge.score(Answered((("x", "Ada mills"), ()), ("Ada built mills", "Ada")))
-    assert figures == pytest.approx({"rouge1": 0.8, "rouge2": 0.0, "rougeL": 0.8, "rougeLsum": 0.8})
+    found = figures(rouge, Answered((("x", "Ada mills"), ()), ("Ada built mills", "Ada")))
+    assert found == pytest.approx({"rouge1": 0.8, "rouge2": 0.0, "rougeL": 0.8, "rougeLsum": 0.8})
 
 
 @pytest.fixture
@@ -157,11 +155,11 @@ def without_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_meteor_by_hand() -> None:
     # "milling" has the stem of "mills": two of two words match, in one chunk: 1 - (1/2)·(1/2)³.
     outcome = Answered((("nothing", "Ada mills"), ()), ("Ada milling", "Ada"))
-    assert meteor.score(outcome) == pytest.approx({"meteor_exact_stem": 1 - 0.5 * 0.5**3})
+    assert figures(meteor, outcome) == pytest.approx({"meteor_exact_stem": 1 - 0.5 * 0.5**3})
 
 
 @pytest.mark.usefixtures("without_wordnet")
 def test_meteor_without_wordnet_says_so_by_its_name() -> None:
     outcome = Answered((("car",),), ("auto",))
-    assert meteor.score(outcome) == {"meteor_exact_stem": 0.0}
+    assert figures(meteor, outcome) == {"meteor_exact_stem": 0.0}
     assert set(meteor.resampled(outcome)(np.ones((1, 1)))) == {"meteor_exact_stem"}

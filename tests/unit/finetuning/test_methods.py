@@ -22,24 +22,11 @@ PARAMS = {
 }
 
 
-def test_a_method_is_the_file_of_its_name_on_what_was_pretrained_here() -> None:
-    method = read_method(PARAMS, "full")
-    assert (method.tuning, method.file, method.base) == (full, "full", PRETRAINED)
-    assert method.settings.lr_factor == 2
-
-
-def test_a_label_names_its_tuning_and_its_model() -> None:
-    method = read_method(PARAMS, "roberta")
-    assert (method.tuning, method.file, method.base) == (full, "full", Path("data/checkpoints/roberta-base"))
-
-
-def test_a_label_has_the_settings_of_its_tuning() -> None:
-    method = read_method(PARAMS, "thin")
-    assert isinstance(method.settings, lora.Settings)
-    assert (method.settings.rank, method.base) == (4, PRETRAINED)
-
-
-def test_a_method_that_params_yaml_is_silent_about_is_as_by_default() -> None:
+def test_a_label_names_its_tuning_its_model_and_its_settings() -> None:
+    here, given, thin = (read_method(PARAMS, label) for label in ("full", "roberta", "thin"))
+    assert (here.tuning, here.file, here.base, here.settings.lr_factor) == (full, "full", PRETRAINED, 2)
+    assert (given.tuning, given.file, given.base) == (full, "full", Path("data/checkpoints/roberta-base"))
+    assert (thin.base, thin.settings) == (PRETRAINED, lora.Settings(method="lora", rank=4))
     assert read_method({}, "lora").settings == lora.Settings()
 
 
@@ -51,28 +38,18 @@ def test_a_method_may_be_set_otherwise_for_a_task() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tasks", "message"),
+    ("entry", "message"),
     [
-        ({"squad": {"rank": 0}}, "methods.lora.per_task.squad.rank: 0 is not allowed; expected a whole number above 0"),
-        ({"squad": {"ranks": 1}}, "methods.lora.per_task.squad.ranks: unknown key; allowed: method,"),
-        (
-            {"own": {"checkpoint": "x"}},
-            "methods.lora.per_task.own.checkpoint: a method has one checkpoint for all tasks",
-        ),
-        ({"squad": 3}, "methods.lora.per_task.squad: 3 is not allowed; expected a section of keys and values"),
+        ({"per_task": {"squad": {"rank": 0}}}, ".per_task.squad.rank: 0 is not allowed; expected a whole number above"),
+        ({"per_task": {"squad": {"ranks": 1}}}, ".per_task.squad.ranks: unknown key; allowed: method,"),
+        ({"per_task": {"own": {"checkpoint": "x"}}}, ".per_task.own.checkpoint: a method has one checkpoint for all"),
+        ({"per_task": {"squad": 3}}, ".per_task.squad: 3 is not allowed; expected a section of keys and values"),
+        (3, ": 3 is not allowed; expected a section of keys and values"),
     ],
 )
-def test_what_is_wrong_for_one_task_is_said_whichever_is_read(tasks: dict[str, Any], message: str) -> None:
-    params = {"classification": {"own": {}}, "methods": {"lora": {"per_task": tasks}}}
-    with pytest.raises(InputError, match=f"^params.yaml: {re.escape(message)}"):
-        read_method(params, "lora", "sst2")
-
-
-def test_an_entry_that_is_no_section() -> None:
-    with pytest.raises(
-        InputError, match=r"^params.yaml: methods.lora: 3 is not allowed; expected a section of keys and values"
-    ):
-        read_method({"methods": {"lora": 3}}, "lora")
+def test_what_is_wrong_for_one_task_is_said_whichever_is_read(entry: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^params.yaml: methods.lora{re.escape(message)}"):
+        read_method({"classification": {"own": {}}, "methods": {"lora": entry}}, "lora", "sst2")
 
 
 def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
@@ -84,12 +61,8 @@ def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
 
 @pytest.mark.parametrize(("epochs", "times", "whole"), [(4, 1.5, 6), (3, 1.5, 5), (10, 1.1, 11), (1, 0.25, 1)])
 def test_a_method_has_whole_epochs_rounded_up(epochs: int, times: float, whole: int) -> None:
-    assert (
-        adjusted(
-            FineTuneSettings(lr=0.001, epochs=epochs, batch_size=8, max_length=32), full.Settings(epochs_factor=times)
-        ).epochs
-        == whole
-    )
+    task = FineTuneSettings(lr=0.001, epochs=epochs, batch_size=8, max_length=32)
+    assert adjusted(task, full.Settings(epochs_factor=times)).epochs == whole
 
 
 def test_a_tuning_that_there_is_not() -> None:

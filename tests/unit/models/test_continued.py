@@ -65,11 +65,6 @@ def test_the_relation_head_is_taken_where_pairs_are_trained_on(tmp_path: Path) -
     assert "pooler" not in " ".join(_continued(tmp_path).state_dict())
 
 
-def test_pairs_are_for_bert_alone(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="next_sentence: true is not allowed with family: roberta"):
-        _continued(_written(tmp_path, ROBERTA), pairs=True)
-
-
 def test_weights_in_several_files(tmp_path: Path) -> None:
     whole = load_file(_written(tmp_path, LLAMA) / "model.safetensors")
     (tmp_path / "model.safetensors").unlink()

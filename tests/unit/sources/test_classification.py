@@ -16,7 +16,7 @@ from retrace.core.errors import InputError
 from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
 from retrace.datasets.split import held_out_split
 from retrace.sources.settings import ClassificationParams, ClassificationSettings
-from retrace.sources.tasks import make_task_card, read_files
+from retrace.sources.tasks import check_files, make_task_card, read_files
 from tests.toy import ROOT
 
 DATA = ROOT.parent / "shared" / "data"
@@ -234,12 +234,12 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path, task: str, na
     key, folder = f"classification.{task}", tmp_path / "own"
     wanted = f"put {names} into {folder}, published at {published}"
     with pytest.raises(InputError) as caught:
-        read_files(_study_entry(task, folder), key)
+        check_files(_study_entry(task, folder), key)
     assert str(caught.value).startswith(f"data/params.yaml: {key}: {str(folder)!r} is not a folder; {wanted}")
     folder.mkdir()
     first = names.split(", ")[0]
     with pytest.raises(InputError) as caught:
-        read_files(_study_entry(task, folder), key)
+        check_files(_study_entry(task, folder), key)
     assert str(caught.value).startswith(f"data/params.yaml: {key}: {folder / first}: no such file; {wanted}")
     assert "\n" not in str(caught.value)
 
@@ -292,7 +292,7 @@ def test_a_label_that_training_lacks(tmp_path: Path) -> None:
         ({"dev": None}, "own.split: null is not allowed; expected either dev or split"),
         ({"split": 0.8}, "own.split: 0.8 is not allowed; expected either dev or split"),
         ({"dev": None, "split": 1}, "own.split: 1 is not allowed; expected a number between 0 and 1 or null"),
-        ({"text": []}, "own.text: [] is not allowed; expected text or a list of at least 1 name"),
+        ({"text": []}, "own.text: [] is not allowed; expected text or a list of 1 or more names"),
         ({"text": 3}, "own.text: 3 is not allowed; expected text"),
         ({"classes": ["a"]}, "own.classes: ['a'] is not allowed; expected two or more, each once"),
         ({"classes": ["a", "a", "b"]}, "own.classes: ['a', 'a', 'b'] is not allowed; expected two or more, each once"),

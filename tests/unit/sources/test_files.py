@@ -12,7 +12,6 @@ from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import build
 from retrace.datasets.card import make_card
 from retrace.datasets.examples import read_sentences
-from retrace.files.chosen import chosen_files, files_of_tests
 from retrace.files.settings import FilesSettings
 from retrace.hub.datasets import Split
 from retrace.hub.settings import HubSentences
@@ -42,8 +41,7 @@ def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, 
     own = _own(tmp_path, "sst2/dev.tsv", "squad/dev.json")
     names: dict[str, Any] = {f"{task}_{key}": f"{value}.{ending}" if key == "test" else value
              for key, value in settings.items() for task, ending in (("sst2", "tsv"), ("squad", "json"))}  # fmt: skip
-    pairs = chosen_files(FilesSettings(**own, squad_train="train.json", squad_dev="dev.json", **names), Path("to"))
-    found = {target: source for source, target in pairs}
+    found = FilesSettings(**own, squad_train="train.json", squad_dev="dev.json", **names).chosen(Path("to"))
     for path, folder, ending in ((sentences_path, "sst2", "tsv"), (questions_path, "squad", "json")):
         parts = {part: found.get(path(Path("to"), part)) for part in ("train", "dev", "test")}
         assert {part: path for part, path in parts.items() if path} == {
@@ -52,7 +50,8 @@ def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, 
 
 
 def test_a_split_without_an_official_dev_file_leaves_no_test(tmp_path: Path) -> None:
-    assert files_of_tests(FilesSettings(**_own(tmp_path), sst2_split=0.8, squad_split=0.8)) == {}
+    tasks = FilesSettings(**_own(tmp_path), sst2_split=0.8, squad_split=0.8).tasks.values()
+    assert [list(files.parts) for files in tasks] == [["train"], ["train"]]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 import math
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,8 @@ from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import sliding_batches
 from retrace.objectives.masked import mask_id, masked_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
-from retrace.perplexity.measures import perplexities, unigram_losses
-from retrace.tokens.blocks import open_stream, write_stream
+from retrace.perplexity.measures import perplexities
+from retrace.tokens.blocks import write_stream
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, train_tokenizer
 from stages.perplexity_eval import held_out
@@ -66,24 +65,19 @@ def _harness(texts: list[str], nats: float) -> dict[str, float]:
             "bits_per_byte": nats / sum(len(text.encode("utf-8")) for text in texts) / math.log(2)}  # fmt: skip
 
 
-def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, dict[str, float | None]]:
-    """The part of the stage that measures, on a tiny model with random weights."""
+def _reported(texts: list[str], family: str, tmp_path: Path) -> dict[str, float | None]:
+    """The part of the stage that measures, on a tiny model with random weights: causal, or else pseudo."""
     tokenizer = _tokenizer()
     vocabulary, path = Vocabulary.of(tokenizer), tmp_path / "wiki.valid.tokens"
     path.write_text("\n\n".join(texts), encoding="utf-8")
-    write_stream(tmp_path / "train.npy", tokenizer, TEXT)
     write_stream(tmp_path / "valid.npy", tokenizer, read_documents(path))
     stream, lengths, sizes = held_out(tmp_path / "valid.npy", path, tokenizer)
     model, device = _model_of(family, tokenizer), tiny_device()
-    train = open_stream(tmp_path / "train.npy")
-    found = {"unigram": (unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special), sizes)}
     if family == "llama":
         batches = sliding_batches(stream, len(stream), len(stream), vocabulary)
-        found["causal"] = document_losses(model, batches, lengths, device), sizes
-    else:
-        passages = sample_passages(read_documents(path), tokenizer, 99, 256, 0)
-        found["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
-    return {name: perplexities(*measured) for name, measured in found.items()}
+        return perplexities(document_losses(model, batches, lengths, device), sizes)
+    passages = sample_passages(read_documents(path), tokenizer, 99, 256, 0)
+    return perplexities(*pseudo_losses(model, passages, vocabulary, device))
 
 
 def _model_of(family: str, tokenizer: SubwordTokenizer) -> LanguageModel:
@@ -114,36 +108,14 @@ def _pseudo_nats(texts: list[str]) -> float:
     return nats
 
 
-def _unigram_nats(texts: list[str]) -> float:
-    """−log p of each ordinary token from its count in the training text and one more."""
-    tokenizer = _tokenizer()
-    special = Vocabulary.of(tokenizer).special
-    counts = Counter(token for text in tokenizer.encode_documents(TEXT) for token in text if token not in special)
-    total = sum(counts.values()) + tokenizer.size - len(special)
-    asked = [token for text in tokenizer.encode_documents(texts) for token in text if token not in special]
-    return -sum(math.log((counts[token] + 1) / total) for token in asked)
-
-
 @pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)
 def test_perplexity_by_hand_by_the_harness_definitions_and_as_reported(texts: list[str], tmp_path: Path) -> None:
     pseudo = [text for text in texts if "<unk>" not in text]  # such passages are passed over
-    found = {name: _reported(texts, family, tmp_path)[name]
-             for name, family in (("unigram", "bert"), ("pseudo", "bert"), ("causal", "llama"))}  # fmt: skip
-    expected = {
-        "unigram": _harness(texts, _unigram_nats(texts)), "causal": _harness(texts, _causal_nats(texts)),
-        "pseudo": _harness(pseudo, _pseudo_nats(pseudo)),
-    }  # fmt: skip
-    for name, figures in expected.items():
-        for unit, value in figures.items():
-            assert found[name][unit] == pytest.approx(value, rel=1e-4), (name, unit)
-
-
-def test_where_documents_end_is_nothing_to_perplexity(tmp_path: Path) -> None:
-    paragraphs = ["the town", "ale", "the river was", "songs were charming", "Ada Lund", "the hall"] * 10
-    joined = ["\n".join(paragraphs[at : at + 10]) for at in range(0, len(paragraphs), 10)]
-    apart, together = (_reported(texts, "bert", tmp_path)["unigram"] for texts in (paragraphs, joined))
-    assert apart["perplexity_per_word"] == pytest.approx(together["perplexity_per_word"], rel=1e-9)
-    assert apart["perplexity_per_token"] == pytest.approx(together["perplexity_per_token"], rel=1e-9)
+    causal, masked = (_reported(texts, family, tmp_path) for family in ("llama", "bert"))
+    for found, expected in (
+        (causal, _harness(texts, _causal_nats(texts))), (masked, _harness(pseudo, _pseudo_nats(pseudo))),
+    ):  # fmt: skip
+        assert {unit: found[unit] for unit in expected} == pytest.approx(expected, rel=1e-4)
 
 
 def test_masked_figures_are_the_mean_of_what_is_masked_for_each_ordinary_token(tmp_path: Path) -> None:

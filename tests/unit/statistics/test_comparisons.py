@@ -1,27 +1,28 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from retrace.statistics.comparisons import Candidate, Difference, compare, holm, mcnemar
-from retrace.statistics.intervals import Share, mean_of, resample
+from retrace.statistics.comparisons import Difference, compare, holm, mcnemar
+from retrace.statistics.intervals import Scored, Share, mean_of, resample
 from retrace.statistics.scales import Better
 
 N = 400
 BETTER: dict[str, Better] = {"accuracy": "higher", "f1": "higher"}
 
 
-def _candidate(*rights: np.ndarray) -> Candidate:
+def _models(*rights: np.ndarray) -> list[Scored]:
     drawn = resample({str(i): mean_of({"accuracy": right, "f1": right}) for i, right in enumerate(rights)}, N, 2000, 1)
-    return Candidate(
-        [{"accuracy": right.mean(), "f1": right.mean()} for right in rights],
-        list(drawn.values()),
-        [{"accuracy": Share.among_all(right)} for right in rights],
-    )
+    return [
+        Scored({"accuracy": right.mean(), "f1": right.mean()}, of, {"accuracy": Share.among_all(right)})
+        for right, of in zip(rights, drawn.values(), strict=True)
+    ]
 
 
-def _seeds(share: float, count: int = 3, sd: float = 0.0, seed: int = 1) -> Candidate:
+def _seeds(share: float, count: int = 3, seed: int = 1) -> list[Scored]:
     """Models that are right about so much, each of its own seed."""
     generator = np.random.default_rng(seed)
-    return _candidate(*(generator.random(N) < generator.normal(share, sd) for _ in range(count)))
+    return _models(*(generator.random(N) < share for _ in range(count)))
 
 
 def test_mcnemar_by_hand() -> None:
@@ -60,7 +61,7 @@ def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None
     good, poor = generator.random(N) < 0.9, generator.random(N) < 0.6
     near = good.copy()
     near[:2] = ~near[:2]
-    found = compare({"good": _candidate(good), "poor": _candidate(poor), "near": _candidate(near)}, BETTER)
+    found = compare({"good": _models(good), "poor": _models(poor), "near": _models(near)}, BETTER)
     by_pair = {(c.figure, c.first, c.second): c for c in found}
     clear = by_pair["accuracy", "good", "poor"]
     assert clear.verdict == "models differ"
@@ -70,7 +71,7 @@ def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None
     assert by_pair["accuracy", "good", "near"].verdict == "no difference shown"
     assert by_pair["f1", "good", "poor"].test == "paired bootstrap"
     # One seed on one side is no more.
-    (uneven, _) = compare({"good": _candidate(good), "poor": _seeds(0.6)}, BETTER)
+    (uneven, _) = compare({"good": _models(good), "poor": _seeds(0.6)}, BETTER)
     assert (uneven.verdict, uneven.test) == ("models differ", "paired bootstrap")
 
 
@@ -83,9 +84,7 @@ def test_the_better_method_is_the_one_that_the_figure_calls_so() -> None:
 def test_mcnemar_only_of_the_same_examples() -> None:
     hits = np.random.default_rng(1).random(N) < 0.7
     every, some = Share.among_all(hits), Share(hits & (np.arange(N) < 300), np.arange(N) < 300)
-    first, second = (
-        Candidate(_candidate(hits).figures, _candidate(hits).drawn, [{"accuracy": s}]) for s in (every, some)
-    )
+    first, second = ([replace(model, shares={"accuracy": of}) for model in _models(hits)] for of in (every, some))
     tests = [compare({"a": first, "b": other}, BETTER)[0].test for other in (first, second)]
     assert tests == ["exact McNemar", "paired bootstrap"]
 
@@ -93,7 +92,7 @@ def test_mcnemar_only_of_the_same_examples() -> None:
 def test_several_seeds_are_no_independent_examples() -> None:
     generator = np.random.default_rng(1)
     seeds = [generator.random(N) < 0.9 for _ in range(3)]
-    (found, _) = compare({"first": _candidate(*seeds), "second": _candidate(*seeds[::-1])}, BETTER)
+    (found, _) = compare({"first": _models(*seeds), "second": _models(*seeds[::-1])}, BETTER)
     assert found.test == "examples and seeds"
     assert found.verdict == "tie"
     assert found.difference == pytest.approx(0)
@@ -103,8 +102,8 @@ def test_seeds_that_differ_make_the_difference_less_sure() -> None:
     generator = np.random.default_rng(1)
     even = [generator.random(N) < 0.8 for _ in range(2)]
     uneven = [generator.random(N) < share for share in (0.65, 0.95)]
-    other = _candidate(*(generator.random(N) < 0.8 for _ in range(2)))
-    (steady, _), (shaky, _) = (compare({"a": _candidate(*seeds), "b": other}, BETTER) for seeds in (even, uneven))
+    other = _models(*(generator.random(N) < 0.8 for _ in range(2)))
+    (steady, _), (shaky, _) = (compare({"a": _models(*seeds), "b": other}, BETTER) for seeds in (even, uneven))
     assert shaky.high - shaky.low > 1.5 * (steady.high - steady.low)
 
 
@@ -112,7 +111,7 @@ def test_two_examples_that_say_the_same_make_no_method_better() -> None:
     asked = np.arange(N) < 2
     right, wrong = (Share(np.array(hits) & asked, asked) for hits in (asked, np.zeros(N, bool)))
     first, second = (
-        Candidate([{"recall": share.value}] * 2, [{"recall": np.full(100, share.value)}] * 2, [{"recall": share}] * 2)
+        [Scored({"recall": share.value}, {"recall": np.full(100, share.value)}, {"recall": share})] * 2
         for share in (right, wrong)
     )
     (found,) = compare({"first": first, "second": second}, {"recall": "higher"})
@@ -121,7 +120,8 @@ def test_two_examples_that_say_the_same_make_no_method_better() -> None:
 
 
 def test_what_floating_point_leaves_is_no_difference() -> None:
-    figures = [[{"f1": value} for value in values] for values in ((0.7, 0.8, 0.9), (0.9, 0.7, 0.8))]
-    drawn = [{"f1": np.linspace(0.7, 0.9, 100)}] * 3
-    (found,) = compare({name: Candidate(of, drawn) for name, of in zip("ab", figures, strict=True)}, {"f1": "higher"})
+    drawn = {"f1": np.linspace(0.7, 0.9, 100)}
+    values = {"a": (0.7, 0.8, 0.9), "b": (0.9, 0.7, 0.8)}
+    methods = {name: [Scored({"f1": value}, drawn) for value in of] for name, of in values.items()}
+    (found,) = compare(methods, {"f1": "higher"})
     assert (found.difference, found.p) == (0.0, 1.0)

@@ -5,8 +5,8 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 
 from retrace.core.errors import InputError
-from retrace.tokens.special_tokens import RIGHT_PAD, SpecialTokens
-from retrace.tokens.tokenizer import load_tokenizer
+from retrace.tokens.settings import SpecialTokens
+from retrace.tokens.tokenizer import RIGHT_PAD, load_tokenizer
 from tests.hub.content import tokenizers
 from tests.hub.content.tokenizers import Published
 

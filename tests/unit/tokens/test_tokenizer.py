@@ -7,7 +7,6 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer
 
 from retrace.core.errors import InputError
-from retrace.datasets.text import without_marks
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import (
     SubwordTokenizer,
@@ -70,7 +69,6 @@ def test_left_out_words_become_one_unknown_token() -> None:
     tokenizer = train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=60), lambda: TEXT, "k")
     (ids,) = tokenizer.encode_documents(["the <unk> fox"])
     assert [tokenizer.id_to_token(number) for number in ids].count("[UNK]") == 1
-    assert without_marks("the <unk> fox", "[UNK]") == "the [UNK] fox"
 
 
 SPELT = ["the [CLS] fox [SEP]", "[MASK]", "the fox[PAD]over [UNK]", "<s> the </s> fox <mask>"]
@@ -132,9 +130,8 @@ def test_a_given_tokenizer_must_say_what_begins_a_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_tokens_that_go_on_with_a_word(kind) -> None:
-    tokenizer = train_tokenizer(
-        TokenizerSettings(kind=kind, vocab_size=290 if kind == "bpe" else 60), lambda: TEXT, "k"
-    )
+    size = 290 if kind == "bpe" else 60
+    tokenizer = train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size), lambda: TEXT, "k")
     continues = continuing_tokens(tokenizer)
     words: list[str] = []
     for token in tokenizer.encode("browner overs lazy", add_special_tokens=False).tokens:
@@ -167,9 +164,8 @@ def test_white_space_ends_a_word_of_bytes() -> None:
 
 
 def test_a_character_of_several_tokens_is_in_one_word() -> None:
-    tokenizer = train_tokenizer(
-        TokenizerSettings(kind="bpe", vocab_size=262), lambda: ["ab " * 9], "k"
-    )  # á is the bytes C3 and A1
+    # á is the bytes C3 and A1
+    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=262), lambda: ["ab " * 9], "k")
     tokens = {token.number for token in tokenizer.located("xáx")}
     assert len(tokens) > 3
     assert len({token.start for token in tokenizer.located("xáx")}) == 3

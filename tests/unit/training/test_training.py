@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from retrace.compute.flops import count_flops, peak_flops
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.finetuning.finetune import bucketed
@@ -24,7 +23,7 @@ from retrace.objectives.language_modelling import (
     sliding_batches,
     token_loss,
 )
-from retrace.objectives.masked import Masking, mask_blocks, mask_id, masked_batches
+from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import perplexities
 from retrace.pretraining.settings import PretrainParams
@@ -33,6 +32,7 @@ from retrace.tokens.tokenizer import Vocabulary, closing_tokens, continuing_toke
 from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
 from retrace.training.settings import OptimizerSettings
+from retrace.training.throughput import count_flops
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -54,10 +54,7 @@ def test_the_rate_rises_stays_and_falls() -> None:
     assert rates[3:11] == [1.0] * 8
     assert rates[15] == pytest.approx(0.5)
     assert rates[20] == 0.0
-
-
-def test_a_linear_rate_without_warmup() -> None:
-    assert [rate_factor(x, 0.0, 0.0) for x in (0.0, 0.25, 1.0)] == [1.0, 0.75, 0.0]
+    assert [rate_factor(share, 0.0, 0.0) for share in (0.0, 0.25, 1.0)] == [1.0, 0.75, 0.0]
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
@@ -257,10 +254,6 @@ def test_the_operations_of_a_step_are_those_of_its_products() -> None:
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_only_known_devices_have_a_peak() -> None:
-    assert peak_flops(torch.device("cpu")) is None
-
-
 class Scripted:
     """An objective whose loss is what a list says."""
 
@@ -336,25 +329,6 @@ def test_sliding_windows_ask_each_token_once(block: int, stride: int, length: in
     assert asked == list(range(6, 5 + length))
 
 
-def test_pseudo_losses_mask_each_token_once() -> None:
-    model = _model().eval()
-    texts = ["the guild of weavers", "the river of the town"]
-    passages = [Passage(TOKENIZER.encode(text).ids, len(text.split()), len(text)) for text in texts]
-    losses, sizes = pseudo_losses(model, passages, VOCABULARY, tiny_device())
-    expected = [0.0, 0.0]
-    for number, passage in enumerate(passages):
-        for place in range(1, len(passage.ids) - 1):
-            masked = torch.tensor([passage.ids])
-            masked[0, place] = mask_id(VOCABULARY)
-            with torch.no_grad():
-                scores = model.body(input_ids=masked).logits[0, place]
-            expected[number] -= torch.log_softmax(scores, 0)[passage.ids[place]].item()
-    assert losses.sums == pytest.approx(expected, rel=1e-5)
-    assert losses.scored.tolist() == sizes.tokens.tolist() == [len(passage.ids) - 2 for passage in passages]
-    assert losses.mean == pytest.approx(losses.sums.sum() / losses.scored.sum())
-    assert (sizes.words.tolist(), sizes.bytes.tolist()) == ([4, 5], [20, 21])
-
-
 def test_passages_are_cut_at_whole_words_and_avoid_left_out_words() -> None:
     documents = [
         "= Title =\nthe guild of weavers was founded by Ada Lund\nthe <unk> of the town",
@@ -393,7 +367,7 @@ def test_a_word_longer_than_a_block_counts_as_far_as_it_is_asked() -> None:
     figures = perplexities(losses, sizes)
     assert (losses.scored.tolist(), sizes.bytes.tolist()) == ([30, 30], [29, 29])
     assert figures["bits_per_byte"] == pytest.approx(math.log2(5) * 30 / 29)
-    assert figures["per_word"] == pytest.approx(5 ** (30 * 240 / 29), rel=1e-3)
+    assert figures["perplexity_per_word"] == pytest.approx(5 ** (30 * 240 / 29), rel=1e-3)
 
 
 def test_a_long_word_is_not_cut_within_a_character() -> None:
@@ -415,7 +389,7 @@ def test_a_passage_of_which_nothing_can_be_asked_counts_for_nothing() -> None:
     assert (both.scored[0], more.words[0]) == (0, 0)
     assert (both.mean, both.sums[1], more.words[1]) == (alone.mean, alone.sums[0], sizes.words[0])
     nothing = perplexities(*pseudo_losses(model, [unknown], VOCABULARY, tiny_device()))
-    assert nothing == {"per_token": None, "per_word": None, "bits_per_byte": None}
+    assert nothing == {"perplexity_per_token": None, "perplexity_per_word": None, "bits_per_byte": None}
 
 
 def test_a_text_of_headings_has_passages_too() -> None:

@@ -1,0 +1,222 @@
+"""What a model takes before it is run: `retrace parameters`, `memory`, `plan` and `needs`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from torchinfo import summary
+
+from retrace.cli.terminal import print_table
+from retrace.compute.device import open_device
+from retrace.core.errors import InputError
+from retrace.core.files import size
+from retrace.core.records import RunRecord
+from retrace.core.settings import PARAMS, Precision, build, read_params
+from retrace.estimates.architectures import HEADS, Published, config_of, find_model
+from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
+from retrace.estimates.needs import require_room
+from retrace.estimates.parameters import ClosedForm, Count, Grouping, closed_form, count_parameters, rows, sums
+from retrace.estimates.published_memory import formula_memory
+from retrace.finetuning.method import TASK_OF, read_method
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.models.heads import longest_input, objective_of
+from retrace.pretraining.settings import PretrainSettings
+from retrace.tasks.question_answering.settings import SquadSettings
+from retrace.training.settings import OptimizerSettings
+
+SECTIONS: dict[str, tuple[str, type[Any]]] = {
+    "classification": ("sst2", FineTuneSettings),
+    "qa": ("squad", SquadSettings),
+    "lm": ("pretrain", PretrainSettings),
+}
+RUNS = Path("reports/runs")
+MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
+
+Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; params.yaml's if absent")]
+Tuned = Annotated[str, typer.Option("--method", help="what is added and frozen")]
+Head = Literal["classification", "qa", "lm"]
+
+
+def parameters(
+    model: Model = None,
+    head: Annotated[Head | None, typer.Option(help="the task's head")] = None,
+    method: Tuned = "full",
+    by: Annotated[Grouping, typer.Option(help="a row for each")] = "parameter",
+    format: Annotated[Literal["table", "json"], typer.Option()] = "table",
+    depth: Annotated[
+        int | None, typer.Option("--summary", help="torchinfo's summary instead, so many levels deep")
+    ] = None,
+) -> None:
+    """Print every parameter of a model, and their number beside what the architecture's formula says.
+
+    MODEL is a preset (bert-base, or another file of retrace/estimates/architectures), a folder with config.json, or, if
+    absent, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler,
+    RoBERTa's without one.
+    """
+    named = find_model(model)
+    params = read_params() if PARAMS.is_file() else {}
+    tune = read_method(params, method, TASK_OF.get(head or "")).tune
+    network, counts = count_parameters(HEADS.get(head or ""), named.config, tune)
+    if depth is not None:
+        print(summary(network, depth=depth, verbose=0))
+        return
+    form = closed_form(named.config, counts)
+    published = named.published if head is None and method == "full" else ()  # which is of the pretrained body
+    if format == "json":
+        terms = form and {term.name: {"formula": term.formula, "count": term.count} for term in form.terms}
+        found = {
+            "model": named.name,
+            **sums(counts),
+            "closed_form": form and {"total": form.total, "terms": terms, "differences": form.differences},
+            "published": [asdict(entry) for entry in published],
+            "rows": [{"name": name, "size": size, "trained": trained} for name, size, trained in rows(counts, by)],
+        }
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    grouped = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
+    print_table((by.capitalize(), "Size", "Trained"), grouped)
+    print()
+    print_table((), _totals(counts, form, published))
+
+
+def _totals(counts: Sequence[Count], form: ClosedForm | None, published: Sequence[Published]) -> list[tuple[str, str]]:
+    """What the model has, and how each other count comes to that."""
+    lines = [(name.capitalize().replace("_", " "), f"{count:,}") for name, count in sums(counts).items()]
+    if form is not None:
+        lines += [("", ""), ("By the formula of the architecture", f"{form.total:,}")]
+        lines += [(f"{term.name} {term.formula}", f"{term.count:,}") for term in form.terms]
+        lines += [(f"difference of the model: {part}", f"{more:+,}") for part, more in form.differences.items()]
+    for entry in published:
+        lines += [("", ""), (f"Published ({entry.source})", f"{entry.total:,}")]
+        lines += [(part, f"{more:+,}") for part, more in entry.differences.items()]
+    return lines
+
+
+def memory(
+    batch: Annotated[int, typer.Option(min=1, help="examples of an update on the device")],
+    length: Annotated[int, typer.Option(min=1, help="tokens of an example")],
+    model: Model = None,
+    method: Tuned = "full",
+    head: Annotated[Head, typer.Option(help="the task's head")] = "classification",
+) -> None:
+    """Print what an update of a model takes on one device, beside published formulas and runs of such a model.
+
+    MODEL is as for `retrace parameters`. The estimate runs the real model, loss and optimiser on tensors without
+    values, in the precision, with the optimiser and the attention that this machine and params.yaml would use. It is of
+    tensors; the program and the gaps that an allocator leaves come on top. What the published formulas leave out stands
+    in retrace/estimates/published_memory.py.
+    """
+    named = find_model(model)
+    longest = longest_input(named.config)
+    if length > longest:
+        raise InputError(f"--length: {length} is not allowed; the model reads at most {longest} tokens")
+    params = read_params() if PARAMS.is_file() else {}
+    chosen = read_method(params, method, TASK_OF.get(head))
+    optimiser, mask_rate = _recipe(params, head)
+    optimiser = optimiser.model_copy(update={"kind": chosen.settings.optimizer or optimiser.kind})
+    device = open_device(0, build(Precision, params, "precision") if params else "auto")
+    share = mask_rate if objective_of(named.config) == "masked" else 1.0
+    load = Load(batch, length, batch * int(length * share), device.bf16, device.attention)
+    needed = update_needs(HEADS[head], named.config, load, optimiser, chosen.tune)
+    print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
+    precision = "bf16" if load.bf16 else "float32"
+    print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimiser.kind}, {load.attention} attention")
+    formula = formula_memory(chosen, named.config, needed)
+    published = (
+        (f"published: {formula[0]}", size(formula[1].at(batch, length))) if formula else ("published", "no formula")
+    )
+    measured = list(_measured(needed)) or [("measured", "no run of this model here")]
+    estimate = [
+        ("weights", size(needed.weights)),
+        ("gradients", size(needed.gradients)),
+        ("moments of the optimiser", size(needed.moments)),
+        ("activations and the like, at the peak", size(needed.passing)),
+        ("estimate", size(needed.peak)),
+        ("the kept epoch's weights, in main memory, from the second epoch on", size(needed.weights)),
+    ]
+    print_table((), [("", ""), *estimate, ("", ""), published, ("", ""), *measured])
+
+
+def _recipe(params: dict[str, Any], head: str) -> tuple[OptimizerSettings, float]:
+    """The optimiser of the task, and the share of the tokens that a masked language model predicts."""
+    if not params:
+        return OptimizerSettings(), MASK_RATE
+    name, settings = SECTIONS[head]
+    recipe = build(settings, params, name)
+    return recipe.optimizer, getattr(recipe, "mask_rate", MASK_RATE)
+
+
+def _measured(needed: Needs) -> Iterator[tuple[str, str]]:
+    """What runs of a model with as many parameters held: whole processes, program and data included."""
+    for path in sorted(RUNS.rglob("*.json")):
+        run = RunRecord.read(path)
+        if (run.parameters, run.trained_parameters) == (needed.parameters, needed.trained):
+            yield f"measured, whole process: {path}", f"{run.peak_memory_mib:,} MiB"
+            if run.gpu_memory_mib is not None:
+                yield f"measured, tensors on the GPU: {path}", f"{run.gpu_memory_mib:,} MiB"
+
+
+def plan(
+    tokens: Annotated[float, typer.Option(min=1, help="to train on, all epochs together, such as 3e9")],
+    devices: Annotated[list[int], typer.Option(min=1, help="how many; one process on each")] = [1, 8, 64],  # noqa: B006
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="blocks a step over all devices, if not as in params.yaml")
+    ] = None,
+    teraflops: Annotated[float, typer.Option(min=0.01, help="a device's peak; the H200's in bf16")] = 989.0,
+    utilisation: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
+    fp32: Annotated[bool, typer.Option("--fp32", help="products in float32 rather than bf16")] = False,
+    sharded: Annotated[
+        bool, typer.Option("--sharded", help="devices share weights, gradients and moments (FSDP)")
+    ] = False,
+) -> None:
+    """Print the memory and time of pretraining with the settings in params.yaml, a line for each number of devices.
+
+    Memory is the most that tensors take at once; the program and the gaps that an allocator leaves come on top. The
+    time follows from operations, a device's peak and the share of it that is reached, which is an assumption:
+    reports/runs/pretrain.json says what was reached where a run was made.
+    """
+    params = read_params()
+    recipe = build(PretrainSettings, params, "pretrain")
+    recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
+    config = config_of(params)
+    blocks = {each: -(-recipe.batch_size // each) for each in devices}  # of a step, on the device that gets most
+    needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
+    first = needed[blocks[devices[0]]]
+    print(
+        f"{config.model_type}: {first.parameters:,} parameters, "
+        f"{first.flops / 1e9:.3f} GFLOP a token; "
+        f"blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, "
+        f"{tokens / recipe.batch_size / recipe.block_size:,.0f} steps"
+    )
+    print(f"assumed: {teraflops:g} TFLOP/s a device, of which {utilisation:.0%} are reached")
+    lines = []
+    for each in devices:
+        busy = min(each, recipe.batch_size)  # a device that gets no block does not help
+        idle = f" ({each - busy} idle)" if busy < each else ""
+        need = needed[blocks[each]]
+        seconds = tokens * need.flops / (busy * teraflops * 1e12 * utilisation)
+        lines.append((f"{each}{idle}", blocks[each], size(need.memory(each, sharded)), duration(seconds)))
+    print_table(("devices", "blocks each", "memory each", "time"), lines)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+def needs() -> None:
+    """Print the disk and memory that the runs of params.yaml take, and what there is, before any of them starts.
+
+    It ends with an error where there is clearly too little; `retrace study run` says it first. Memory is the most that
+    tensors take in an update of any of the runs on one device, as `retrace memory` estimates it; the program and the
+    data come on top. Disk is of models: those fetched, those trained, DVC's copies, and the states of the largest run
+    while it lasts. Data and predictions are small beside them.
+    """
+    for line in require_room(read_params()):
+        print(line)

@@ -1,0 +1,120 @@
+"""`retrace parameters`, `memory` and `plan`."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from transformers import LlamaConfig
+
+from retrace.core.files import write_json
+from tests.commands import Done, retrace
+from tests.study import RUN
+from tests.toy import ROOT, Project
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def _lines(done: Done) -> list[list[str]]:
+    assert done.code == 0, done.err
+    return [line.split() for line in done.out.splitlines()]
+
+
+def test_a_plan_says_what_each_number_of_devices_takes() -> None:
+    options = ("--tokens", "1e9", "--devices", "1", "8", "64", "--teraflops", "1", "--utilisation", "0.5")
+    model, assumed, header, *rows = retrace("plan", *options).out.splitlines()
+    assert re.fullmatch(r"modernbert: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,281 steps", model)
+    assert assumed == "assumed: 1 TFLOP/s a device, of which 50% are reached"
+    assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
+    assert [row.split()[0] for row in rows] == ["1", "8", "64"]
+    assert "64 (48 idle)" in rows[2], "a step has 16 blocks"
+    shared = retrace("plan", *options, "--sharded").out.splitlines()[3:]
+    assert shared[0] == rows[0]
+    assert shared[1] != rows[1]
+
+
+def test_parameters_are_counted_as_json() -> None:
+    found = json.loads(retrace("parameters", "bert-base", "--format", "json").out)
+    assert (found["total"], found["trainable"], found["frozen"]) == (109_482_240, 109_482_240, 0)
+    assert found["closed_form"]["total"] == 109_482_240
+    assert found["closed_form"]["differences"] == {}
+    assert sum(row["size"] for row in found["rows"]) == 109_482_240
+    assert [entry["total"] for entry in found["published"]] == [110_000_000, 108_432_384]
+
+
+def test_a_table_of_parameters_has_a_row_for_each_or_for_each_layer() -> None:
+    lines = _lines(retrace("parameters", "roberta-small"))
+    assert lines[0] == ["Parameter", "Size", "Trained"]
+    assert ["encoder.layer.3.output.dense.weight", "262,144", "262,144"] in lines
+    assert ["difference", "of", "the", "model:", "embeddings.token_type_embeddings", "+512"] in lines
+    lines = _lines(retrace("parameters", "roberta-small", "--by", "layer", "--method", "frozen"))
+    assert ["encoder.layer.3", "1,577,984", "0"] in lines
+    assert ["Frozen", "22,829,568"] in lines
+    lines = _lines(retrace("parameters", "roberta-small", "--by", "module", "--head", "qa"))
+    assert ["qa_outputs", "1,026", "1,026"] in lines
+    assert ["Head", "biases", "2"] in lines
+
+
+def test_torchinfos_summary_is_an_option() -> None:
+    shown = retrace("parameters", "llama-3.2-1b", "--head", "qa", "--summary", "3").out
+    assert "Total params: 1,235,818,498" in shown
+
+
+def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method_for_the_task() -> None:
+    attention = 4 * ((128 + 384) + (128 + 128))  # two matrices of four layers
+    classes = 128 * 128 + 128 + 128 * 2 + 2  # dense, norm, classes
+    for head, products in (("classification", 15 * (attention + 3072 + 128)), ("qa", 32 * attention)):
+        found = json.loads(retrace("parameters", "--head", head, "--method", "lora", "--format", "json").out)
+        assert found["trainable"] == classes + products
+
+
+def test_memory_is_estimated_published_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
+    Project(tmp_path).set("methods.adapter.optimizer", "adamw")
+    monkeypatch.chdir(tmp_path)
+    options = ("--batch", "4", "--length", "32", "--method", "adapter")
+    shown = retrace("memory", *options).out
+    first, second, *_ = shown.splitlines()
+    counts = [int(count.replace(",", "")) for count in re.findall(r"([\d,]+\d) (?:parameters|trained)", first)]
+    assert "4 × 32 tokens" in second
+    assert "adamw" in second
+    assert "published: 4N + 16N_ad + 2d(4blh + 8bl·h_ad)" in shown
+    assert "no run of this model here" in shown
+    run = RUN.model_copy(update={"parameters": counts[0], "trained_parameters": counts[1], "peak_memory_mib": 1234})
+    write_json(Path("reports/runs/sst2/adapter/1.json"), run.to_json())
+    assert re.search(r"whole process: reports/runs/sst2/adapter/1.json +1,234 MiB", retrace("memory", *options).out)
+
+
+def test_memory_needs_no_padding_token_and_no_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = LlamaConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, vocab_size=120
+    )  # fmt: skip
+    config.save_pretrained(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = retrace("memory", ".", "--batch", "2", "--length", "8", "--method", "lora")
+    assert "muon" in done.out, "the default of the settings"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["parameters", "bert-huge"], "error: bert-huge: neither a folder nor one of the presets bert-base, "),
+        (["parameters", "presets"], "error: presets/config.json: no such file\n"),
+        (["memory", "bert-huge", "--batch", "1", "--length", "8"], "error: bert-huge: neither a folder nor one of "),
+        (["memory", "bert-base", "--batch", "0", "--length", "8"], "Error: Invalid value for '--batch': "),
+        (["memory", "bert-base", "--batch", "1", "--length", "0"], "Error: Invalid value for '--length': "),
+        (["memory", "bert-base", "--batch", "1", "--length", "1000"],
+         "error: --length: 1000 is not allowed; the model reads at most 512 tokens\n"),
+        (["memory", "bert-base", "--batch", "1", "--length", "8", "--method", "l"], "'l' is not allowed; expected one"),
+        (["plan", "--tokens", "0"], "Error: Invalid value for '--tokens': "),
+        (["plan", "--tokens", "1", "--devices", "1", "0"], "Error: Invalid value for '--devices': "),
+        (["plan", "--tokens", "1", "--utilisation", "0"], "Error: Invalid value for '--utilisation': "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_an_argument_is_said(arguments: list[str], message: str) -> None:
+    done = retrace(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err

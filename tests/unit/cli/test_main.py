@@ -1,0 +1,44 @@
+"""The command `retrace`: its help, and what it loads."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from retrace.cli import main as cli
+from tests.commands import retrace
+from tests.toy import ROOT
+
+
+def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(cli.load_command(name).name == name for name in cli.COMMANDS)
+    monkeypatch.setattr(cli, "load_command", None)
+    shown = retrace("--help").out
+    assert all(f"  {name} " in shown and text in shown for name, (_, text) in cli.COMMANDS.items())
+
+
+def test_an_unknown_command_is_one_line() -> None:
+    done = retrace("skore")
+    assert done.code == 2
+    assert done.err.startswith("error: retrace skore: no such command; expected one of check, ")
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "slow"),
+    [
+        ("stop", "nothing is running here", {"torch", "transformers", "pandas", "rich"}),
+        ("check", "params.yaml, data/params.yaml: ok", {"torch", "transformers"}),
+    ],
+)
+def test_a_command_that_is_called_often_begins_at_once(tmp_path: Path, command: str, said: str, slow: set[str]) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("params.yaml", "data/params.yaml"):
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    call = f"import sys; from retrace.cli.main import main; sys.argv[1:] = [{command!r}]; main(); "
+    call += f"print(sys.modules.keys() & {slow!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", call], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [said, "set()"], done.stderr

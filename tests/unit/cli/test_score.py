@@ -1,0 +1,222 @@
+"""`retrace score`: anyone's predictions."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from retrace.statistics.intervals import wilson_interval
+from tests.commands import Done, retrace
+
+QUESTIONS = [
+    {"id": "a", "question": "Who?", "answers": [{"text": "Ada Lund", "answer_start": 0}]},
+    {"id": "b", "question": "Why?", "answers": [], "is_impossible": True},
+]
+DATASET = {"data": [{"title": "T", "paragraphs": [{"context": "Ada Lund built it in 1601.", "qas": QUESTIONS}]}]}
+WHOLE = {"a": "Ada Lund", "b": "1601"}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _squad(predictions: object, *options: str, numbers: object = None) -> Done:
+    """Score answers to two questions; `numbers` say how surely each has none."""
+    for name, content in (("dataset", DATASET), ("predictions", predictions), ("na_prob", numbers)):
+        Path(f"{name}.json").write_text(json.dumps(content))
+    given = ("--na-prob", "na_prob.json") if numbers else ()
+    return retrace("score", "squad", "dataset.json", "predictions.json", *given, *options)
+
+
+def _classes(gold: str, given: str, *options: str) -> Done:
+    """Score classes, of which the right ones are a tsv, the given ones a csv."""
+    Path("gold.tsv").write_text(gold)
+    Path("given.csv").write_text(given)
+    return retrace("score", "classification", "gold.tsv", "given.csv", *options)
+
+
+def _column(*labels: object) -> str:
+    return "\n".join(["label", *map(str, labels), ""])
+
+
+def _scores(done: Done) -> dict[str, float]:
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_scores_of_answers() -> None:
+    scores = _scores(_squad({"a": "Ada", "b": ""}))
+    assert scores["exact_match"] == 50.0
+    assert scores["f1"] == pytest.approx(100 * (2 / 3 + 1) / 2)
+    assert scores["NoAns_exact_match"] == 100.0
+    scores = _scores(_squad({"a": "Ada Lund", "b": "x"}, "--all"))
+    assert (scores["rougeL"], scores["bleu_precision_2"]) == (1.0, 100.0)
+    assert str(scores["bleu_signature"]).startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp")
+    assert any(name.startswith("meteor") for name in scores)
+
+
+def test_probabilities_of_no_answer_take_answers_back() -> None:
+    numbers = {"b": 0.75, "a": 0.25}
+    scores = _scores(_squad(WHOLE, numbers=numbers))
+    assert (scores["exact_match"], scores["best_exact_match"], scores["best_exact_match_thresh"]) == (50.0, 100.0, 0.25)
+    assert _scores(_squad(WHOLE, "--na-prob-thresh", "0.5", numbers=numbers))["exact_match"] == 100.0
+
+
+@pytest.mark.parametrize(("order", "best"), [("ab", 100.0), ("ba", 50.0)])
+def test_ties_are_broken_by_the_order_of_the_file(order: str, best: float) -> None:
+    assert _scores(_squad(WHOLE, numbers=dict.fromkeys(order, 0.5)))["best_exact_match"] == best
+
+
+@pytest.mark.parametrize("missing", ["a", "b"])
+def test_questions_without_a_prediction_are_said(missing: str) -> None:
+    predictions = {name: "" for name in "ab" if name != missing}
+    said = f"1 of 2 questions have no prediction, {missing} the first"
+    refused = f"error: predictions.json: {said}; with --allow-missing only the others are scored\n"
+    assert _squad(predictions) == Done(2, "", refused)
+    done = _squad(predictions, "--allow-missing")
+    assert _scores(done)["total"] == 1
+    assert done.err.startswith(f"warning: missing: {said}; only the others are scored\n")
+
+
+def test_predictions_of_no_question_are_said() -> None:
+    done = _squad({"a": "Ada", "b": "", "z": "", "y": "x"})
+    assert _scores(done)["total"] == 2
+    assert done.err == "warning: unknown: 2 of 4 predictions are of no question, z the first\n"
+
+
+@pytest.mark.parametrize(
+    ("predictions", "numbers", "message"),
+    [
+        (["a"], None, "predictions.json: expected one object of question ids and answer texts"),
+        ({"a": 3}, None, "predictions.json: expected one object of question ids and answer texts"),
+        ({"z": "x"}, None, "predictions.json: no prediction for any question"),
+        (WHOLE, {"a": 0.5}, "na_prob.json: no number for question b, which has a prediction"),
+        (WHOLE, {"a": "0.5", "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
+        (WHOLE, {"a": float("nan"), "b": 1}, "na_prob.json: expected one object of question ids and numbers"),
+        (WHOLE, {"a": True, "b": False}, "na_prob.json: expected one object of question ids and numbers"),
+    ],
+)
+def test_wrong_answers_and_probabilities_are_one_line(predictions: object, numbers: object, message: str) -> None:
+    done = _squad(predictions, numbers=numbers)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {message}")
+    assert done.err.count("\n") == 1
+
+
+def test_scores_of_classes_with_their_probabilities() -> None:
+    gold = "text\tlabel\na\tgood\nb\tbad\nc\tgood\nd\tbad\n"
+    given = "said,good,bad\ngood,0.9,0.1\nbad,0.2,0.8\nbad,0.4,0.6\nbad,0.3,0.7\n"
+    scores: dict = _scores(_classes(gold, given, "--prediction", "said", "--intervals"))
+    assert (scores["accuracy"], scores["recall_macro"], scores["roc_auc"]) == (0.75, 0.75, 1.0)
+    assert scores["intervals"]["accuracy"] == wilson_interval(0.75, 4)
+
+
+def test_intervals_hold_their_figures_and_have_a_width_where_all_is_right() -> None:
+    generator = np.random.default_rng(1)
+    chances = generator.uniform(0.5, 1.0, 400)
+    calibrated = [(int(generator.random() < chance), f"1,{1 - chance},{chance}") for chance in chances]
+    scores: dict = {}
+    for rows in (calibrated, [(1, "1,0.1,0.9"), (0, "0,0.8,0.2")] * 30):
+        given = "label,0,1\n" + "".join(f"{row}\n" for _, row in rows)
+        scores = _scores(_classes(_column(*(label for label, _ in rows)), given, "--intervals"))
+        for name, ends in scores["intervals"].items():
+            assert ends["low"] <= scores[name] <= ends["high"], name
+    assert scores["accuracy"] == scores["intervals"]["accuracy"]["high"] == 1.0
+    assert scores["intervals"]["accuracy"]["low"] == pytest.approx(0.94, abs=0.001)
+
+
+def test_one_class_for_all_is_said_to_be() -> None:
+    done = _classes(_column(1, 0), _column(1, 1))
+    assert _scores(done)["recall"] == 1.0
+    assert "warning: one class only: all 2 examples are called 1\n" in done.err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("label\n1\n", "given.csv: 1 rows, but "),
+        ('label\n1\n""\n', "given.csv:3: no 'label'"),
+        ("class\n1\n0\n", "given.csv:2: no 'label'; there is: class"),
+        ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected a number in each of 0, 1"),
+        ("label,0,1\n1,0.5,0.5\n0,-1,2\n", "given.csv:3: expected probabilities in 0, 1"),
+        ("label,0,1\n1,0.5,0.5\n0,nan,1\n", "given.csv:3: expected probabilities in 0, 1; 0 has nan"),
+        ("label,0,1\n1,.5,.5\n0,.5,.4\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.9 and not to 1"),
+        ("label,0,1\n1,50,50\n0,80,20\n", "given.csv:2: expected probabilities in 0, 1; they sum to 100 and not to 1"),
+        ("label,0,1,sure\n1,0.5,0.5,1\n0,0.5,0.3,1\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.8"),
+        ("label\n", "given.csv: no row in it"),
+    ],
+)
+def test_wrong_classes_are_one_line(given: str, said: str) -> None:
+    done = _classes(_column(1, 0), given)
+    assert done.code == 2
+    assert done.err.startswith(f"error: {said}")
+
+
+def test_a_class_that_never_occurs_keeps_its_probabilities() -> None:
+    done = _classes(_column(*"aba"), "label,a,b,c,text\na,0.4,0.3,0.3,x\nb,0.25,0.45,0.3,x\nb,0.3,0.4,0.3,x\n")
+    scores = _scores(done)
+    # Confidences 0.4 and 0.4 (one of two right) are in one bin, 0.45 (right) in the next.
+    assert scores["expected_calibration_error"] == pytest.approx(2 / 3 * (0.5 - 0.4) + 1 / 3 * (1 - 0.45))
+    assert "roc_auc" not in scores
+    assert done.err == "warning: no roc auc: gold.tsv has no c\n"
+    improbable = _classes(_column(*"ab"), "label,a,b,c\na,0.7,0.291,0.009\nb,0.2,0.798,0.002\n")
+    assert "roc_auc" not in _scores(improbable)
+
+
+def test_another_column_of_numbers_is_no_class() -> None:
+    done = _classes(_column(*"ab"), "label,right,a,b,sure\na,1,0.67,0.33,0.67\nb,0,0.333,0.666,0\n")
+    assert (_scores(done)["roc_auc"], done.err) == (1.0, "")
+
+
+def test_the_area_is_that_of_the_numbers_in_the_file() -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(3, size=300)
+    # Numbers of single precision do not sum to 1 exactly; divided by their sum some would change places.
+    found = generator.dirichlet(np.ones(3), 300).round(3).astype(np.float32).astype(np.float64)
+    rows = [{"label": float(row.argmax()), **{f"{c}.0": value for c, value in enumerate(row)}} for row in found]
+    for name, lines in (("gold", [{"label": int(label)} for label in labels]), ("given", rows)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = retrace("score", "classification", "gold.jsonl", "given.jsonl")
+    scores = _scores(done)
+    expected = np.mean([roc_auc_score(labels == c, found[:, c]) for c in range(3)])
+    assert scores["roc_auc"] == pytest.approx(expected, abs=1e-12)
+    assert scores["accuracy"] == np.mean(labels == found.argmax(axis=1))
+    assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    ("gold", "given"),
+    [("0 1 1", "0.0 1.0 0.0"), ("0.0 1.0 1.0", "0 1 0"), ("+1 -1 -1", "1.0 -1 1"), ("True False False", "true FALSE 1"),
+     ("2 10 10", "2 10 2")],
+)  # fmt: skip
+def test_numbers_and_truth_are_the_same_classes_however_written(gold: str, given: str) -> None:
+    assert _scores(_classes(_column(*gold.split()), _column(*given.split())))["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_the_favourable_class_is_the_larger_number() -> None:
+    assert _scores(_classes(_column(2, 10, 10, 2), _column(2, 10, 2, 2)))["recall"] == 0.5
+
+
+@pytest.mark.parametrize("given", ["positive negative", "true false", "Positive Negative"])
+def test_classes_that_have_nothing_in_common_are_one_line(given: str) -> None:
+    called = ", ".join(sorted(given.split()))
+    said = f"error: given.csv: no class in common: its classes are {called}, those of gold.tsv 0, 1\n"
+    assert _classes(_column(1, 0), _column(*given.split())) == Done(2, "", said)
+
+
+def test_a_predicted_class_that_is_never_right_is_named() -> None:
+    done = _classes(_column("yes", "no", "no"), "label,yes,no\nyes,1,0\nmaybe,0,1\nmaybe,0,1\n")
+    assert _scores(done)["accuracy"] == pytest.approx(1 / 3)
+    assert done.err == (
+        "warning: unknown class: 2 of 3 predictions are maybe, which gold.tsv does not have\n"
+        "warning: no probabilities: no column is called maybe\n"
+    )
+
+
+def test_an_unknown_ending_is_told_the_known_ones() -> None:
+    Path("gold.txt").write_text(_column(1))
+    said = "error: gold.txt: format 'txt' is not allowed; expected one of csv, jsonl, parquet, tsv, xml\n"
+    assert retrace("score", "classification", "gold.txt", "gold.txt") == Done(2, "", said)
