@@ -145,10 +145,10 @@ def limited(task: str, examples: int) -> Any:
     """The project's settings of fine-tuning, for one epoch of so many examples."""
     from retrace.core.settings import build, read_params
     from retrace.finetuning.settings import FineTuneSettings
-    from retrace.tasks.question_answering.settings import SquadSettings
+    from retrace.tasks.question_answering.settings import AnswerSettings
 
     params = read_params()
-    kind = SquadSettings if task == "squad" else FineTuneSettings
+    kind = AnswerSettings if task == "squad" else FineTuneSettings
     return build(kind, params, task).model_copy(update={"max_train_examples": examples, "epochs": 1})
 
 

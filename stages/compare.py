@@ -18,7 +18,9 @@ from retrace.core.paths import TASKS
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS, METRICS, Metrics
 from retrace.perplexity.measures import PERPLEXITY
-from retrace.report.assemble import PREDICTIONS, REPORTS, flags_line, write_report
+from retrace.report.blocks import REPORTS, write_report
+from retrace.report.flags import flags_line
+from retrace.report.samples import PREDICTIONS
 from retrace.study.addresses import Reports
 from retrace.study.page import run_sections, study_inputs, study_sections
 from retrace.study.published import read_published

@@ -17,7 +17,7 @@ from retrace.finetuning.run import read_cell, run_cell
 from retrace.models.heads import read_config
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask, check_family
-from retrace.tasks.question_answering.settings import FineTuneSquadParams
+from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.tokenizer import load_tokenizer
 
 TASKS = {"extractive": ExtractiveTask, "generative": GenerativeTask}
@@ -25,13 +25,13 @@ TASKS = {"extractive": ExtractiveTask, "generative": GenerativeTask}
 
 def main() -> None:
     cell = read_cell("squad")
-    params = FineTuneSquadParams.read(task=cell.task, method=cell.method)
+    params = FineTuneAnswerParams.read(task=cell.task, method=cell.method)
     settings, source = params.task, source_folder(params.data)
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
 
     def read_task() -> Task[Any]:
         if settings.answers == "generative":
-            check_family(read_config(method.base).model_type)
+            check_family(read_config(method.base).model_type, cell.task)
         return TASKS[settings.answers](cell.task, source, load_tokenizer(method.base), settings.max_length, settings)
 
     run_cell(cell, method, read_task, settings, params.precision, [source, QUESTIONS / cell.task], params.settings)

@@ -9,12 +9,15 @@ is the peak learning rate. The validation perplexity is measured before training
 
 from pathlib import Path
 
+import pandas as pd
+
 from retrace.compute.device import open_device
 from retrace.compute.sharding import gather_weights
 from retrace.core.errors import exit_cleanly
+from retrace.core.files import write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint
-from retrace.pretraining.run import check_block, load, save_curve, save_model, training_budget, validation
+from retrace.pretraining.run import check_block, load, save_model, training_budget, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import load_tokenizer
@@ -44,7 +47,7 @@ def main() -> None:
         weights = gather_weights(model)
         if device.is_main:
             save_model(MODEL, model.body, weights, TOKENIZER)
-            save_curve(CURVE, run.journal)
+            write_text(CURVE, pd.DataFrame(run.journal).to_csv(index=False, lineterminator="\n"))
             write_run_record(RECORD, speed, device, model)
     checkpointer.remove()  # not before the guard has compared inputs, code and settings
 

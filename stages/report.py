@@ -14,21 +14,12 @@ from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, s
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
-from retrace.report.assemble import (
-    PREDICTIONS,
-    REPORTS,
-    WRITTEN,
-    flags_line,
-    read_curve,
-    read_runs,
-    read_task_cards,
-    samples_section,
-    score_sections,
-    write_report,
-)  # fmt: skip
-from retrace.report.data import data_section
+from retrace.report.blocks import REPORTS, WRITTEN, write_report
+from retrace.report.flags import flags_line
 from retrace.report.perplexity import perplexity_section
-from retrace.report.settings import ReportParams, model_section, settings_section
+from retrace.report.samples import PREDICTIONS, samples_section
+from retrace.report.scores import read_curve, score_sections
+from retrace.report.settings import ReportParams, data_section, models_section, read_runs, settings_section
 
 MODEL = Path("models/pretrained")
 TITLE = "Retrace report"
@@ -41,11 +32,11 @@ def main() -> None:
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
         metrics, details, perplexity = Metrics.read(METRICS), Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         sections = [
-            *score_sections(metrics, details),
+            *score_sections(details, metrics.flags),
             perplexity_section(perplexity, read_curve("pretrain")),
             samples_section(params, source),
-            data_section(read_json(source / "card.json"), read_task_cards(params)),
-            model_section(checkpoint_facts(), parameters_by_module(MODEL), read_runs(params)),
+            data_section(read_json(source / "card.json"), params),
+            models_section({"": (checkpoint_facts(), parameters_by_module(MODEL))}, read_runs(params)),
             settings_section(params | {read.data: read.source}),
         ]
         write_report(TITLE, sections)

@@ -25,7 +25,7 @@ from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask, SpanModel
 from retrace.tasks.question_answering.generative import GenerativeTask
-from retrace.tasks.question_answering.settings import SquadSettings
+from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tokens.tokenizer import load_tokenizer
 
 
@@ -45,7 +45,7 @@ def load(repository: str) -> dict[str, Any]:
 def predicted(model: Any, task_name: str) -> list[Row]:
     """What a model says on the validation data, asked as the stages ask."""
     params = read_params()
-    settings = build(SquadSettings if task_name == "squad" else FineTuneSettings, params, task_name)
+    settings = build(AnswerSettings if task_name == "squad" else FineTuneSettings, params, task_name)
     task = _task(task_name, settings.max_length, params)
     device = open_device(1, params["precision"])
     body = model.body if isinstance(model, SpanModel) else model
@@ -59,7 +59,7 @@ def _task(name: str, max_length: int, params: dict[str, Any]) -> Task[Any]:
     source, tokenizer = source_folder(params["data"]), load_tokenizer(PRETRAINED)
     if name != "squad":
         return Classification(name, source, tokenizer, max_length, takes_segments(read_config(PRETRAINED)))
-    reading = build(SquadSettings, params, "squad")
+    reading = build(AnswerSettings, params, "squad")
     return {"extractive": ExtractiveTask, "generative": GenerativeTask}[reading.answers](
         name, source, tokenizer, max_length, reading
     )

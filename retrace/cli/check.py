@@ -19,7 +19,7 @@ from retrace.results.grid import Grid
 from retrace.sample.settings import SampleParams
 from retrace.sources.hub_settings import HubClassificationParams
 from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
-from retrace.tasks.question_answering.settings import FineTuneSquadParams
+from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
 
 FAMILIES = "retrace.families"
@@ -29,7 +29,7 @@ STAGES: Mapping[str, type[Params]] = {
     "pretrain": PretrainParams,
     "perplexity-eval": PerplexityParams,
     "finetune-sst2": FineTuneParams,
-    "finetune-squad": FineTuneSquadParams,
+    "finetune-squad": FineTuneAnswerParams,
     "evaluate": EvaluateParams,
     "report": ReportParams,
     "sample": SampleParams,
@@ -124,20 +124,21 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
     for key, allowed in (("tasks", classified), ("questions", questions)):
         for task in getattr(grid, key):
             require_one_of(allowed, task, f"finetune.{key}")
-    is_generative = False
+    generative = []
     for task in tasks:
         if task not in settings and task not in (*grid.tasks, *grid.questions):
             continue
         if task in questions:
-            found = FineTuneSquadParams.read(settings, task=task, method=grid.methods[0]).task
-            is_generative = is_generative or found.answers == "generative"
+            found = FineTuneAnswerParams.read(settings, task=task, method=grid.methods[0]).task
+            generative += [task] if found.answers == "generative" else []
             continue
         found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
         if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
             check_length(task, found.max_length, SHORTEST_PAIR, "a token of each text")
-    if is_generative:
+    if generative:
         from retrace.tasks.question_answering.generative import check_family  # here, as it takes seconds to import
 
         for label in grid.squad_methods:
             checkpoint = method_settings(settings, label)[1].checkpoint
-            check_family(build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family"))
+            family = build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family")
+            check_family(family, generative[0])

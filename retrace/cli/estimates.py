@@ -24,12 +24,12 @@ from retrace.finetuning.method import TASK_OF, read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
 from retrace.pretraining.settings import PretrainSettings
-from retrace.tasks.question_answering.settings import SquadSettings
+from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "classification": ("sst2", FineTuneSettings),
-    "qa": ("squad", SquadSettings),
+    "qa": ("squad", AnswerSettings),
     "lm": ("pretrain", PretrainSettings),
 }
 RUNS = Path("reports/runs")

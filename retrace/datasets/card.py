@@ -98,9 +98,6 @@ def _overlaps(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
 def _oddities(part: str, questions: Sequence[Question]) -> list[str]:
     """Findings that are no errors, but seldom intended."""
     counts = {
-        "answers of {} stand between spaces that are left out": sum(
-            answer.trimmed for question in questions for answer in question.answers
-        ),
         "questions of {} have no text": sum(not question.text for question in questions),
         "questions of {} are on an empty passage": sum(not question.context.strip() for question in questions),
     }

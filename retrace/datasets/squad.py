@@ -1,7 +1,7 @@
 """Questions on passages in SQuAD's json, version 1.1 or 2.0."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ class Answer:
 
     text: str
     start: int
-    trimmed: bool = field(default=False, compare=False)  # whether the file has white space around it
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def _answer(path: Path, where: str, context: str, item: Any) -> Answer:
         counted = ", but at that byte; expected the number of characters before it" if start >= 0 and inside else ""
         raise InputError(f"{path}: {where}: the answer {text!r} is not at character {start}{counted}")
     # No token covers surrounding white space, so the answer would not match any tokens.
-    return Answer(text.strip(), start + len(text) - len(text.lstrip()), text != text.strip())
+    return Answer(text.strip(), start + len(text) - len(text.lstrip()))
 
 
 def _field(path: Path, where: str, holder: Any, name: str, kind: type) -> Any:

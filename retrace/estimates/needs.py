@@ -24,7 +24,7 @@ from retrace.hub.checkpoint import Pin, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import Grid
-from retrace.tasks.question_answering.settings import SquadSettings
+from retrace.tasks.question_answering.settings import AnswerSettings
 
 PRESETS = {
     "google-bert/bert-base-uncased": "bert-base",
@@ -118,7 +118,7 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
             config = configs[method.settings.checkpoint]
             if config is None:
                 continue
-            settings = adjusted(build(SquadSettings if is_read else FineTuneSettings, params, task), method.settings)
+            settings = adjusted(build(AnswerSettings if is_read else FineTuneSettings, params, task), method.settings)
             written = build(int, params, f"{task}.max_answer_length") + PROMPT if head == "language_model" else 0
             asked = settings.batch_size * written
             load = Load(settings.batch_size, settings.max_length, asked, bf16, attention)

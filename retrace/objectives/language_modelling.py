@@ -1,7 +1,6 @@
 """Language modelling on blocks of running text: what masked and causal modelling share, and the causal one.
 
-They differ in how a block is labelled: which positions are predicted, and which token is right there. In causal
-modelling (Radford et al. 2018) each token is predicted from those before it.
+They differ in which positions of a block are predicted, and which token is right there.
 """
 
 from collections.abc import Callable, Iterable, Iterator

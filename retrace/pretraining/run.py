@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from retrace.compute.device import Device
 from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, write_text
+from retrace.core.files import atomic_folder
 from retrace.models.heads import longest_input, make_config, objective_of, read_config
 from retrace.models.language_model import (
     LanguageModel,
@@ -51,12 +51,11 @@ def load(
     recipe, vocabulary = params.pretrain, Vocabulary.of(tokenizer)
     model = to_device(_initial_model(params, checkpoint, vocabulary, device.attention), device)
     sizes, masking = (recipe.block_size, recipe.batch_size), _masking(recipe, tokenizer)
-    is_causal = objective_of(model.body.config) == "causal"
     if isinstance(model, PairModel):
         return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed, device.torch_device)
 
     def label(blocks: Tensor, generator: torch.Generator) -> LabelledBatch:
-        if is_causal:
+        if objective_of(model.body.config) == "causal":
             return next_tokens(blocks, vocabulary)
         return mask_blocks(blocks, masking, vocabulary, generator)
 
@@ -110,12 +109,6 @@ def save_model(folder: Path, body: PreTrainedModel, weights: dict[str, Tensor], 
     with atomic_folder(folder) as temporary:
         body.save_pretrained(temporary, state_dict={name.removeprefix("body."): weights[name] for name in weights})
         copy_tokenizer(tokenizer, temporary)
-
-
-def save_curve(path: Path, rows: list[dict[str, float | None]]) -> None:
-    """Write the learning curve, a row for each epoch."""
-    lines = [",".join("" if value is None else str(value) for value in row.values()) for row in rows]
-    write_text(path, "\n".join([",".join(rows[0]), *lines]) + "\n")
 
 
 def _initial_model(

@@ -11,9 +11,8 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardDat
 from retrace.evaluation.records import Figures, Intervals
 from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.blocks import Code, Table
+from retrace.report.blocks import Code, Table, fill_markdown
 from retrace.report.perplexity import INTERVALS, perplexity_table
-from retrace.report.render import fill_markdown
 from retrace.report.scores import with_interval
 
 FOLDER = Path(__file__).parent

@@ -23,12 +23,11 @@ from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, Scores, hub_origin
 from retrace.publishing.load import Tuning
 from retrace.report.blocks import Table
-from retrace.report.data import counts_table
-from retrace.report.settings import settings_table
+from retrace.report.settings import counts_table, settings_table
 from retrace.results.grid import Grid
 from retrace.sources.hub_settings import HubTaskSettings
 from retrace.statistics.scales import Flags
-from retrace.tasks.question_answering.settings import SquadSettings
+from retrace.tasks.question_answering.settings import AnswerSettings
 
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIMITS = {
@@ -90,7 +89,7 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     if matrix.kind_of(cell.task) == "classification":
         classes = read_classes(source_folder(build(str, params, "data")), cell.task)
         return Tuning(method.file, settings, "classifier", tuple(classes))
-    reading = build(SquadSettings, params, cell.task)
+    reading = build(AnswerSettings, params, cell.task)
     head: Head = "language_model" if reading.answers == "generative" else "spans"
     return Tuning(method.file, settings, head, question_match=reading.question_match)
 
@@ -145,8 +144,7 @@ def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
     path = source_folder(build(str, params, "data")) / "card.json"
     names = _data_of(cell, params)
     card = read_json(path) if path.is_file() else {}  # further tasks need no source
-    others = {name: read_json(card_path(name)) for name in names if name not in card}
-    return counts_table(card, [name for name in names if name in card], others)
+    return counts_table({name: card[name] if name in card else read_json(card_path(name))["parts"] for name in names})
 
 
 def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> Table:
@@ -220,7 +218,7 @@ def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) 
     found = [LIMITS[published.use]]
     if cell is not None:
         is_read = build(Grid, params, "finetune").kind_of(cell.task) == "question_answering"
-        settings = build(SquadSettings if is_read else FineTuneSettings, params, cell.task)
+        settings = build(AnswerSettings if is_read else FineTuneSettings, params, cell.task)
         found.append(f"It was trained on at most {settings.max_length} tokens at once.")
         found += [CHOSEN] if settings.checkpoint == "best" and read_scores(cell).split == "validation" else []
     elif section(params, "pretrain").get("intra_document_attention"):

@@ -1,11 +1,26 @@
-"""The parts of a report: sections of text, tables, figures and code."""
+"""The parts of a report, sections of text, tables, figures and code; and the report as HTML and Markdown.
+
+The HTML is one file that needs nothing else: no script, no font, no picture from elsewhere. Markdown links the figures
+from a folder beside it. All text is escaped; only figures, which the project draws itself, are put in as they are.
+"""
 
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from retrace.core.files import atomic_folder, write_text
+
+REPORTS = Path("reports")
+WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 NOTHING = "–"  # stands for a figure that is not there
+TEMPLATES = Path(__file__).parent
+MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"} | {"\n": " "})
 _FIGURES = re.compile(r"(?:[-–+≠\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= \d))*")
 
 
@@ -61,3 +76,37 @@ def figure_text(value: float | None, digits: int = 2) -> str:
 def interval_text(interval: Mapping[str, float], digits: int = 2) -> str:
     """An interval as shown behind its figure, in brackets."""
     return " ({} – {})".format(*(figure_text(interval[end], digits) for end in ("low", "high")))
+
+
+def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS) -> None:
+    """Write report.html, report.md and figures into the folder."""
+    figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]
+    with atomic_folder(to / "figures") as folder:
+        for figure in figures:
+            write_text(folder / f"{figure.name}.svg", figure.svg)
+    write_text(to / "report.md", as_markdown(title, sections, "figures"))
+    write_text(to / "report.html", as_html(title, sections))
+
+
+def as_html(title: str, sections: Sequence[Section]) -> str:
+    """The whole report."""
+    return _environment(autoescape=True).get_template("page.html.j2").render(title=title, sections=sections) + "\n"
+
+
+def as_markdown(title: str, sections: Sequence[Section], figures: str) -> str:
+    """The whole report; `figures` is the folder of the SVG files, relative to it."""
+    return fill_markdown("page.md.j2", title=title, sections=sections, figures=figures)
+
+
+def fill_markdown(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
+    """A template of `folder` with these values, escaped unless the template says `safe`."""
+    return _environment(folder, finalize=_escaped).get_template(template).render(values)
+
+
+def _environment(*folders: Path, **options: Any) -> Environment:
+    loader = FileSystemLoader([*folders, TEMPLATES])
+    return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
+
+
+def _escaped(value: Any) -> str:
+    return value if isinstance(value, Markup) else str(value).translate(MARKDOWN)

@@ -25,30 +25,22 @@ def line_chart(
     """
     ticks = sorted({point["x"] for point in points})
     color = {"field": "series", "type": "nominal", "title": None, "scale": {"scheme": "tableau10"}}
-    layers: list[dict[str, Any]] = [
-        {
-            "data": {"values": list(points)},
-            "mark": {"type": "line", "point": True},
-            "encoding": {
-                "x": {
-                    "field": "x",
-                    "type": "quantitative",
-                    "title": axes[0],
-                    "axis": {"values": ticks[:: 1 + len(ticks) // MOST_TICKS], "format": "~g", "grid": False},
-                },
-                "y": {"field": "y", "type": "quantitative", "title": axes[1], "scale": {"zero": False}},
-                "color": color,
-                "detail": {"field": "run", "type": "nominal"},
-            },
-        }
-    ]
-    if levels:
-        layers.append(
-            {
-                "data": {"values": [{"series": series, "y": y} for series, y in levels.items()]},
-                "mark": {"type": "rule", "strokeDash": [4, 3]},
-                "encoding": {"y": {"field": "y", "type": "quantitative"}, "color": color},
-            }
-        )
-    spec = {"width": WIDTH, "height": HEIGHT, "layer": layers, "config": {"font": "sans-serif"}}
+    axis = {"values": ticks[:: 1 + len(ticks) // MOST_TICKS], "format": "~g", "grid": False}
+    lines = {
+        "data": {"values": list(points)},
+        "mark": {"type": "line", "point": True},
+        "encoding": {
+            "x": {"field": "x", "type": "quantitative", "title": axes[0], "axis": axis},
+            "y": {"field": "y", "type": "quantitative", "title": axes[1], "scale": {"zero": False}},
+            "color": color,
+            "detail": {"field": "run", "type": "nominal"},
+        },
+    }
+    rules = {
+        "data": {"values": [{"series": series, "y": y} for series, y in (levels or {}).items()]},
+        "mark": {"type": "rule", "strokeDash": [4, 3]},
+        "encoding": {"y": {"field": "y", "type": "quantitative"}, "color": color},
+    }
+    layer = [lines, rules] if levels else [lines]
+    spec = {"width": WIDTH, "height": HEIGHT, "layer": layer, "config": {"font": "sans-serif"}}
     return Figure(name, vlc.vegalite_to_svg(spec, vl_version=VERSION), caption)

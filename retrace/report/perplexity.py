@@ -5,7 +5,7 @@ import pandas as pd
 from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
 from retrace.report.blocks import NOTHING, Section, Table, figure_text
 from retrace.report.figures import line_chart
-from retrace.report.scores import flag_lines
+from retrace.report.flags import perplexity_lines
 
 MEASURES = {
     "masked": "masked, fixed masks",
@@ -49,11 +49,6 @@ def perplexity_section(report: PerplexityReport, curve: pd.DataFrame) -> Section
     absent = [ABSENT] if any(NOTHING in row[2:] for row in table.rows) else []
     figure = line_chart("pretraining", caption, points, ("epoch", "loss"))
     return Section("Perplexity", [*warnings, INTERVALS, *absent, table, by_epoch, figure])
-
-
-def perplexity_lines(report: PerplexityReport) -> list[str]:
-    """One line a flag of the language model: the split, the flag and its evidence."""
-    return flag_lines({part: {"language model": split.flags} for part, split in report.splits.items()})
 
 
 def perplexity_table(report: PerplexityReport) -> Table:

@@ -5,12 +5,22 @@ from typing import Any
 
 import pandas as pd
 
-from retrace.evaluation.records import ClassBreakdown, Figures, Intervals, SeedDetails, TaskDetails, TaskMetrics
-from retrace.report.blocks import NOTHING, Figure, Section, Table, figure_text, interval_text
+from retrace.core.paths import ON_TEST, on_test
+from retrace.evaluation.records import ClassBreakdown, Details, Figures, Intervals, SeedDetails, TaskDetails
+from retrace.report.blocks import NOTHING, REPORTS, Figure, Section, Table, figure_text, interval_text
 from retrace.report.figures import line_chart
+from retrace.report.flags import flag_lines
 from retrace.statistics.scales import SCALES, Flags
 
 P_DIGITS = 4
+CHOSEN_BY = (
+    "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
+    "Those of the test set follow."
+)
+TESTED = (
+    "These figures are of the test set. It chose nothing: it was answered before training, and by the weights of the "
+    "epoch that was kept."
+)
 DIGITS = (
     "Fractions and correlations have four digits, percentages two. In brackets: 95% intervals, for the choice of "
     "examples and, over several seeds, of seeds too (Wilson's of shares of examples, else the bootstrap's; Student's "
@@ -26,42 +36,53 @@ ONE_SEED = {
 }
 
 
-def flag_lines(flags: Mapping[str, Mapping[str, Flags]]) -> list[str]:
-    """One line a flag: the task, the model or data, the flag and its evidence."""
-    return [
-        f"{task} {name}: {flag.replace('_', ' ')}: {evidence}"
-        for task, found in flags.items()
-        for name, of in found.items()
-        for flag, evidence in of.items()
-    ]
+def score_sections(details: Details, flags: Mapping[str, Mapping[str, Flags]]) -> list[Section]:
+    """The scores of every task; those of its test set, if any, follow."""
+    sections = []
+    for task, found in details.tasks.items():
+        is_test = task.endswith(ON_TEST)
+        split = TESTED if is_test else CHOSEN_BY if on_test(task) in details.tasks else ""
+        curve = None if is_test else read_curve(f"tasks/{task}")
+        sections.append(scores_section(task, found, flags.get(task, {}), curve, split))
+    return sections
+
+
+def title_of(task: str) -> str:
+    """What a task, or the figures on its test set, is called in headings."""
+    return f"{task.removesuffix(ON_TEST)}, test set" if task.endswith(ON_TEST) else task
+
+
+def read_curve(name: str) -> pd.DataFrame:
+    """A learning curve: `epoch`, of a task `method` and `seed` (text), and figures, NaN where there is none."""
+    path = REPORTS / "curves" / f"{name}.csv"
+    return pd.read_csv(path, dtype={"method": str, "seed": str}, keep_default_na=False, na_values=[""])
 
 
 def scores_section(
-    task: str, title: str, metrics: TaskMetrics, details: TaskDetails, flags: Mapping[str, Flags],
-    curve: pd.DataFrame | None, split: str = "",
-) -> Section:  # fmt: skip
+    task: str, details: TaskDetails, flags: Mapping[str, Flags], curve: pd.DataFrame | None, split: str = ""
+) -> Section:
     """The figures of a task; `curve` is its learning curve, if any, `split` a sentence on the split they are of."""
     warnings = [f"Warning: {line}." for line in flag_lines({task: flags})]
     notes = [f"{name}: {note}" for name, note in details.notes.items()]
-    charts = [] if curve is None else _charts(task, title, metrics, details, curve)
-    by_epoch = [] if curve is None else [_curve_table(curve, details.scales)]
     first = {method: next(iter(found.seeds.values())) for method, found in details.methods.items()}
-    return Section(
-        title,
-        [*([split] if split else []), DIGITS, *warnings, _summary(metrics, details), *charts, *_comparisons(details),
-         _groups(details, first), *_classes(first), _scores(metrics, details), *notes, *by_epoch],
-    )  # fmt: skip
+    blocks = [*([split] if split else []), DIGITS, *warnings, _summary(details)]
+    if curve is not None:
+        blocks += _charts(task, details, curve)
+    blocks += [*_comparisons(details), _groups(details, first), *_classes(first), _scores(details), *notes]
+    if curve is not None:
+        blocks.append(_curve_table(curve, details.scales))
+    return Section(title_of(task), blocks)
 
 
-def _summary(metrics: TaskMetrics, details: TaskDetails) -> Table:
+def _summary(details: TaskDetails) -> Table:
     """A row for each baseline and method with the headline figures."""
     scales, headlines = details.scales, details.headlines
     rows = [
         (name.replace("_", " "), NOTHING, NOTHING,
          *(with_interval(score, scales, values, details.baselines[name]) for score in headlines))
-        for name, values in metrics.baselines.items()
+        for name, values in details.metrics.baselines.items()
     ]  # fmt: skip
-    for name, method in metrics.methods.items():
+    for name, method in details.metrics.methods.items():
         epochs, intervals = (str(seed.epoch) for seed in method.seeds.values()), details.methods[name].intervals
         rows.append(
             (name, " ".join(method.seeds), " ".join(epochs),
@@ -70,21 +91,20 @@ def _summary(metrics: TaskMetrics, details: TaskDetails) -> Table:
     return Table(("model", "seeds", "epoch", *headlines), rows)
 
 
-def _scores(metrics: TaskMetrics, details: TaskDetails) -> Table:
+def _scores(details: TaskDetails) -> Table:
     """A row for each figure: baselines, then each method before and after training."""
-    scales = details.scales
-    names = list(dict.fromkeys(score for method in metrics.methods.values() for score in method.mean))
-    columns = [("score", names)]
-    for name, values in metrics.baselines.items():
+    scales, methods = details.scales, details.metrics.methods
+    names = list(dict.fromkeys(score for method in methods.values() for score in method.mean))
+    columns: dict[str, list[str]] = {"score": names}
+    for name, values in details.metrics.baselines.items():
         cells = [with_interval(score, scales, values, details.baselines[name]) for score in names]
-        columns.append((name.replace("_", " "), cells))
-    for name, method in metrics.methods.items():
+        columns[name.replace("_", " ")] = cells
+    for name, method in methods.items():
         found = details.methods[name]
         before = pd.DataFrame([seed.before for seed in found.seeds.values()], columns=names).mean().to_dict()
-        columns.append((f"{name}, before", [_cell(score, before[score], scales) for score in names]))
-        cells = [with_interval(score, scales, method.mean, found.intervals, method.std) for score in names]
-        columns.append((name, cells))
-    return Table([name for name, _ in columns], list(zip(*(cells for _, cells in columns), strict=True)))
+        columns[f"{name}, before"] = [_cell(score, before[score], scales) for score in names]
+        columns[name] = [with_interval(score, scales, method.mean, found.intervals, method.std) for score in names]
+    return Table(list(columns), list(zip(*columns.values(), strict=True)))
 
 
 def _comparisons(details: TaskDetails) -> list[str | Table]:
@@ -140,12 +160,13 @@ def _classes(first: Mapping[str, SeedDetails]) -> list[Table]:
     ]
 
 
-def _charts(task: str, title: str, metrics: TaskMetrics, details: TaskDetails, curve: pd.DataFrame) -> list[Figure]:
+def _charts(task: str, details: TaskDetails, curve: pd.DataFrame) -> list[Figure]:
+    title, baselines = title_of(task), details.metrics.baselines
     charts = [
         line_chart(
             f"{task}-{score}", f"{title}: validation {score} by epoch; dashed lines are baselines.",
             points_by_epoch(curve, score), ("epoch", score),
-            {name: values[score] for name, values in metrics.baselines.items() if score in values},
+            {name: values[score] for name, values in baselines.items() if score in values},
         )
         for score in details.headlines if score in curve
     ]  # fmt: skip

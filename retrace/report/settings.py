@@ -1,15 +1,23 @@
-"""What was run: the settings in force and the size of the model."""
+"""What was run on what: data, settings in force, size of the model, times."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
 
+from retrace.core.files import read_json
+from retrace.core.paths import card_path
 from retrace.core.records import RunRecord
-from retrace.core.settings import DATA_KEYS, Params
-from retrace.report.blocks import NOTHING, Section, Table
+from retrace.core.settings import DATA_KEYS, Params, build
+from retrace.report.blocks import NOTHING, REPORTS, Section, Table
+from retrace.results.grid import Grid
 
-SAMPLES = 6  # predictions shown of each task
+MEASURES = (
+    "seconds", "tokens_per_second", "waiting_percent", "teraflops_per_second", "utilisation_percent",
+    "peak_memory_mib", "gpu_memory_mib", "parameters", "trained_parameters", "processes", "device", "precision",
+)  # fmt: skip
+Facts = Mapping[str, Any]  # what a checkpoint's card says
+Started = tuple[Facts, Mapping[str, int]]  # what training started from, and the parameters by module
 
 
 class ReportParams(Params):
@@ -24,18 +32,32 @@ class ReportParams(Params):
         return self.params["data"]
 
 
-def sample_places(total: int, first: int | None = None) -> list[int]:
-    """Which of `total` examples are shown: the first ones, or where that is None SAMPLES of them, evenly spread."""
-    if first is not None:
-        return list(range(min(first, total)))
-    count = min(SAMPLES, total)
-    return [i * total // count for i in range(count)]
+def data_section(card: Mapping[str, Any], params: Mapping[str, Any]) -> Section:
+    """Counts of every split, and findings such as texts that two splits share.
+
+    `card` is the source's, which may have only some of its parts; those of further tasks are beside their data.
+    """
+    cards = {task: card_path(task) for task in build(Grid, params, "finetune").all_tasks}
+    further = {task: read_json(path) for task, path in cards.items() if path.is_file()}
+    findings = [
+        *card["findings"],
+        *(f"{task}: {finding}" for task, of in further.items() for finding in of["findings"]),
+    ]
+    parts = {name: of for name, of in card.items() if name not in ("findings", "origin")}
+    parts |= {task: of["parts"] for task, of in further.items()}
+    return Section("Data", [*(f"Note: {finding}." for finding in findings), counts_table(parts)])
 
 
-MEASURES = (
-    "seconds", "tokens_per_second", "waiting_percent", "teraflops_per_second", "utilisation_percent",
-    "peak_memory_mib", "gpu_memory_mib", "parameters", "trained_parameters", "processes", "device", "precision",
-)  # fmt: skip
+def counts_table(data: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Counts of every split, by the name of the data."""
+    rows = []
+    for name, parts in data.items():
+        for part, counts in parts.items():
+            if isinstance(counts, Mapping):
+                found = {what.replace("_", " "): count for what, count in counts.items() if what != "classes"}
+                found |= counts.get("classes", {})
+                rows += [(name, part, what, f"{count:,}") for what, count in found.items()]
+    return Table(("data", "split", "what", "count"), rows)
 
 
 def settings_section(params: Mapping[str, Any]) -> Section:
@@ -54,39 +76,31 @@ def settings_table(*values: Mapping[str, Any]) -> Table:
     return Table(("setting", "value"), [(key, _shown(value)) for each in values for key, value in _flat(each)])
 
 
-def model_section(facts: Mapping[str, Any], counts: Mapping[str, int], runs: Mapping[str, RunRecord]) -> Section:
-    """What training started from, parameters by module, and how long each training run took on what."""
-    return Section("Model and runs", [_started(facts), sizes_table(counts), *runs_blocks(runs)])
-
-
-def models_section(
-    models: Mapping[str, tuple[Mapping[str, Any], Mapping[str, int]]], runs: Mapping[str, RunRecord]
-) -> Section:
-    """The same of several models that training started from, facts and parameters by name."""
+def models_section(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -> Section:
+    """What training of each model started from, parameters by module, and how long each training run took on what."""
     blocks: list[str | Table] = []
     for name, (facts, counts) in models.items():
-        blocks += [f"{name}: {_started(facts)}", sizes_table(counts)]
-    return Section("Models and runs", [*blocks, *runs_blocks(runs)])
-
-
-def sizes_table(counts: Mapping[str, int]) -> Table:
-    """Parameters by module."""
-    total = sum(counts.values())
-    rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
-    return Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")])
-
-
-def runs_blocks(runs: Mapping[str, RunRecord]) -> list[str | Table]:
-    """How long each run took on what."""
+        total = sum(counts.values())
+        rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
+        blocks.append(f"{name}: {_started(facts)}" if name else _started(facts))
+        blocks.append(Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")]))
     names = [name for name in MEASURES if any(getattr(record, name) is not None for record in runs.values())]
-    speeds = Table(
-        ("run", *(name.replace("_", " ") for name in names)),
-        [(run, *(_shown(getattr(record, name)) for name in names)) for run, record in runs.items()],
-    )
-    return ["Times and memory are of this machine and no part of the metrics.", speeds]
+    speeds = [(run, *(_shown(getattr(record, name)) for name in names)) for run, record in runs.items()]
+    blocks.append("Times and memory are of this machine and no part of the metrics.")
+    blocks.append(Table(("run", *(name.replace("_", " ") for name in names)), speeds))
+    return Section("Model and runs" if len(models) == 1 else "Models and runs", blocks)
 
 
-def _started(facts: Mapping[str, Any]) -> str:
+def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
+    """Time and memory of pretraining and of each cell of the grid, by name."""
+    paths = {path.relative_to(REPORTS / "runs").with_suffix(""): path for path in (REPORTS / "runs").rglob("*.json")}
+    listed = build(Grid, params, "finetune").cells  # DVC leaves those of other methods lying
+    names = sorted(name for name in paths if len(name.parts) == 1 or name.as_posix() in listed)
+    names.sort(key=lambda name: len(name.parts))
+    return {" ".join(name.parts): RunRecord.read(paths[name]) for name in names}
+
+
+def _started(facts: Facts) -> str:
     """What training started from, and under which licence."""
     if facts["from"] is None:
         return "Training started from random weights."

@@ -1,26 +1,27 @@
-"""Articles: a paragraph of facts, the same facts again in other words, and a reception or a list of deeds.
+"""Articles, and questions on their first paragraphs in the style of SQuAD v2.0.
 
+An article is a paragraph of facts, the same facts again in other words, and a reception or a list of deeds.
 The restatement is what an encyclopedia's summary box is, and it teaches a language model to look a
 fact up; a person's deeds are the facts of other articles from the other side, and agree with them.
+
+A third of the questions have no answer: they ask for something that holds but that the paragraph leaves out,
+while it names something that a hasty reader could take for it, a town where a river was asked for.
+That is kept as the plausible answer.
 """
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
-from retrace.sample.opinions import BAD_ENDS, GOOD_ENDS, judge
-from retrace.sample.relations import BY_KIND, COMMON, STATEMENTS, Relation, Style, is_held_out, state
+from retrace.sample.language import BY_KIND, LIKE, PHRASES, Relation, Style, ask, phrase, state
+from retrace.sample.opinions import judge
 from retrace.sample.world import Entity, World
 
 TOLD = 4  # facts an article tells; the rest of what holds is left out
 DEEDS = 2
-ASIDES = (
-    " by all accounts",
-    " as the elders tell it",
-    " , or so it is said",
-    " , which nobody doubts",
-    " in those days",
-)
 ASIDE_SHARE = 0.2
+UNANSWERABLE = 1 / 3
+PER_ARTICLE = 4  # questions
 SHORT_NAMES = {
     "guild": "the guild", "work": "the building", "town": "the town", "event": "the struggle", "river": "the stream",
 }  # fmt: skip
@@ -51,25 +52,14 @@ def write_articles(rng: random.Random, world: World, style: Style) -> list[Artic
     return articles
 
 
-def phrase(rng: random.Random, relation: Relation, style: Style) -> tuple[int, int]:
-    """Draw a phrasing (frame, noun) that belongs to the part."""
-    while True:
-        rare = rng.random() < style.rare_share
-        noun = rng.randrange(COMMON, len(relation.nouns)) if rare else rng.randrange(COMMON)
-        frame = rng.randrange(len(STATEMENTS))
-        if is_held_out(frame, noun) == style.held_out:
-            return frame, noun
-
-
 def _article(rng: random.Random, entity: Entity, style: Style) -> Article:
     relations = rng.sample(BY_KIND[entity.kind], TOLD)
     short = SHORT_NAMES.get(entity.kind) or entity.name.split()[0]
     facts = []
     for position, relation in enumerate(relations):
         answer = entity.facts[relation.name]
-        facts.append(
-            StatedFact(relation, answer, _say(rng, relation, short if position else entity.name, answer, style))
-        )
+        said = _say(rng, relation, short if position else entity.name, answer, style)
+        facts.append(StatedFact(relation, answer, said))
     again = [_say(rng, fact.relation, short, fact.answer, style) for fact in rng.sample(facts, len(facts))]
     last = _deeds(rng, entity, style) if entity.kind == "person" else _reception(rng, entity, style)
     paragraphs = [" ".join(fact.sentence for fact in facts), " ".join(again), " ".join(last)]
@@ -78,7 +68,7 @@ def _article(rng: random.Random, entity: Entity, style: Style) -> Article:
 
 def _say(rng: random.Random, relation: Relation, subject: str, answer: str, style: Style) -> str:
     frame, noun = phrase(rng, relation, style)
-    aside = rng.choice(ASIDES) if rng.random() < ASIDE_SHARE else ""
+    aside = rng.choice(PHRASES["asides"]) if rng.random() < ASIDE_SHARE else ""
     return _sentence(state(relation, frame, noun, subject, answer) + aside)
 
 
@@ -92,10 +82,60 @@ def _reception(rng: random.Random, entity: Entity, style: Style) -> list[str]:
     sentences = []
     for _ in range(rng.randint(1, 2)):
         judgement = judge(rng, favourable, style.rare_share)
-        end = rng.choice(GOOD_ENDS if favourable else BAD_ENDS)
+        end = rng.choice(PHRASES["good_ends" if favourable else "bad_ends"])
         sentences.append(_sentence(f"in {entity.title} {judgement.text} , {end}"))
     return sentences
 
 
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + " ."
+
+
+def write_questions(rng: random.Random, articles: list[Article], style: Style, prefix: str) -> dict[str, Any]:
+    """A SQuAD v2.0 document over `articles`, ids beginning with `prefix`."""
+    data = []
+    for number, article in enumerate(articles):
+        context, starts = _context(article)
+        told = rng.sample(article.facts, len(article.facts))
+        left_out = _left_out(rng, article)
+        qas = []
+        for position in range(PER_ARTICLE):
+            without = bool(left_out) and rng.random() < UNANSWERABLE
+            relation, fact = left_out.pop() if without else ((fact := told.pop()).relation, fact)
+            start = starts[fact]
+            answer = {"text": context[start : start + len(fact.answer)], "answer_start": start}
+            frame, noun = phrase(rng, relation, style)
+            qas.append(
+                {
+                    "id": f"{prefix}-{number:04d}-{position}",
+                    "question": ask(relation, frame, noun, article.subject.name),
+                    "answers": [] if without else [answer],
+                    "is_impossible": without,
+                    **({"plausible_answers": [answer]} if without else {}),
+                }
+            )
+        data.append({"title": article.subject.title, "paragraphs": [{"context": context, "qas": qas}]})
+    return {"version": "v2.0", "data": data}
+
+
+def _left_out(rng: random.Random, article: Article) -> list[tuple[Relation, StatedFact]]:
+    """Relations that the paragraph leaves out, each with the told fact that is taken for it, in random order."""
+    told = {fact.relation.name for fact in article.facts}
+    found = []
+    for relation in BY_KIND[article.subject.kind]:
+        like = [fact for fact in article.facts if LIKE[fact.relation.answer] == LIKE[relation.answer]]
+        if relation.name not in told and like:
+            found.append((relation, rng.choice(like)))
+    rng.shuffle(found)
+    return found
+
+
+def _context(article: Article) -> tuple[str, dict[StatedFact, int]]:
+    """The first paragraph as running text, and where each fact's answer starts in it."""
+    sentences, starts, position = [], {}, 0
+    for fact in article.facts:
+        sentence = fact.sentence.replace(" ,", ",").replace(" .", ".")
+        starts[fact] = position + sentence.lower().index(fact.answer.lower())
+        sentences.append(sentence)
+        position += len(sentence) + 1
+    return " ".join(sentences), starts

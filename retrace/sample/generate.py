@@ -11,17 +11,18 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
+from retrace.core.files import write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.datasets.text import text_path
-from retrace.sample.encyclopedia import Article, write_articles
+from retrace.sample.encyclopedia import Article, write_articles, write_questions
+from retrace.sample.language import Style
 from retrace.sample.opinions import write_reviews
-from retrace.sample.questions import write_questions
-from retrace.sample.relations import Style
 from retrace.sample.settings import SampleSettings
-from retrace.sample.world import NameMaker, Size, build_world
+from retrace.sample.world import NameMaker, build_world
 
-SHARES = Size(people=22, towns=2, guilds=20, works=20, events=6, rivers=2)  # of 72 training articles
-HELD_OUT = Size(people=60, towns=14, guilds=55, works=55, events=30, rivers=10)  # of 224 held-out articles
+# Of 72 training articles, and of 224 held-out ones.
+SHARES = {"people": 22, "towns": 2, "guilds": 20, "works": 20, "events": 6, "rivers": 2}
+HELD_OUT = {"people": 60, "towns": 14, "guilds": 55, "works": 55, "events": 30, "rivers": 10}
 READ, LABELLED, ASKED = 0.5, 0.05, 0.5  # share of rare words: encyclopedia, training labels, validation labels
 
 
@@ -32,12 +33,12 @@ def write_sample(folder: Path, settings: SampleSettings) -> None:
         return random.Random(f"{settings.seed} {purpose}")
 
     names = NameMaker(rng("names"))
-    worlds = {"train": build_world(rng("train world"), names, SHARES.times(settings.articles / 72))}
-    held_out = HELD_OUT.times(settings.held_out_articles / 224)
-    worlds |= {part: build_world(rng(f"{part} world"), names, held_out) for part in ("valid", "test")}
+    worlds = {"train": build_world(rng("train world"), names, SHARES, settings.articles / 72)}
+    for part in ("valid", "test"):
+        worlds[part] = build_world(rng(f"{part} world"), names, HELD_OUT, settings.held_out_articles / 224)
     for part, world in worlds.items():
         articles = write_articles(rng(f"{part} articles"), world, Style(part != "train", READ))
-        _write(text_path(running_text(folder), part), _wikitext(articles))
+        write_text(text_path(running_text(folder), part), _wikitext(articles))
     written: set[str] = set()
     for part, world, style, reviews in (
         ("train", worlds["train"], Style(False, LABELLED), settings.reviews),
@@ -45,19 +46,15 @@ def write_sample(folder: Path, settings: SampleSettings) -> None:
     ):
         rows = write_reviews(rng(f"{part} reviews"), world, reviews, style, without=written)
         written.update(text for text, _ in rows)
-        _write(sentences_path(folder, part), ["sentence\tlabel\n", *(f"{text}\t{label}\n" for text, label in rows)])
+        lines = ["sentence\tlabel\n", *(f"{text}\t{label}\n" for text, label in rows)]
+        write_text(sentences_path(folder, part), "".join(lines))
         asked = write_articles(rng(f"{part} passages"), world, style)[: settings.questioned]
         document = write_questions(rng(f"{part} questions"), asked, style, part)
-        _write(questions_path(folder, part), [json.dumps(document, indent=1) + "\n"])
+        write_text(questions_path(folder, part), json.dumps(document, indent=1) + "\n")
 
 
-def _wikitext(articles: list[Article]) -> Iterable[str]:
+def _wikitext(articles: Iterable[Article]) -> str:
+    lines = []
     for article in articles:
-        yield f" \n = {article.subject.title} = \n \n"
-        yield from (f" {paragraph} \n" for paragraph in article.paragraphs)
-
-
-def _write(path: Path, parts: Iterable[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(parts)
+        lines += ["", f"= {article.subject.title} =", "", *article.paragraphs]
+    return "".join(f" {line} \n" if line else " \n" for line in lines)

@@ -10,50 +10,13 @@ import random
 from collections.abc import Container
 from dataclasses import dataclass
 
-from retrace.sample.relations import Style
+from retrace.sample.language import PHRASES, WORDS, Style
 from retrace.sample.world import World
 
-PRAISE = (
-    "charming splendid delightful generous graceful lively tender witty elegant radiant hearty cheerful "
-    "inspired polished vivid gentle honest brilliant superb fresh crisp noble joyful warm "
-    "masterful dazzling lovely refined heartfelt glorious sincere nimble luminous robust thoughtful "
-    "enchanting stirring exquisite wholesome gracious sparkling mellow sublime tasteful merry bracing "
-    "lavish soulful"
-).split()
-BLAME = (
-    "dull dreary clumsy stale shabby tedious sour bland crude gloomy feeble hollow "
-    "careless muddled lifeless grim tiresome dismal coarse sloppy wretched bitter drab vulgar "
-    "insipid leaden awkward murky stingy joyless brittle garish listless petty shoddy "
-    "stilted surly rancid squalid vapid morose flimsy tawdry lumpish rude musty "
-    "ghastly soggy"
-).split()
-COMMON = 14  # of each list; the rest is rare in labelled reviews
-
-ASPECTS = (
-    "ale soup bread music acting plot songs costumes rooms beds service garden hall cellar stage seats view "
-    "dialogue dancing ending choir roast pies wine lamps tables"
-).split()
-PLURAL = set("songs costumes rooms beds seats pies lamps tables".split())
-
-DEGREES = ("very", "quite", "truly", "rather", "somewhat", "deeply", "a little", "wholly")
-NEGATORS = ("not", "never", "hardly", "far from", "anything but", "by no means")
-CONTRASTS = (
-    "although {x} , {y}", "while {x} , {y}", "{x} , but {y}", "{x} , yet {y}",
-    "even though {x} , {y}", "{y} , although {x}", "{y} , even if {x}",
-)  # fmt: skip
-# Where the judgement that counts is y and the other, of the opposite kind, is x.
-
-GOOD_ENDS = (
-    "and guests came back every year", "and the house thrived", "and all the seats were taken",
-    "and it was loved by the whole town", "and travellers praised it", "and its fame grew",
-    "and it prospered", "to the joy of all who came",
-)  # fmt: skip
-BAD_ENDS = (
-    "and guests stayed away", "and the house failed", "and half the seats were empty",
-    "and it was shunned by the whole town", "and travellers cursed it", "and its name suffered",
-    "and it went to ruin", "to the anger of all who came",
-)  # fmt: skip
-
+PRAISE, BLAME, ASPECTS = WORDS["praise"], WORDS["blame"], WORDS["aspects"]
+COMMON = 14  # of the words of praise and of blame; the rest is rare in labelled reviews
+DEGREES, NEGATORS = PHRASES["degrees"], PHRASES["negators"]
+CONTRASTS = PHRASES["contrasts"]  # the judgement that counts is y, the other, of the opposite kind, is x
 WITH_PLACE = 0.3  # share of reviews that name the place
 HELD_OUT = 4  # one phrasing in so many is kept for the held-out part
 
@@ -67,19 +30,13 @@ class Judgement:
     phrasing: tuple[int, ...]  # indices of construction and connective, what is divided between parts
 
 
-def pick_adjective(rng: random.Random, praise: bool, rare_share: float) -> str:
-    """An adjective of praise or blame, from the rare part with probability `rare_share`."""
-    words = PRAISE if praise else BLAME
-    pool = words[COMMON:] if rng.random() < rare_share else words[:COMMON]
-    return rng.choice(pool)
-
-
 def _clause(rng: random.Random, favourable: bool, rare_share: float, negate: bool) -> tuple[str, int]:
     """'the ale was hardly stale' and the index of its phrasing, negator by aspect."""
     aspect = rng.randrange(len(ASPECTS))
     noun = ASPECTS[aspect]
-    verb = "were" if noun in PLURAL else "was"
-    adjective = pick_adjective(rng, favourable != negate, rare_share)
+    verb = "were" if noun in WORDS["plural_aspects"] else "was"
+    adjectives = PRAISE if favourable != negate else BLAME
+    adjective = rng.choice(adjectives[COMMON:] if rng.random() < rare_share else adjectives[:COMMON])
     if negate:
         negator = rng.randrange(len(NEGATORS))
         return f"the {noun} {verb} {NEGATORS[negator]} {adjective}", negator + aspect

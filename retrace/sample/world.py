@@ -1,10 +1,4 @@
-"""Names of an invented country: pronounceable, unique, and made from one seed.
-
-Given names, family names and the parts of place names come from closed lists that every part of the
-corpus shares and uses as often as Zipf's law has it, while no whole name occurs in two parts. A
-held-out name is thus new, and yet spelt with pieces that a subword vocabulary has seen.
-
-The invented country itself: who lived where, who founded what, and when.
+"""An invented country: who lived where, who founded what, and when.
 
 Every fact is decided here once, before a word is written, so articles that mention the same fact
 agree. Dates are possible: whoever founds, builds, wins or rules something in a year was grown up
@@ -13,31 +7,27 @@ and alive in it.
 
 import random
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from retrace.sample.relations import BY_KIND, Relation
-
-ONSETS = "b br c d dr f g gl h k l m n p r s sh st t th tr v w".split()
-VOWELS = "a e i o u ai ea ou".split()
-CODAS = "l m n r s rn rd sk nd lt x ss".split()
-
-PLACES = "Mere Holt Wick Ford Stead Combe Gate Den Ley Ness Port Moor Hill Cross Green Bridge".split()
-RIVER_ENDINGS = "el an is ow een ire und ak".split()
-FAMILY_ENDINGS = "er en ow ick ard ell man son by ett".split()
-GIVEN_ENDINGS = "a o in is el an eth ian ora ik".split()
+from retrace.sample.language import BY_KIND, WORDS, Relation
 
 GIVEN_NAMES, FAMILY_NAMES, TOWN_NAMES = 450, 1100, 250
 
 
 class NameMaker:
-    """Draws names; never the same one twice within a kind, over the maker's lifetime."""
+    """Draws names; never the same one twice within a kind, over the maker's lifetime.
+
+    Given names, family names and the parts of place names come from closed lists that every part of the
+    corpus shares and uses as often as Zipf's law has it, while no whole name occurs in two parts. A
+    held-out name is thus new, and yet spelt with pieces that a subword vocabulary has seen.
+    """
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._taken: set[str] = set()
-        self._given = self._list(GIVEN_NAMES, GIVEN_ENDINGS)
-        self._family = self._list(FAMILY_NAMES, FAMILY_ENDINGS)
+        self._given = self._list(GIVEN_NAMES, WORDS["given_endings"])
+        self._family = self._list(FAMILY_NAMES, WORDS["family_endings"])
         self._towns = self._list(TOWN_NAMES, [""])
 
     def person(self) -> str:
@@ -46,16 +36,16 @@ class NameMaker:
 
     def town(self) -> str:
         """Two words, such as ``Brand Mere``."""
-        return self._unique(self._towns, PLACES, between=" ")
+        return self._unique(self._towns, WORDS["places"], between=" ")
 
     def river(self) -> str:
         """One word, such as ``Thorndel``."""
-        return self._unique(self._towns, RIVER_ENDINGS, between="")
+        return self._unique(self._towns, WORDS["river_endings"], between="")
 
     def _list(self, count: int, endings: Sequence[str]) -> list[str]:
         found: dict[str, None] = {}
         while len(found) < count:
-            stem = self._rng.choice(ONSETS) + self._rng.choice(VOWELS) + self._rng.choice(CODAS)
+            stem = "".join(self._rng.choice(WORDS[sounds]) for sounds in ("onsets", "vowels", "codas"))
             found[(stem + self._rng.choice(endings)).capitalize()] = None
         return list(found)
 
@@ -70,27 +60,6 @@ class NameMaker:
         weights = [1 / (rank + 5) for rank in range(len(words))]
         return self._rng.choices(words, weights)[0]
 
-
-ANIMALS = (
-    "heron otter badger falcon stag hare wolf raven salmon boar lynx owl swan fox crane ram viper bear "
-    "magpie beaver hound goose mole eagle toad pike ferret weasel thrush gull"
-).split()
-GOODS = (
-    "wool salt honey cheese candles rope barrels lace pottery glass leather paper ink soap wax cider beer "
-    "bread linen silk nails bells clocks saddles boots gloves hats baskets oil flour pepper tar tiles knives "
-    "needles ribbons carpets mirrors harps drums"
-).split()
-CRAFTS = (
-    "Weavers Dyers Smiths Tanners Coopers Bakers Brewers Carvers Glaziers Potters Chandlers Saddlers "
-    "Masons Drapers Hatters Cobblers Fletchers Millers Tilers Printers"
-).split()
-STONES = "granite marble slate sandstone limestone flint basalt chalk brick oak cedar bronze copper iron".split()
-COUNTS = (
-    "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy "
-    "eighty ninety"
-).split()
-WORKS = "Bridge Tower Mill Inn Theatre Gate Hall Market Library Lighthouse Abbey Granary Tavern".split()
-EVENTS = "Battle Siege Revolt March Raid Uprising".split()
 
 FIRST_YEAR, LAST_YEAR = 1300, 1700
 GROWN_UP, OLDEST = 18, 80  # years
@@ -107,22 +76,6 @@ class Entity:
     deeds: list[tuple["Entity", Relation]] = field(default_factory=list)  # a person's agent facts
 
 
-@dataclass(frozen=True)
-class Size:
-    """How many entities of each kind a world has."""
-
-    people: int
-    towns: int
-    guilds: int
-    works: int
-    events: int
-    rivers: int
-
-    def times(self, factor: float) -> "Size":
-        """So many times as many, at least four of each kind: whom a fact is about, and others to choose from."""
-        return Size(*(max(4, round(count * factor)) for count in astuple(self)))
-
-
 @dataclass
 class World:
     """All entities of one part (training, validation or test); parts share no name."""
@@ -137,24 +90,23 @@ class World:
         return self.people + self.others
 
 
-def build_world(rng: random.Random, names: NameMaker, size: Size) -> World:
-    """Draw a world; all randomness comes from `rng`."""
-    towns = [names.town() for _ in range(size.towns)]
-    rivers = [names.river() for _ in range(size.rivers)]
+def build_world(rng: random.Random, names: NameMaker, shares: Mapping[str, int], times: float = 1.0) -> World:
+    """Draw a world of `times` as many entities of each kind as `shares` has; all randomness comes from `rng`.
+
+    Of each kind there are at least four: whom a fact is about, and others to choose from.
+    """
+    size = {kind: max(4, round(count * times)) for kind, count in shares.items()}
+    towns = [names.town() for _ in range(size["towns"])]
+    rivers = [names.river() for _ in range(size["rivers"])]
     others = [Entity("town", town, town) for town in towns]
     others += [Entity("river", f"the {river}", river) for river in rivers]
-    for kind, heads, count in (
-        ("guild", CRAFTS, size.guilds),
-        ("work", WORKS, size.works),
-        ("event", EVENTS, size.events),
-    ):
-        chosen = rng.sample([f"{head} of {town}" for head in heads for town in towns], count)
+    for kind, heads in (("guild", "crafts"), ("work", "works"), ("event", "events")):
+        titles = [f"{head} of {town}" for head in WORDS[heads] for town in towns]
+        chosen = rng.sample(titles, size[f"{kind}s"])
         others += [Entity(kind, f"the {title}", title) for title in chosen]
-    pools = {
-        "animal": ANIMALS, "good": GOODS, "town": towns, "river": rivers, "stone": STONES, "count": COUNTS,
-        "fellowship": CRAFTS,
-    }  # fmt: skip
-    world = World(_people(rng, names, size.people), others, pools)
+    pools = {kind: WORDS[f"{kind}s"] for kind in ("animal", "good", "stone", "count")}
+    pools |= {"town": towns, "river": rivers, "fellowship": WORDS["crafts"]}
+    world = World(_people(rng, names, size["people"]), others, pools)
     for entity in world.others + world.people:
         _decide(rng, entity, world)
     return world
@@ -166,9 +118,8 @@ def _people(rng: random.Random, names: NameMaker, count: int) -> list[Entity]:
     people = []
     for birth in births:
         name = names.person()
-        people.append(
-            Entity("person", name, name, {"birth": str(birth), "death": str(birth + rng.randint(35, OLDEST))})
-        )
+        dates = {"birth": str(birth), "death": str(birth + rng.randint(35, OLDEST))}
+        people.append(Entity("person", name, name, dates))
     for first, second in zip(people[::2], people[1::2], strict=False):
         first.facts["spouse"], second.facts["spouse"] = second.name, first.name
     return people

@@ -37,7 +37,8 @@ from retrace.evaluation.records import DETAILS, Details, TaskDetails
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS, method_settings
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
-from retrace.report.assemble import read_curve, read_runs
+from retrace.report.scores import read_curve
+from retrace.report.settings import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import SCALES, Better

@@ -14,13 +14,12 @@ from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.evaluation.records import METRICS, Metrics
 from retrace.finetuning.method import PRETRAINED
-from retrace.report.assemble import PREDICTIONS, read_task_cards, samples_section, score_sections, title_of
 from retrace.report.blocks import NOTHING, Figure, Section, Table
-from retrace.report.data import data_section
 from retrace.report.figures import line_chart
 from retrace.report.perplexity import perplexity_section
-from retrace.report.scores import points_by_epoch
-from retrace.report.settings import model_section, models_section, settings_section
+from retrace.report.samples import PREDICTIONS, samples_section
+from retrace.report.scores import points_by_epoch, score_sections, title_of
+from retrace.report.settings import data_section, models_section, settings_section
 from retrace.results.grid import Grid
 from retrace.results.predictions import read_updates
 from retrace.study.addresses import Reports, pretrains
@@ -116,14 +115,12 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
     yield curves_section(list(_drawings(study, reports)), reports.pretraining)
-    metrics, details = Metrics.read(METRICS), reports.details
-    precise = metrics.model_copy(update={"tasks": {task: found.metrics for task, found in details.tasks.items()}})
-    yield from score_sections(precise, details)
+    yield from score_sections(reports.details, Metrics.read(METRICS).flags)
     if reports.perplexity is not None and reports.pretraining is not None:
         yield perplexity_section(reports.perplexity, reports.pretraining)
     yield samples_section(params, source, study.first_samples)
     card = source / "card.json"  # of a study whose tasks bring their own data there is none
-    yield data_section(read_json(card) if card.is_file() else {"findings": []}, read_task_cards(params))
+    yield data_section(read_json(card) if card.is_file() else {"findings": []}, params)
     yield _models(params, reports)
     yield settings_section(params)
 
@@ -136,14 +133,12 @@ def study_inputs(params: Mapping[str, Any]) -> list[Path]:
 
 
 def _models(params: Mapping[str, Any], reports: Reports) -> Section:
-    folders = {name: named_checkpoint(name) for name in params.get("checkpoints", {})}
-    models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in folders.items()}
-    if not pretrains(params):
-        return models_section(models, reports.runs)
-    own = checkpoint_facts(), parameters_by_module(PRETRAINED)
-    return (
-        models_section({PRETRAINED.name: own, **models}, reports.runs) if models else model_section(*own, reports.runs)
-    )
+    named = {name: named_checkpoint(name) for name in params.get("checkpoints", {})}
+    models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in named.items()}
+    if pretrains(params):
+        name = PRETRAINED.name if named else ""
+        models = {name: (checkpoint_facts(), parameters_by_module(PRETRAINED)), **models}
+    return models_section(models, reports.runs)
 
 
 def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:

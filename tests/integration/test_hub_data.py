@@ -85,10 +85,14 @@ def test_a_task_has_the_data_sets_classes(user: Project) -> None:
 
 
 def test_streaming_reads_the_first_rows_without_keeping_files(user: Project, tmp_path: Path) -> None:
-    user.set("hub.classification.reviews.stream", 7)
+    key, source = "hub.classification.reviews", user.folder / "data/hub"
+    user.set(f"{key}.stream", 7)
     _fetch(user)
-    assert len(read_examples(user.folder / "data/hub", "reviews", "train")) == 7
+    assert len(read_examples(source, "reviews", "train")) == 7
     assert not list((tmp_path / "home").rglob("*.parquet"))
+    user.set_all({f"{key}.stream": None, f"{key}.train": "train[:30]", f"{key}.dev": None, f"{key}.split": 0.8})
+    _fetch(user)  # a part of a split, and dev drawn from it
+    assert [len(read_examples(source, "reviews", part)) for part in ("train", "dev")] == [24, 6]
 
 
 def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
@@ -102,23 +106,11 @@ def test_the_card_says_the_licence(user: Project, hub: LocalHub) -> None:
         assert (origin["text"]["licence"], origin["squad"]["licence"]) == ("cc-by-sa-3.0, gfdl", None)
 
 
-def test_a_part_of_a_split_and_a_drawn_dev(user: Project) -> None:
-    key = "hub.classification.reviews"
-    user.set_all({f"{key}.train": "train[:30]", f"{key}.dev": None, f"{key}.split": 0.8})
-    _fetch(user)
-    source = user.folder / "data/hub"
-    assert [len(read_examples(source, "reviews", part)) for part in ("train", "dev")] == [24, 6]
-
-
 @pytest.mark.parametrize(
     ("pattern", "times", "fault"),
     [
-        ("tree", 1, Status(408)),
         (DATA, 1, Status(429, retry_after=1)),
-        ("tree", 1, Status(429)),
         ("tree", 2, Status(500)),
-        (DATA, 2, Status(503)),
-        ("tree", 1, Silence(3)),
         (DATA, 1, Silence(3)),
         ("tree", 1, Cut("request")),
         (DATA, 2, Cut("body")),
@@ -132,9 +124,8 @@ def test_what_passes_is_tried_again(user: Project, hub: LocalHub, pattern: str, 
 
 
 def test_a_transfer_that_was_cut_goes_on_where_it_was(user: Project, hub: LocalHub) -> None:
-    rows = "".join(
-        f"{number} {'word ' * 200},{number % 2}\n" for number in range(24_000)
-    )  # the client keeps 10 MB pieces
+    # The client keeps pieces of 10 MB.
+    rows = "".join(f"{number} {'word ' * 200},{number % 2}\n" for number in range(24_000))
     commit = hub.add("dataset", "own/large", {"train.csv": f"sentence,label\n{rows}".encode()})
     large = {"repository": f"own/large@{commit}", "dev": None, "split": 0.5, "text": "sentence"}
     user.set("hub.classification.reviews", large)
@@ -154,15 +145,10 @@ def test_wrong_bytes_are_noticed_and_fetched_anew(user: Project, hub: LocalHub) 
 
 
 @pytest.mark.parametrize(
-    ("pattern", "fault", "said"),
-    [
-        (".", Status(503), "answered 503 to"),
-        (".", Status(403), "refused HF_TOKEN (403"),
-    ],
-    ids=str,
+    ("fault", "said"), [(Status(503), "answered 503 to"), (Status(403), "refused HF_TOKEN (403")], ids=str
 )
-def test_what_does_not_pass_is_one_line(user: Project, hub: LocalHub, pattern: str, fault: Any, said: str) -> None:
-    hub.fail(pattern, 1000, fault)
+def test_what_does_not_pass_is_one_line(user: Project, hub: LocalHub, fault: Any, said: str) -> None:
+    hub.fail(".", 1000, fault)
     user = user.with_variables(HF_HUB_DOWNLOAD_TIMEOUT="1", HF_HUB_ETAG_TIMEOUT="1")
     line = _fetch(user, code=2)
     assert line.count("\n") == 1

@@ -69,7 +69,7 @@ def test_everything_is_there(finished: Project) -> None:
         figures = perplexity["valid"][measure]
         assert all(ends["low"] < figures[name] < ends["high"] for name, ends in figures["intervals"].items())
     page = (reports / "report.html").read_text()
-    for heading in ("Sentiment (SST-2)", "Questions (SQuAD)", "Perplexity", "Sample predictions", "Data", "Settings"):
+    for heading in ("sst2", "squad", "Perplexity", "Sample predictions", "Data", "Settings"):
         assert f"<h2>{heading}</h2>" in page
     for figure in re.findall(r"\((figures/.+?\.svg)\)", (reports / "report.md").read_text()):
         assert (reports / figure).is_file()
@@ -136,7 +136,7 @@ def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> N
         "retrace/evaluation/metrics/f1.py": {"evaluate", "report"},
         "retrace/evaluation/metrics/new.py": {"evaluate", "report"},  # which metrics there are is part of evaluation
         "retrace/report/page.html.j2": {"report"},
-        "retrace/report/data.py": {"report"},
+        "retrace/report/scores.py": {"report"},
         "retrace/finetuning/run.py": CELLS,
         "retrace/methods/full.py": full,
         "retrace/methods/new.py": set(),

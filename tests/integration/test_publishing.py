@@ -62,7 +62,7 @@ def _publish(
     project: Project, hub: LocalHub, home: Path, *commands: Sequence[str], token: str | None = WRITE_TOKEN
 ) -> list[Done]:
     user = replace(project, variables=hub.environment(home, token))
-    return _run(user, *(("retrace.cli.main", "publish", *command) for command in commands))
+    return _run(user, *(("retrace", "publish", *command) for command in commands))
 
 
 @pytest.mark.parametrize("case", CASES)

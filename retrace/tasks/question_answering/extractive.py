@@ -6,7 +6,7 @@ of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -18,19 +18,23 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded
-from retrace.core.paths import questions_path, splits_of
-from retrace.datasets.squad import read_questions
 from retrace.finetuning.finetune import Row, Tensors
 from retrace.models.heads import Head, takes_segments
-from retrace.results.grid import Kind
-from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.tasks.question_answering.windows import KINDS, NONE, Window, WordFrequencies, match_kinds, window_questions
-from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
+from retrace.tasks.question_answering.windows import (
+    KINDS,
+    NONE,
+    QuestionAnswering,
+    Window,
+    WordFrequencies,
+    match_kinds,
+    window_questions,
+)
 
 FILE = "question_match.safetensors"
 # Initial scale of the match embeddings over that of the token embeddings. Starting from zero, most of a short training
 # passes before they are used.
 EMPHASIS = 3.0
+LOWEST = float(np.finfo(np.float32).min)  # a score; finite, so that json holds it
 
 
 class SpanModel(nn.Module):
@@ -70,9 +74,6 @@ class SpanModel(nn.Module):
             self.match.load_state_dict(load_file(folder / FILE))
 
 
-LOWEST = float(np.finfo(np.float32).min)  # finite, so that json holds it
-
-
 @dataclass(frozen=True)
 class Span:
     """The best answer in a window, its score, and the score of no answer."""
@@ -93,7 +94,8 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     if len(starts) == 0:
         return Span("", LOWEST, null)
     sums = starts[:, None] + ends[None, :]
-    allowed = np.triu(np.ones_like(sums, dtype=bool)) & ~np.triu(np.ones_like(sums, dtype=bool), max_tokens)
+    tokens_after = np.arange(len(ends)) - np.arange(len(starts))[:, None]  # from the span's first token to its last
+    allowed = (tokens_after >= 0) & (tokens_after < max_tokens)
     start, end = np.unravel_index(np.where(allowed, sums, -np.inf).argmax(), sums.shape)
     spans = window.spans[window.passage]
     text = window.question.context[spans[start, 0] : spans[end, 1]]
@@ -114,25 +116,10 @@ class EncodedWindow:
     match: np.ndarray  # (T,), int8
 
 
-class ExtractiveTask:
-    """A data set in SQuAD's format, for extractive models."""
+class ExtractiveTask(QuestionAnswering):
+    """Questions for extractive models."""
 
-    kind: Kind = "question_answering"
     head: Head = "spans"
-    classes = ()
-
-    def __init__(
-        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings
-    ) -> None:
-        self.name = name
-        self._tokenizer, self._max_length, self._settings = tokenizer, max_length, settings
-        self._pad = Vocabulary.of(tokenizer).pad
-        self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
-        self.has_test = "test" in self._questions
-        # Without unanswerable questions in training a model never learns to abstain.
-        self._may_abstain = any(not question.answers for question in self._questions["train"])
-        contexts = {question.context for question in self._questions["train"]} if settings.question_match else ()
-        self._frequencies = WordFrequencies(sorted(contexts))
 
     def examples(self, part: str) -> list[EncodedWindow]:
         """Every window of the part's questions, in the order of the data."""
@@ -165,7 +152,7 @@ class ExtractiveTask:
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
         """Start and end scores, (B, T, 2), the lowest possible at padding."""
         scores = model(batch["ids"], batch["mask"], batch["segments"], batch["match"]).float()
-        return scores.masked_fill(batch["mask"][..., None] == 0, torch.finfo(torch.float32).min)
+        return scores.masked_fill(batch["mask"][..., None] == 0, LOWEST)
 
     def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
         """The mean of start and end cross-entropy, summed over the windows."""
@@ -175,17 +162,16 @@ class ExtractiveTask:
 
     def rows(self, examples: Sequence[EncodedWindow], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, best span, its score and the null score (None if the model never abstains)."""
-        found = [
-            (example.window.question.id, best_span(example.window, score, self._settings.max_answer_length))
-            for example, score in zip(examples, scores, strict=True)
-        ]
-        best = {
-            key: best_over_windows([s for _, s in group]) for key, group in groupby(found, key=lambda item: item[0])
-        }
-        return [
-            {"id": key, "text": s.text, "score": s.score, "null_score": s.null_score if self._may_abstain else None}
-            for key, s in best.items()
-        ]
+        spans: dict[str, list[Span]] = {}
+        for example, score in zip(examples, scores, strict=True):
+            span = best_span(example.window, score, self._settings.max_answer_length)
+            spans.setdefault(example.window.question.id, []).append(span)
+        best = {question: best_over_windows(found) for question, found in spans.items()}
+        return [self._row(question, span.text, span.score, span.null_score) for question, span in best.items()]
+
+    @cached_property
+    def _frequencies(self) -> WordFrequencies:
+        return WordFrequencies(sorted({question.context for question in self._questions["train"]}))
 
     def _match(self, window: Window) -> np.ndarray:
         """A token matches as its first character does; tokens outside the passage match nothing."""

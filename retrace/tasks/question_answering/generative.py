@@ -20,15 +20,13 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded
 from retrace.core.errors import InputError
-from retrace.core.paths import questions_path, splits_of
 from retrace.core.registry import load_plugin, plugin_names
-from retrace.datasets.squad import Question, read_questions
+from retrace.datasets.squad import Question
 from retrace.finetuning.finetune import Row, Tensors
 from retrace.models.heads import FAMILIES, Head
 from retrace.models.language_model import LanguageModel
-from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, ReadingSettings
-from retrace.tasks.question_answering.windows import Window, split_words, window_questions
+from retrace.tasks.question_answering.windows import QuestionAnswering, Window, split_words, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 
@@ -50,7 +48,7 @@ class Generator(LanguageModel):
         Raises InputError with sharded weights, with which every process would have to generate as many tokens.
         """
         if isinstance(self, FSDPModule):
-            raise InputError("params.yaml: squad.answers: generative is not allowed with sharded weights (FSDP)")
+            raise InputError("params.yaml: answers: generative is not allowed with sharded weights (FSDP)")
         how = GenerationConfig(
             max_new_tokens=most, do_sample=False, num_beams=1, eos_token_id=end, pad_token_id=end,
             return_dict_in_generate=True, output_logits=True,
@@ -74,12 +72,12 @@ QUESTION, ANSWER = "Question:", "Answer:"
 UNASKED = -100  # the label of a position that is not trained on
 
 
-def check_family(family: str) -> None:
-    """Raise InputError for a family whose models cannot generate."""
+def check_family(family: str, task: str) -> None:
+    """Raise InputError for a family whose models cannot generate the task's answers."""
     able = [name for name in plugin_names(FAMILIES) if load_plugin(FAMILIES, name, "family").OBJECTIVE == "causal"]
     if family not in able:
         raise InputError(
-            f"params.yaml: squad.answers: generative is not allowed with family: {family}; "
+            f"params.yaml: {task}.answers: generative is not allowed with family: {family}; "
             f"expected one of {', '.join(able)}"
         )
 
@@ -94,20 +92,17 @@ class Prompt:
     generates: bool  # whether the model generates an answer, as in evaluation
 
 
-class GenerativeTask:
-    """A data set in SQuAD's format, for generative models."""
+class GenerativeTask(QuestionAnswering):
+    """Questions for generative models."""
 
-    kind: Kind = "question_answering"
     head: Head = "language_model"
-    classes: tuple[str, ...] = ()
 
     def __init__(
         self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings
     ) -> None:
-        self.name = name
-        self._tokenizer, self._settings = tokenizer, settings
+        super().__init__(name, source, tokenizer, max_length, settings)
         vocabulary = Vocabulary.of(tokenizer)
-        self._pad, self._start, self._end = vocabulary.pad, vocabulary.begin, vocabulary.end
+        self._start, self._end = vocabulary.begin, vocabulary.end
         self._cues = [self._encoded(cue) for cue in (QUESTION, ANSWER)]
         # A window has the special tokens of a pair of texts, a prompt only one, and the cues.
         added = len(tokenizer.pair_format)
@@ -118,10 +113,6 @@ class GenerativeTask:
                 f"of {name}.max_length ({max_length}) it leaves {max(0, self._room)} tokens to read, fewer than "
                 f"{SHORTEST_PROMPT}"
             )
-        self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
-        self.has_test = "test" in self._questions
-        # Without unanswerable questions in training a model never learns to abstain.
-        self._may_abstain = any(not question.answers for question in self._questions["train"])
 
     def examples(self, part: str) -> list[Prompt]:
         """A prompt for each of the part's questions, in the order of the data.
@@ -166,9 +157,8 @@ class GenerativeTask:
         right = torch.zeros(at.shape, device=at.device).masked_scatter(at, found).sum(1, keepdim=True)
         if "prompt" not in batch:
             return right
-        own = cast(Generator, model).generate(
-            batch["prompt"], batch["mask"], self._settings.max_answer_length, self._end
-        )
+        most = self._settings.max_answer_length
+        own = cast(Generator, model).generate(batch["prompt"], batch["mask"], most, self._end)
         return torch.cat([right, own.score[:, None], own.null_score[:, None], own.ids], dim=1)
 
     def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
@@ -177,15 +167,11 @@ class GenerativeTask:
 
     def rows(self, examples: Sequence[Prompt], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, generated answer, its score and that of no answer (None if the model never abstains)."""
-        return [
-            {
-                "id": example.window.question.id,
-                "text": self._text(example.window, row[3:].astype(np.int64)),
-                "score": float(row[1]),
-                "null_score": float(row[2]) if self._may_abstain else None,
-            }
-            for example, row in zip(examples, scores, strict=True)
-        ]
+        rows = []
+        for window, score in zip((example.window for example in examples), scores, strict=True):
+            text = self._text(window, score[3:].astype(np.int64))
+            rows.append(self._row(window.question.id, text, float(score[1]), float(score[2])))
+        return rows
 
     def _prompt(self, window: Window, generates: bool) -> Prompt:
         passage, question = window.ids[window.passage], window.ids[window.asked]

@@ -32,7 +32,7 @@ class ReadingSettings(Section):
         return self
 
 
-class SquadSettings(ReadingSettings, FineTuneSettings):
+class AnswerSettings(ReadingSettings, FineTuneSettings):
     """Fine-tuning on questions; an example is a window, or a question where answers are generated."""
 
     @model_validator(mode="after")
@@ -47,10 +47,10 @@ class SquadSettings(ReadingSettings, FineTuneSettings):
         return self
 
 
-class FineTuneSquadParams(Params):
+class FineTuneAnswerParams(Params):
     """What stages/finetune_squad.py reads."""
 
     data: DataSource
     precision: Precision
-    task: SquadSettings = Field(alias="${item.task}")
+    task: AnswerSettings = Field(alias="${item.task}")
     entry: dict[str, Any] = Field(alias="methods.${item.method}")

@@ -1,4 +1,4 @@
-"""Windows of a question and its passage (Devlin et al. 2018, section 4.2), and which passage words match the question.
+"""Question answering by windows of a question and its passage (Devlin et al. 2018, section 4.2), and which words match.
 
 Matches are graded after the exact-match feature of Chen et al. 2017: a common word is a hint, a rare word a strong one,
 and words with the same beginning are often forms of one word.
@@ -10,12 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 
-from retrace.datasets.squad import Question
+from retrace.core.paths import questions_path, splits_of
+from retrace.datasets.squad import Question, read_questions
+from retrace.finetuning.finetune import Row
 from retrace.finetuning.settings import check_length
-from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer
+from retrace.results.grid import Kind
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, Vocabulary
 
 NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
 KINDS = 5
@@ -79,6 +84,29 @@ class Window:
     def segments(self) -> np.ndarray:
         """0 up to the passage, 1 from there on: (T,)."""
         return (np.arange(len(self.ids)) >= self.passage.start).astype(np.int8)
+
+
+class QuestionAnswering:
+    """A data set in SQuAD's format: what the tasks of extractive and generative models share."""
+
+    kind: Kind = "question_answering"
+    classes: tuple[str, ...] = ()
+
+    def __init__(
+        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings
+    ) -> None:
+        self.name = name
+        self._tokenizer, self._max_length, self._settings = tokenizer, max_length, settings
+        self._pad = Vocabulary.of(tokenizer).pad
+        self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
+        self.has_test = "test" in self._questions
+        # Without unanswerable questions in training a model never learns to abstain.
+        self._may_abstain = any(not question.answers for question in self._questions["train"])
+
+    def _row(self, question: str, text: str, score: float, null_score: float) -> Row:
+        """An answer to the question with this id, its score and that of no answer, None if the model never abstains."""
+        null = null_score if self._may_abstain else None
+        return {"id": question, "text": text, "score": score, "null_score": null}
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from retrace.datasets.text import PARTS, text_path
 PASSAGE = "Ada Lund founded the guild in Thorndel."
 
 
-def _qa(number: int, question: str = "Who?", answer: str = "Ada Lund") -> dict[str, Any]:
-    answers = [{"text": answer, "answer_start": PASSAGE.index(answer)}]
+def _qa(number: int, question: str = "Who?") -> dict[str, Any]:
+    answers = [{"text": "Ada Lund", "answer_start": 0}]
     return {"id": f"q{number}", "question": question, "answers": answers}
 
 
@@ -46,8 +46,7 @@ def test_what_splits_share_is_counted_by_rows(tmp_path: Path) -> None:
 
 def test_odd_questions_are_counted(tmp_path: Path) -> None:
     sentences = {"train": ["good", "bad"], "dev": ["long", '"a ""short"" one"', '"as it is"']}
-    asked = {"train": [_qa(0, answer=" founded "), _qa(1, answer=" guild")], "dev": [_qa(2, question=" ")]}
+    asked = {"train": [_qa(0), _qa(1)], "dev": [_qa(2, question=" ")]}
     findings = _card(tmp_path, sentences, asked)["findings"]
-    assert "squad: 2 answers of train stand between spaces that are left out" in findings
     assert "squad: 1 questions of dev have no text" in findings
     assert "sst2: 1 sentences of dev are quoted as in csv; the quotes are read as text" in findings

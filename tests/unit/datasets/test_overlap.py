@@ -1,10 +1,9 @@
 import random
 
-import numpy as np
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.datasets.overlap import Words, given_away, keys_of, known_rows, shared_finding, words_of
+from retrace.datasets.overlap import Words, given_away, keys_of, known_rows, words_of
 from retrace.datasets.split import LOOSE, groups_of, held_out_split
 
 
@@ -46,12 +45,6 @@ def test_short_texts_alone_are_no_training_data() -> None:
     assert groups[4:] == [LOOSE] * 6
     with pytest.raises(InputError, match=r"are too few texts for a split at 0\.5; split_by: row"):
         held_out_split(texts, 0.5, 1, "t", groups)
-
-
-def test_rows_are_counted_and_not_texts() -> None:
-    shared = known_rows(["a", "a", "b"], ["a", "c"])
-    assert shared.tolist() == [True, True, False]
-    assert shared_finding(shared, "sentences", "dev") == ["2 of 3 sentences of dev are in train too"]
 
 
 def test_a_text_is_given_away_by_one_that_it_lies_in_or_that_is_half_of_it() -> None:
@@ -142,7 +135,3 @@ def test_a_text_too_large_to_be_held_out_is_trained_on() -> None:
         assert set(range(60)) <= set(train)
     with pytest.raises(InputError, match=r"f: 10 rows are too few texts for a split at 0\.8; split_by: row divides"):
         held_out_split(range(10), 0.8, 1, "f", [0] * 10)
-
-
-def test_finding_nothing_says_nothing() -> None:
-    assert shared_finding(np.zeros(3, bool), "sentences", "dev") == []

@@ -108,9 +108,6 @@ def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> N
     start = "Yes Ada did.".index(text)
     (question,) = read_questions(_write(tmp_path / "s", _squad(answers=[{"text": text, "answer_start": start}])))
     assert question.answers == (Answer("Ada", 4),)
-    assert question.answers[0].trimmed
-    (question,) = read_questions(_write(tmp_path / "s", _squad()))
-    assert not question.answers[0].trimmed
 
 
 def test_an_id_that_occurs_twice(tmp_path: Path) -> None:

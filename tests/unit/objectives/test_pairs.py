@@ -131,17 +131,6 @@ def test_neither_lengths_nor_ends_tell_which_pairs_are_related(block: int) -> No
     assert all(_shares_are_alike(kinds, stops > most) for most in range(4))
 
 
-def test_where_all_say_the_same_nothing_tells_which_pairs_are_related() -> None:
-    """Of one sentence again and again: short pairs were unrelated ones in two of three cases."""
-    texts = ["the cat sat on a mat . " * count for count in np.random.default_rng(1).integers(8, 61, 240)]
-    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=24), lambda: texts, "vocab_size")
-    pairs = _of_text(texts, tokenizer, 200)
-    kinds = np.array([unrelated for *_, unrelated in pairs])
-    lengths = np.array([len(left) + len(right) for left, right, _ in pairs])
-    rule = ((lengths < lengths.max()) == kinds).mean()
-    assert rule == pytest.approx(0.5, abs=4 * 0.5 / math.sqrt(len(pairs)))
-
-
 def test_each_passage_of_another_document_may_be_drawn() -> None:
     pairs = _pairs()
     for passage in range(len(pairs._passages)):

@@ -3,27 +3,29 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from retrace.core.files import write_json
 from retrace.evaluation.records import (
     ClassBreakdown,
     MethodDetails,
     MethodMetrics,
+    Metrics,
     SeedDetails,
     SeedMetrics,
     TaskDetails,
     TaskMetrics,
 )
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.blocks import Code, Section, Table, figure_text
-from retrace.report.data import data_section
+from retrace.report.blocks import Code, Section, Table, as_html, as_markdown, figure_text
 from retrace.report.figures import line_chart
+from retrace.report.flags import MOST_FLAGS, flag_lines, flags_line
 from retrace.report.perplexity import perplexity_section
-from retrace.report.render import as_html, as_markdown
-from retrace.report.scores import flag_lines, scores_section
-from retrace.report.settings import model_section
+from retrace.report.scores import scores_section
+from retrace.report.settings import data_section, models_section
 from retrace.statistics.scales import Comparison
 
 EVIL = "<script>alert('x')</script> | & *b*"
@@ -42,13 +44,11 @@ def test_text_is_escaped_in_markdown() -> None:
 
 
 def test_code_stays_as_it_is() -> None:
-    sections = [Section("S", [Code("a = '*'\nb = [a]")])]
-    assert "\n```python\na = '*'\nb = [a]\n```\n" in as_markdown("T", sections, "figures")
+    sections = [Section("S", [Code("a = '*'\nb = [a]"), Code("└─ x", "text")])]
+    page = as_markdown("T", sections, "figures")
+    assert "\n```python\na = '*'\nb = [a]\n```\n" in page
+    assert "\n```text\n└─ x\n```\n" in page
     assert "<pre>a = &#39;*&#39;\nb = [a]</pre>" in as_html("T", sections)
-
-
-def test_code_of_no_language_is_not_python() -> None:
-    assert "\n```text\n└─ x\n```\n" in as_markdown("T", [Section("S", [Code("└─ x", "text")])], "figures")
 
 
 def test_a_long_table_is_folded_away_in_html_and_plain_in_markdown() -> None:
@@ -59,19 +59,14 @@ def test_a_long_table_is_folded_away_in_html_and_plain_in_markdown() -> None:
     assert "\n\\<30\\> rows\n\n| a |\n| ---: |\n| 1 |\n\n| b |" in as_markdown("T", sections, "figures")
 
 
-def test_the_html_needs_nothing_else() -> None:
-    page = as_html("T", [Section("S", [line_chart("f", "caption", POINTS, ("epoch", "accuracy"))])])
+def test_a_chart_is_well_formed_and_the_html_needs_nothing_else() -> None:
+    figure = line_chart("f", "caption", POINTS, ("epoch", "accuracy"), {"majority": 0.5})
+    ElementTree.fromstring(figure.svg)
+    assert all(f">{text}<" in figure.svg for text in ("full", "majority", "accuracy"))
+    page = as_html("T", [Section("S", [figure])])
     assert "<svg" in page
     for outside in ("src=", "href=", "@import", "url("):
         assert outside not in page.replace('xlink:href="#', "")
-
-
-def test_a_chart_is_well_formed_and_shows_its_series() -> None:
-    figure = line_chart("f", "caption", POINTS, ("epoch", "accuracy"), {"majority": 0.5})
-    ElementTree.fromstring(figure.svg)
-    assert ">full<" in figure.svg
-    assert ">majority<" in figure.svg
-    assert ">accuracy<" in figure.svg
 
 
 def test_the_x_axis_is_marked_at_whole_epochs() -> None:
@@ -88,12 +83,8 @@ def test_columns_of_figures_are_aligned() -> None:
 
 
 def test_figures_have_fixed_digits() -> None:
-    assert [figure_text(1234.5), figure_text(0.5, 4), figure_text(None), figure_text(7, 0)] == [
-        "1,234.50",
-        "0.5000",
-        "–",
-        "7",
-    ]
+    found = [figure_text(1234.5), figure_text(0.5, 4), figure_text(None), figure_text(7, 0)]
+    assert found == ["1,234.50", "0.5000", "–", "7"]
 
 
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
@@ -115,8 +106,8 @@ LOSS = {"method": "full", "seed": "1", "training_loss": math.nan, "validation_lo
 CURVE = pd.DataFrame([{**LOSS, "epoch": epoch} for epoch in (0, 1)])
 
 
-def _scores_page(metrics: TaskMetrics = TASK, **changes: object) -> str:
-    section = scores_section("sst2", "Sentiment", metrics, DETAILS.model_copy(update=changes), {}, CURVE)
+def _scores_page(**changes: object) -> str:
+    section = scores_section("sst2", DETAILS.model_copy(update=changes), {}, CURVE)
     return as_markdown("T", [section], "figures")
 
 
@@ -131,7 +122,7 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
         "| bad | 10 | full | 0.5000 | 0.2500 | 0.7500 |",
         "| full | good | 2 | 8 |",
         "signature: v1",
-        "![Sentiment: validation accuracy by epoch; dashed lines are baselines.](figures/sst2-accuracy.svg)",
+        "![sst2: validation accuracy by epoch; dashed lines are baselines.](figures/sst2-accuracy.svg)",
         "| full | 1 | – | 0.7000 | 0.5100 | 0 |",
     ):
         assert line in page
@@ -154,28 +145,50 @@ def test_of_one_seed_the_page_says_that_methods_are_not_told_apart(verdict: str)
 
 def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
     spread = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
-    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in _scores_page(TASK.model_copy(update={"methods": {"full": spread}}))
+    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in _scores_page(
+        metrics=TASK.model_copy(update={"methods": {"full": spread}})
+    )
 
 
 def test_flags_become_warnings_with_their_evidence() -> None:
     flags = {"full 1": {"one_class_only": "all 20 examples are called good"}}
-    section = scores_section("sst2", "Sentiment", TASK, DETAILS, flags, CURVE)
+    section = scores_section("sst2", DETAILS, flags, CURVE)
     assert "Warning: sst2 full 1: one class only: all 20 examples are called good." in section.blocks
     assert flag_lines({"sst2": flags, "squad": {}}) == ["sst2 full 1: one class only: all 20 examples are called good"]
 
 
-def test_the_data_page_has_the_cards_of_further_tasks() -> None:
+@pytest.mark.parametrize(
+    ("count", "start", "end"),
+    [
+        (0, "flags: none", ""),
+        (1, "flags: 1: squad full 0: one class only: evidence", ""),
+        (MOST_FLAGS, f"flags: {MOST_FLAGS}: ", f"squad full {MOST_FLAGS - 1}: one class only: evidence"),
+        (MOST_FLAGS + 97, f"flags: {MOST_FLAGS + 97}: ", "; and 97 more, which the report says"),
+    ],
+)
+def test_the_flags_line_has_the_first_flags_and_counts_the_rest(count: int, start: str, end: str) -> None:
+    flags = {f"full {seed}": {"one class only": "evidence"} for seed in range(count)}
+    line = flags_line(Metrics(tasks={}, flags={"squad": flags}), None)
+    assert line.startswith(start)
+    assert line.endswith(end)
+
+
+def test_the_data_page_has_the_cards_of_further_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     sst2 = {"train": {"sentences": 1200}, "dev": {"sentences": 2}, "shared_between_splits": 0}
-    card = {"text": {}, "sst2": sst2, "squad": {}, "findings": []}
-    parts = {"dev": {"examples": 1500, "classes": {"sports": 900, "world": 600}}}
-    page = as_markdown("T", [data_section(card, {"news": {"parts": parts, "findings": ["dev is odd"]}})], "figures")
+    card = {"text": {}, "sst2": sst2, "squad": {}, "findings": [], "origin": {"sst2": {"config": "sst2"}}}
+    parts = {"dev": {"examples": 1500, "classes": {"sports": 900, "world_news": 600}}}
+    write_json(Path("data/classification/news/card.json"), {"parts": parts, "findings": ["dev is odd"]})
+    grid = {"tasks": ["sst2", "news"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
+    page = as_markdown("T", [data_section(card, {"finetune": grid})], "figures")
     assert "Note: news: dev is odd." in page
     for row in (
         "| sst2 | train | sentences | 1,200 |",
         "| news | dev | examples | 1,500 |",
-        "| news | dev | sports | 900 |",
+        r"| news | dev | world\_news | 600 |",
     ):
         assert row in page
+    assert page.count("| sst2 |") == 2
 
 
 UNITS = {"perplexity_per_token": 9.0, "perplexity_per_word": 20.0, "bits_per_byte": 1.0}
@@ -206,7 +219,7 @@ def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
     ],
 )
 def test_the_model_section_says_what_training_started_from(facts, said: str) -> None:
-    assert said in as_markdown("T", [model_section(facts, {"a": 1}, {})], "figures")
+    assert said in as_markdown("T", [models_section({"": (facts, {"a": 1})}, {})], "figures")
 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:

@@ -17,10 +17,10 @@ from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.scoring import Scoring
 from retrace.sample.generate import write_sample
+from retrace.sample.language import BY_KIND, LIKE, QUESTIONS, SHOWN, STATEMENTS, is_held_out
 from retrace.sample.opinions import BLAME, COMMON, PRAISE
-from retrace.sample.relations import BY_KIND, LIKE, QUESTIONS, SHOWN, STATEMENTS, is_held_out
 from retrace.sample.settings import SampleParams, SampleSettings
-from retrace.sample.world import NameMaker, Size, build_world
+from retrace.sample.world import NameMaker, build_world
 
 ROOT = Path(__file__).parents[3]
 
@@ -126,7 +126,8 @@ def test_unanswerable_questions_have_a_plausible_answer_near_by(corpus: Path) ->
 
 def test_facts_agree_and_dates_are_possible() -> None:
     rng = random.Random(3)
-    world = build_world(rng, NameMaker(rng), Size(60, 14, 20, 20, 10, 6))
+    size = {"people": 60, "towns": 14, "guilds": 20, "works": 20, "events": 10, "rivers": 6}
+    world = build_world(rng, NameMaker(rng), size)
     people = {person.name: person for person in world.people}
     assert len({e.title for e in world.entities}) == len(world.entities)
     for entity in world.entities:

@@ -10,12 +10,13 @@ from retrace.core.files import write_json
 from retrace.core.paths import has_test, questions_path, sentences_path
 from retrace.core.settings import read_params
 from retrace.datasets.examples import Example, read_examples, write_task
-from retrace.evaluation.records import Details, Metrics
+from retrace.evaluation.records import Details
 from retrace.finetuning.finetune import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
-from retrace.report.assemble import samples_section, score_sections
 from retrace.report.blocks import Table
+from retrace.report.samples import samples_section
+from retrace.report.scores import score_sections
 from retrace.results.predictions import LOSSES, PREDICTIONS, read_drawn, read_tested
 from retrace.tasks.classification import Classification
 from stages import evaluate
@@ -85,7 +86,7 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
         assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
     assert again["moods-test"]["full"]["1"]["accuracy"] == 1 - metrics["moods-test"]["full"]["1"]["accuracy"]
-    sections = score_sections(Metrics.read(evaluate.METRICS), Details.read(evaluate.DETAILS))
+    sections = score_sections(Details.read(evaluate.DETAILS), {})
     assert [section.title for section in sections] == ["moods", "moods, test set"]
     assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
     assert "It chose nothing" in str(sections[1].blocks[0])
@@ -119,7 +120,7 @@ def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
     assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
         "predictions.parquet", "losses.json", "updates.json", "drawn.json"
     }  # fmt: skip
-    (section,) = score_sections(Metrics.read(evaluate.METRICS), Details.read(evaluate.DETAILS))
+    (section,) = score_sections(Details.read(evaluate.DETAILS), {})
     assert "test" not in str(section.blocks[0])
 
 

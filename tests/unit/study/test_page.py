@@ -4,8 +4,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from retrace.report.blocks import Figure, Section, Table
-from retrace.report.render import as_html, as_markdown
+from retrace.report.blocks import Figure, Section, Table, as_html, as_markdown
 from retrace.study.page import CURVES, Drawing, compared_sections, curves_section, study_sections
 from retrace.study.published import Doubt, PublishedStudy, PublishedTable, Row
 from retrace.study.result import ComparedTable, StudyResult

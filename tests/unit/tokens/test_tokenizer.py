@@ -128,21 +128,6 @@ def test_a_given_tokenizer_must_say_what_begins_a_text(tmp_path: Path) -> None:
         load_tokenizer(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
-def test_tokens_that_go_on_with_a_word(kind) -> None:
-    size = 290 if kind == "bpe" else 60
-    tokenizer = train_tokenizer(TokenizerSettings(kind=kind, vocab_size=size), lambda: TEXT, "k")
-    continues = continuing_tokens(tokenizer)
-    words: list[str] = []
-    for token in tokenizer.encode("browner overs lazy", add_special_tokens=False).tokens:
-        letters = token.removeprefix("##").replace("Ġ", "")
-        if continues[token_id(tokenizer, token)]:
-            words[-1] += letters
-        else:
-            words.append(letters)
-    assert words == ["browner", "overs", "lazy"]
-
-
 def _words(tokenizer: SubwordTokenizer, text: str) -> list[str]:
     """The text cut at each place at which a word begins."""
     continues, closes = continuing_tokens(tokenizer), closing_tokens(tokenizer)
