@@ -16,6 +16,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
+from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.settings import LARGEST_SEED, Precision
 
@@ -79,6 +80,11 @@ class Device:
         if self.processes > 1:
             torch.distributed.all_reduce(totals)
         return totals.tolist()
+
+    def seed_dropout(self) -> None:
+        """Give this process dropout masks of its own, once the weights are drawn; the main process's stay the same."""
+        if self.rank:
+            torch.manual_seed(seeded(torch.initial_seed(), f"dropout of process {self.rank}").initial_seed())
 
     def autocast(self) -> torch.autocast:
         """Mixed precision in bf16 where it is on."""

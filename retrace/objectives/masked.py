@@ -50,8 +50,9 @@ def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, genera
     if masking.mask_replacement == "mask":
         return LabelledBatch(blocks.masked_fill(chosen, mask), labels)
     fate = torch.rand(blocks.shape, generator=generator)
-    ordinary = torch.tensor([token for token in range(vocabulary.size) if token not in vocabulary.special])
-    others = ordinary[torch.randint(len(ordinary), blocks.shape, generator=generator)]
+    others = torch.randint(vocabulary.size - len(vocabulary.special), blocks.shape, generator=generator)
+    for token in sorted(vocabulary.special):
+        others += others >= token  # skip it
     ids = blocks.masked_fill(chosen & (fate < 0.8), mask)
     return LabelledBatch(others.where(chosen & (fate >= 0.9), ids), labels)
 

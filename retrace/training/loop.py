@@ -131,6 +131,7 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     """
     model = data_parallel(run.model, run.device)
     flops = _flops_a_token(run, model) if run.updates else 0.0
+    run.device.seed_dropout()
     optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
     at, messages = Position(), []
     if run.checkpointer:

@@ -133,6 +133,14 @@ def test_berts_masks_are_mostly_masks() -> None:
     assert not torch.isin(others, torch.tensor(VOCABULARY.special)).any()
 
 
+def test_a_random_token_is_any_but_a_special_one() -> None:
+    vocabulary = Vocabulary(9, 8, 3, 0, 2, 4)
+    masked = mask_blocks(torch.ones((200, 40), dtype=torch.int64), Masking(0.5, "80-10-10"), vocabulary, seeded(0, ""))
+    ids, counts = masked.ids[(masked.labels == 1) & (masked.ids != vocabulary.mask)].unique(return_counts=True)
+    assert ids.tolist() == [1, 5, 6, 7]
+    assert counts[1:].tolist() == pytest.approx([100] * 3, abs=30)  # a tenth of 4,000, over four tokens
+
+
 def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
     objective = BlockModelling(STREAM, 32, 4, _masked, 1, torch.device("cpu"))
     one, again, two = (list(objective.batches(epoch, slice(None))) for epoch in (1, 1, 2))
