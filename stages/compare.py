@@ -32,7 +32,10 @@ PAGE = REPORTS / "study"
 
 
 def main() -> None:
-    arguments = _arguments()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--published", required=True, type=Path, help="what the report printed")
+    parser.add_argument("--run", required=True, choices=("published", "small"))
+    arguments = parser.parse_args()
     params, path = read_params(), arguments.published
     inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), METRICS, DETAILS, PERPLEXITY]
     with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
@@ -50,13 +53,6 @@ def main() -> None:
     verdicts = Counter(cell.verdict for *_, cell in result.cells())
     print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
     print(flags_line(Metrics.read(METRICS), reports.perplexity))
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--published", required=True, type=Path, help="what the report printed")
-    parser.add_argument("--run", required=True, choices=("published", "small"))
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ class Seen:
     status: int | None  # none where the connection was closed without an answer
     range: str | None
     token: bool  # whether one came with it
-    user_agent: str
     served: bool  # false: the hub has no such endpoint, or failed
 
 
@@ -135,9 +134,8 @@ class LocalHub:
             fault = self.faults.take(request, response)
         elif isinstance(fault, Status):
             response = fault.response()
-        status, token = response and response.status, request.token is not None
-        headers = (request.headers.get("Range"), token, request.headers.get("User-Agent", ""))
-        self.requests.append(Seen(request.method, request.address, status, *headers, served))
+        status, part = response and response.status, request.headers.get("Range")
+        self.requests.append(Seen(request.method, request.address, status, part, request.token is not None, served))
         return response, fault
 
     def _answer(self, request: Request) -> tuple[Response, bool]:
