@@ -19,8 +19,8 @@ from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS, METRICS, Metrics
 from retrace.perplexity.measures import PERPLEXITY
 from retrace.report.blocks import REPORTS, write_report
-from retrace.report.flags import flags_line
 from retrace.report.samples import PREDICTIONS
+from retrace.report.scores import flags_line
 from retrace.study.addresses import Reports
 from retrace.study.page import run_sections, study_inputs, study_sections
 from retrace.study.published import read_published

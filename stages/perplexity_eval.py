@@ -23,14 +23,7 @@ from retrace.models.language_model import read_language_model
 from retrace.objectives.language_modelling import sliding_batches
 from retrace.objectives.masked import masked_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
-from retrace.perplexity.measures import (
-    PERPLEXITY,
-    PerplexityFigures,
-    PerplexityReport,
-    Sizes,
-    unigram_losses,
-    with_intervals,
-)
+from retrace.perplexity.measures import PERPLEXITY, PerplexityReport, Sizes, unigram_losses, with_intervals
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
@@ -58,13 +51,12 @@ def main() -> None:
             else:
                 batches = masked_batches(stream, block, settings.mask_rate, vocabulary)
                 measured = {"masked": (document_losses(model, batches, lengths, device), sizes)}
-                passages = sample_passages(
-                    read_documents(text), tokenizer, settings.pseudo_passages, block, settings.seed
-                )
+                count = settings.pseudo_passages
+                passages = sample_passages(read_documents(text), tokenizer, count, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
             unigram = unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
             splits[part] = with_intervals(measured, (unigram, sizes), params.bootstrap_samples, params.bootstrap_seed)
-            print(f"{part}: " + "  ".join(summary(*measure) for measure in splits[part].measures.items()))
+            print(f"{part}: " + "  ".join(f"{name} {of.summary}" for name, of in splits[part].measures.items()))
         if device.is_main:
             write_json(PERPLEXITY, rounded(PerplexityReport(splits=splits).to_json()))
 
@@ -79,15 +71,6 @@ def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.
     if lengths.sum() != len(stream):
         raise InputError(f"{tokens}: these are not the tokens of {text}; run tokenize again")
     return stream, lengths, sizes
-
-
-def summary(name: str, figures: PerplexityFigures) -> str:
-    """A measure's perplexity per token, with its interval."""
-    if figures.perplexity_per_token is None:
-        return f"{name} –"
-    ends = figures.intervals.get("perplexity_per_token")
-    interval = f" ({ends['low']:.2f}–{ends['high']:.2f})" if ends else ""
-    return f"{name} {figures.perplexity_per_token:.2f}{interval}"
 
 
 if __name__ == "__main__":

@@ -15,10 +15,9 @@ from retrace.core.weights import parameters_by_module
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
 from retrace.report.blocks import REPORTS, WRITTEN, write_report
-from retrace.report.flags import flags_line
 from retrace.report.perplexity import perplexity_section
 from retrace.report.samples import PREDICTIONS, samples_section
-from retrace.report.scores import read_curve, score_sections
+from retrace.report.scores import flags_line, read_curve, score_sections
 from retrace.report.settings import ReportParams, data_section, models_section, read_runs, settings_section
 
 MODEL = Path("models/pretrained")

@@ -49,12 +49,11 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
     paths = {file: folder / file for file in (PARAMS, DATA_PARAMS)}
     files = {file: yaml.load(path.read_text(encoding="utf-8")) for file, path in paths.items()}
     for name in dict.fromkeys([FIRST, *presets]):
-        path = find_preset(name, folder)
+        path = _find(name, folder)
         read_yaml(path)  # which says what is wrong with it
         values = yaml.load(path.read_text(encoding="utf-8"))
-        of_data = values.pop(str(DATA_PARAMS), {})
-        _merge(files[PARAMS], values, path, PARAMS)
-        _merge(files[DATA_PARAMS], of_data, path, DATA_PARAMS)
+        _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), {}))
+        _merge(files[PARAMS], values)
     check_settings(files[PARAMS], files[DATA_PARAMS])
     for file, path in paths.items():
         stream = io.StringIO()
@@ -64,11 +63,8 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
             write_text(path, text)
 
 
-def find_preset(name: str | Path, folder: Path = Path()) -> Path:
-    """The file of a preset, by its name or path.
-
-    Raises InputError where there is none.
-    """
+def _find(name: str | Path, folder: Path) -> Path:
+    """The file of a preset, by its name or path."""
     named = folder / PRESETS / f"{name}.yaml"
     path = named if named.is_file() else Path(name)
     if not path.is_file():
@@ -77,34 +73,23 @@ def find_preset(name: str | Path, folder: Path = Path()) -> Path:
     return path
 
 
-def _merge(
-    into: MutableMapping[str, Any], values: Mapping[str, Any], preset: Path, file: Path, above: str = ""
-) -> None:
-    """Set the values; what is equal already keeps its form and its comments."""
+def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str = "") -> None:
+    """Set the values; what is equal already keeps its form and its comments, what is a default is not added."""
     for name, value in values.items():
         key, old = f"{above}{name}", into.get(name)
         if name in into and old == value:
             continue
         if isinstance(old, MutableMapping) and isinstance(value, Mapping):
-            is_of_task = file == PARAMS and not above and not _schema(key)  # a further one
-            if key in WHOLE or is_of_task:
+            if key in WHOLE or not (above or _schema(key)):  # the second is of a further task
                 for gone in [inner for inner in old if inner not in value]:
                     del old[gone]
                 old.update({inner: each for inner, each in value.items() if inner not in old or old[inner] != each})
             else:
-                _merge(old, value, preset, file, f"{key}.")
+                _merge(old, value, f"{key}.")
         elif isinstance(old, MutableSequence) and isinstance(value, Sequence):
             old[:] = value  # in the form that it has there
-        elif name in into or _is_new(key, value, preset, file):
+        elif name in into or "default" not in _schema(key) or value != _schema(key)["default"]:
             into[name] = value
-
-
-def _is_new(key: str, value: Any, preset: Path, file: Path) -> bool:
-    """Whether a value that the file leaves out is another than the key's default."""
-    schema = _schema(key)
-    if schema or (file == PARAMS and "." not in key and isinstance(value, Mapping)):  # the second may be a task's
-        return not schema or value != schema.get("default")
-    raise InputError(f"{preset}: {key}: unknown key; {file} has no such key")
 
 
 def _schema(key: str) -> Mapping[str, Any]:

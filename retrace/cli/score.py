@@ -5,6 +5,7 @@ Figures go to standard output as json; what looks wrong about them is said besid
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,28 +30,16 @@ RESAMPLES = 10_000
 OTHERS = ("meteor", "bleu", "rouge")
 
 Intervals = Annotated[bool, typer.Option("--intervals", help="also 95% intervals, from 10,000 resamples")]
-SquadFile = Annotated[Path, typer.Argument(metavar="DATASET.json", help="SQuAD json, version 1.1 or 2.0")]
-AnswersFile = Annotated[
-    Path, typer.Argument(metavar="PREDICTIONS.json", help='{"question id": "answer"}, "" for no answer')
-]
-NoAnswerFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE.json", help='{"question id": how surely it has no answer}: gives the best_ figures'),
-]
-GoldFile = Annotated[Path, typer.Argument(metavar="GOLD", help="tsv, csv, jsonl or parquet with the right classes")]
-ClassesFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PREDICTIONS",
-        help="the same with predicted ones, row by row; columns called as the classes hold probabilities",
-    ),
-]
 
 
 def squad(
-    dataset: SquadFile,
-    predictions: AnswersFile,
-    na_prob: NoAnswerFile = None,
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET.json", help="SQuAD json, version 1.1 or 2.0")],
+    predictions: Annotated[
+        Path, typer.Argument(metavar="PREDICTIONS.json", help='{"question id": "answer"}, "" for no answer')
+    ],
+    na_prob: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help='{"question id": how surely it has no answer}')
+    ] = None,
     na_prob_thresh: Annotated[float, typer.Option(metavar="X", help="above it there is no answer")] = 1.0,
     every: Annotated[bool, typer.Option("--all", help="METEOR, BLEU and ROUGE too")] = False,
     allow_missing: Annotated[
@@ -58,10 +47,7 @@ def squad(
     ] = False,
     intervals: Intervals = False,
 ) -> None:
-    """Score answers to SQuAD's questions as the official v2.0 script does.
-
-    Raises InputError where a file is wrong or no prediction belongs to the data set.
-    """
+    """Score answers to SQuAD's questions as the official v2.0 script does; --na-prob gives the best_ figures too."""
     questions = read_questions(dataset)
     answers = _by_id(predictions, dict[str, str], "answer texts")
     missing = [question.id for question in questions if question.id not in answers]
@@ -73,31 +59,27 @@ def squad(
         if not allow_missing:
             raise InputError(f"{predictions}: {counted}; with --allow-missing only the others are scored")
         flags["missing"] = f"{counted}; only the others are scored"
-    asked = {question.id for question in questions}
-    unknown = [identifier for identifier in answers if identifier not in asked]
+    known = {question.id for question in questions}
+    unknown = [name for name in answers if name not in known]
     if unknown:
-        counted = f"{len(unknown):,} of {len(answers):,} predictions are of no question, {unknown[0]} the first"
-        flags["unknown"] = counted
+        count = f"{len(unknown):,} of {len(answers):,}"
+        flags["unknown"] = f"{count} predictions are of no question, {unknown[0]} the first"
     no_answer = None
     if na_prob:
         no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")
         questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], na_prob)
     outcome = answered(questions, answers, no_answer, na_prob_thresh)
-    scoring = Scoring(["squad_v2", *(OTHERS if every else ())])
-    _print(scoring, outcome, flags | decision_flags(outcome), intervals)
+    _print(["squad_v2", *(OTHERS if every else ())], outcome, flags, intervals)
 
 
 def classification(
-    gold: GoldFile,
-    predictions: ClassesFile,
+    gold: Annotated[Path, typer.Argument(metavar="GOLD", help="tsv, csv, jsonl or parquet with the right classes")],
+    predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", help="the same with predicted ones")],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="of GOLD")] = "label",
     prediction: Annotated[str, typer.Option(metavar="COLUMN", help="of PREDICTIONS")] = "label",
     intervals: Intervals = False,
 ) -> None:
-    """Score classes with scikit-learn.
-
-    Raises InputError where a file is wrong or the files have no class in common.
-    """
+    """Score classes, row by row, with scikit-learn; columns called as the classes hold their probabilities."""
     right, given = read_rows(gold), read_rows(predictions)
     if len(right) != len(given):
         raise InputError(f"{predictions}: {len(given)} rows, but {gold} has {len(right)}")
@@ -111,8 +93,7 @@ def classification(
     numbers = {name: number for number, name in enumerate(classes)}
     wanted, found = (np.array([numbers[name] for name in names]) for names in (labels, predicted))
     outcome = Classified(tuple(classes), wanted, found, probabilities)
-    scoring = Scoring(CLASSIFICATION)
-    _print(scoring, outcome, flags | decision_flags(outcome), intervals)
+    _print(CLASSIFICATION, outcome, flags, intervals)
 
 
 SUBCOMMANDS = {"squad": squad, "classification": classification}
@@ -144,7 +125,8 @@ def _probabilities(
     return classes, None
 
 
-def _print(scoring: Scoring, outcome: Answered | Classified, flags: Flags, with_intervals: bool) -> None:
+def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags, with_intervals: bool) -> None:
+    scoring = Scoring(metrics)
     figures = scoring.score(outcome)
     found: dict[str, Any] = figures | scoring.notes(outcome)
     if with_intervals:
@@ -152,7 +134,7 @@ def _print(scoring: Scoring, outcome: Answered | Classified, flags: Flags, with_
         scored = Scored(figures, drawn, scoring.shares(outcome), outcome.fewest)
         found["intervals"] = intervals_of([scored], scoring.ends)
     print(json.dumps(found, indent=2))
-    for name, evidence in (flags | figure_flags(figures, scoring.scales)).items():
+    for name, evidence in (flags | decision_flags(outcome) | figure_flags(figures, scoring.scales)).items():
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)
 
 

@@ -1,8 +1,4 @@
-"""`retrace study`: the published studies, and their figures beside Retrace's.
-
-`retrace study list` has a line for each folder of studies/. `retrace study run NAME` runs one in a workspace, and
-leaves params.yaml as it is. `retrace study compare NAME` has a line for each figure.
-"""
+"""`retrace study`: the published studies, and their figures beside Retrace's."""
 
 import json
 from collections import Counter
@@ -20,19 +16,21 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/"
 
 
 def list_studies() -> None:
-    """List the studies, and which of them were run."""
+    """List the studies, the folders of studies/, and which of them were run."""
     rows = []
     for folder in _folders().values():
         study = read_published(folder / PUBLISHED)
         figures = sum(1 for table in study.tables for cell in table.cells() if cell.published)
-        rows.append((folder.name, len(study.tables), figures, _how_it_was_run(folder), study.title))
+        result = StudyResult.read(folder / RESULT) if (folder / RESULT).is_file() else None
+        how = "not run" if result is None else "small" if result.small else "as published"
+        rows.append((folder.name, len(study.tables), figures, how, study.title))
     print_table(("study", "tables", "figures", "run", "title"), rows)
 
 
 def compare(
     name: Name, as_json: Annotated[bool, typer.Option("--json", help="print the study's reports/study.json")] = False
 ) -> None:
-    """Show published figures beside Retrace's."""
+    """Show published figures beside Retrace's, a line for each."""
     folder = _folder(name)
     if not (folder / RESULT).is_file():
         raise InputError(f"{STUDIES}/{name} was not run: retrace study run {name}")
@@ -55,7 +53,7 @@ def run(
     name: Name,
     small: Annotated[bool, typer.Option("--small", help="tiny models and little data: minutes on two cores")] = False,
 ) -> None:
-    """Run a study as published, or small, and compare its figures."""
+    """Run a study as published, or small, in a workspace, which leaves params.yaml as it is; compare its figures."""
     from retrace.cli.workspace import run_study
 
     folder = _folder(name)
@@ -63,12 +61,6 @@ def run(
     if code:
         raise typer.Exit(code)
     print(f"{folder / 'reports/report.html'}; all figures: retrace study compare {name}")
-
-
-def _how_it_was_run(folder: Path) -> str:
-    if not (folder / RESULT).is_file():
-        return "not run"
-    return "small" if StudyResult.read(folder / RESULT).small else "as published"
 
 
 def _folder(name: str) -> Path:

@@ -6,7 +6,6 @@ shares DVC's cache with the project, and reads the user's data from the project'
 
 import filecmp
 import io
-import json
 import shutil
 import signal
 import subprocess
@@ -20,13 +19,12 @@ from dvc.config import Config
 from retrace.cli.preset import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_text
-from retrace.core.guard import take
+from retrace.core.guard import CODE, take
 from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.study.published import PUBLISHED, STUDIES
 
 DVC, RETRACE = (sys.executable, "-m", "dvc"), (sys.executable, "-m", "retrace.cli.main")
 WORKSPACES = Path(".retrace/studies")
-COPIED = Path(".retrace/copied.json")  # lists the files of the project that the workspace has
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; of other studies; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
@@ -62,12 +60,12 @@ def fill_workspace(project: Path, study: Path, folder: Path, small: bool) -> Non
         if not preset.is_file():
             raise InputError(f"{preset.relative_to(project)}: no such file; the study has no small run")
     files = list(_project_files(project))
-    for gone in set(_copied(folder)) - {str(path) for path in files}:
-        (folder / gone).unlink(missing_ok=True)
+    code = {path.relative_to(folder) for room in CODE for path in (folder / room).rglob("*") if path.is_file()}
+    for gone in code.difference(files):
+        (folder / gone).unlink()
     for path in files:
         if path not in WRITTEN:
             _copy(project / path, folder / path)
-    write_text(folder / COPIED, json.dumps([str(path) for path in files]))
     _copy(study / PUBLISHED, folder / STUDIES / study.name / PUBLISHED)
     _write_stages(project, study, folder)
     _write(folder / "study.yaml", f"study: {study.name}\nrun: {'small' if small else 'published'}\n")
@@ -88,11 +86,6 @@ def _project_files(project: Path) -> Iterator[Path]:
     for name in filter(None, done.stdout.split("\0")):
         if not name.startswith(NOT_COPIED) and not name.endswith("dvc.lock") and (project / name).is_file():
             yield Path(name)
-
-
-def _copied(folder: Path) -> list[str]:
-    path = folder / COPIED
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 from retrace.core.errors import InputError
 
-TEMPORARY = ".partial"
 COMMITTED_DIGITS = 6  # significant digits of figures in files that git keeps
 STEADY_DIGITS = 12  # significant digits that every processor agrees on
 
@@ -106,7 +105,7 @@ def size(count: int) -> str:
 
 def _temporary(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.name}{TEMPORARY}")
+    return path.with_name(f".{path.name}.partial")
 
 
 def _flush(path: Path) -> None:

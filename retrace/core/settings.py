@@ -30,6 +30,7 @@ Count = Annotated[int, Field(gt=0)]
 Positive = Annotated[float, Field(gt=0)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 Split = Annotated[float, Field(gt=0, lt=1)]
+Resamples = Annotated[int, Field(ge=100)]
 Precision = Literal["auto", "fp32", "bf16"]  # auto: bf16 where the hardware is fast at it
 DataSource = Literal["sample", "files", "hub"]
 

@@ -1,6 +1,7 @@
 """Names and numbers of a saved model's parameters, read from the files' headers without loading the weights."""
 
 import math
+from collections import Counter
 from pathlib import Path
 
 from safetensors import safe_open
@@ -20,12 +21,11 @@ def parameters_by_module(folder: Path) -> dict[str, int]:
     path = folder / FILE
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     with safe_open(path, framework="numpy") as weights:
         for name in weights.keys():  # noqa: SIM118 - not a dict
-            module = module_of(name)
-            counts[module] = counts.get(module, 0) + math.prod(weights.get_slice(name).get_shape())
-    return counts
+            counts[module_of(name)] += math.prod(weights.get_slice(name).get_shape())
+    return dict(counts)
 
 
 def weight_files(folder: Path) -> list[str]:

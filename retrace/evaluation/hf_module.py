@@ -21,22 +21,15 @@ from retrace.evaluation.outcomes import Answered, Classified
 from retrace.evaluation.probabilities import sum_to_one
 from retrace.evaluation.scoring import METRICS, figures, outcome_of
 
-_TEXTS = Features({"predictions": Value("string"), "references": List(Value("string"))})
-_SQUAD = Features(
-    {
-        "predictions": {
-            "id": Value("string"),
-            "prediction_text": Value("string"),
-            "no_answer_probability": Value("float64"),
-        },
-        "references": {
-            "id": Value("string"),
-            "answers": {"text": List(Value("string")), "answer_start": List(Value("int64"))},
-        },
-    }
-)
-_CLASSES = Features({"predictions": Value("int64"), "references": Value("int64")})
-_PROBABILITIES = Features({"predictions": List(Value("float64")), "references": Value("int64")})
+_STRING, _NUMBER, _CLASS = Value("string"), Value("float64"), Value("int64")
+_SQUAD = {
+    "predictions": {"id": _STRING, "prediction_text": _STRING, "no_answer_probability": _NUMBER},
+    "references": {"id": _STRING, "answers": {"text": List(_STRING), "answer_start": List(Value("int64"))}},
+}
+FEATURES = {
+    Answered: [Features({"predictions": _STRING, "references": List(_STRING)}), Features(_SQUAD)],
+    Classified: [Features({"predictions": of, "references": _CLASS}) for of in (_CLASS, List(_NUMBER))],
+}
 INPUTS = {
     Answered: """
 Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
@@ -47,7 +40,6 @@ answers whose probability is above `no_answer_threshold` (default 1.0) count as 
 Predictions are numbers of classes, or the probabilities of all classes; references are numbers of classes.
 """,
 }
-FEATURES = {Answered: [_TEXTS, _SQUAD], Classified: [_CLASSES, _PROBABILITIES]}
 
 
 class RetraceMetric(evaluate.Metric):

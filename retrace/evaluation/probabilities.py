@@ -6,22 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from retrace.core.errors import InputError
 from retrace.datasets.examples import class_order
 
 Rows = Sequence[tuple[str, Mapping[str, Any]]]  # their places and cells
-
-
 HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # by which each of a row's numbers may be rounded, and all together
-
-
 FLOAT_ERROR = 1e-9  # of the sum itself
-
-
 SHOWN = 5  # names in a message
-
-
 _WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
 
 
@@ -45,20 +38,24 @@ def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tup
     and without them not as nearly. `prediction` is a column that is none of them.
     Raises InputError naming the row in which one is no number of 0 or more or which does not sum to 1.
     """
-    columns = {class_name(column): column for column in rows[0][1]}
-    found = np.array([_numbers(where, cells, classes, columns) for where, cells in rows])
+    cells = pd.DataFrame([cells for _, cells in rows]).rename(columns=class_name)
+    table = cells.map(_number)
+    found = table[list(classes)].to_numpy()
+    wrong = np.argwhere(~((found >= 0) & (found < np.inf)))
+    if len(wrong):
+        row, column = wrong[0]
+        said = f"{classes[column]} has {cells[classes[column]].iloc[row]}"
+        raise InputError(f"{rows[row][0]}: expected probabilities in {some_of(classes)}; {said}")
     rest = 1 + MOST_ROUNDING - found.sum(axis=1)
-    others = {name: _parts(rows, column, rest) for name, column in columns.items()
-              if name not in classes and column != prediction}  # fmt: skip
-    values = dict(zip(classes, found.T, strict=True)) | {name: of for name, of in others.items() if of is not None}
-    every = class_order(values)
-    more = np.stack([values[name] for name in every], axis=1)
+    others = [name for name in table if name not in (*classes, prediction) and table[name].between(0, rest).all()]
+    every = class_order([*classes, *others])
+    more = table[every].to_numpy()
     if sum_to_one(more).all() and _excess(more).sum() < _excess(found).sum() - FLOAT_ERROR * len(rows):
         return every, more
-    for (where, _), numbers, is_right in zip(rows, found, sum_to_one(found), strict=True):
-        if not is_right:
-            called, total = some_of(classes), numbers.sum()
-            raise InputError(f"{where}: expected probabilities in {called}; they sum to {total:.6g} and not to 1")
+    for (where, _), numbers in zip(rows, found, strict=True):
+        if not sum_to_one(numbers[None])[0]:
+            said = f"they sum to {numbers.sum():.6g} and not to 1"
+            raise InputError(f"{where}: expected probabilities in {some_of(classes)}; {said}")
     return list(classes), found
 
 
@@ -66,26 +63,6 @@ def some_of(names: Sequence[str]) -> str:
     """The names for a message, the first few where there are many."""
     shown = ", ".join(names[:SHOWN])
     return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
-
-
-def _numbers(where: str, cells: Mapping[str, Any], classes: Sequence[str], columns: Mapping[str, str]) -> list[float]:
-    try:
-        numbers = [float(cells[columns[name]]) for name in classes]
-    except (KeyError, TypeError, ValueError):
-        raise InputError(f"{where}: expected a number in each of {some_of(classes)}") from None
-    for name, number in zip(classes, numbers, strict=True):
-        if not 0 <= number < math.inf:
-            raise InputError(f"{where}: expected probabilities in {some_of(classes)}; {name} has {number}")
-    return numbers
-
-
-def _parts(rows: Rows, column: str, rest: np.ndarray) -> np.ndarray | None:
-    """A column of numbers from 0 to what is left in each row, (N,), or None where it holds anything else."""
-    try:
-        values = np.array([float(cells[column]) for _, cells in rows])
-    except (KeyError, TypeError, ValueError):
-        return None
-    return values if ((values >= 0) & (values <= rest)).all() else None
 
 
 def sum_to_one(found: np.ndarray) -> np.ndarray:
@@ -96,3 +73,10 @@ def sum_to_one(found: np.ndarray) -> np.ndarray:
 def _excess(found: np.ndarray) -> np.ndarray:
     """How far the sum of each row of (N, C) is from 1, (N,)."""
     return np.abs(found.sum(axis=1) - 1)
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return math.nan

@@ -45,8 +45,7 @@ class Metrics(Record):
 
     SPREAD: ClassVar[str] = "tasks"
     tasks: dict[str, TaskMetrics]
-    # task → "full 1", "full" or "data" → flag → evidence
-    flags: dict[str, dict[str, Flags]]
+    flags: dict[str, dict[str, Flags]]  # by task, and "full 1", "full" or "data"
 
 
 class ClassBreakdown(Record):
@@ -57,7 +56,7 @@ class ClassBreakdown(Record):
 
 
 class AnswerBreakdown(Record):
-    """How many questions were answered, and how many have an answer."""
+    """How many questions were answered, how many have an answer, and how many there are."""
 
     answered: int
     answerable: int
@@ -83,7 +82,7 @@ class MethodDetails(Record):
 
 
 class TaskDetails(Record):
-    """Everything else about a task's figures."""
+    """Everything about a task's figures."""
 
     headlines: list[str]  # the figures that methods are judged by
     scales: dict[str, str]  # of each figure, one of `SCALES`

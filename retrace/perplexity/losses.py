@@ -22,6 +22,7 @@ from retrace.perplexity.measures import Losses, Sizes
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, token_id
 
 ENDS = 2  # tokens that begin and end a document
+ROWS = 64  # masked copies of a passage in one batch
 
 
 def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:
@@ -47,11 +48,13 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
     total, sums, scored = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
     for batch, counts in device.share_batches(batches):
         with device.autocast():
-            loss, losses = _losses(model, batch.to(device.torch_device))
+            scores, labels = target_scores(model, batch.to(device.torch_device))
+            each = functional.cross_entropy(scores, labels, reduction="none")
+            loss = functional.cross_entropy(scores, labels, reduction="sum")
         if counts:
             documents = np.searchsorted(ends, batch.places[batch.labels != IGNORED].numpy(), side="right")
-            total += loss
-            sums += np.bincount(documents, losses, minlength=len(ends))
+            total += loss.item()
+            sums += np.bincount(documents, each.cpu().numpy(), minlength=len(ends))
             scored += np.bincount(documents, minlength=len(ends))
     return summed_losses(total, sums, scored, device)
 
@@ -66,16 +69,6 @@ def summed_losses(total: float, sums: np.ndarray, scored: np.ndarray, device: De
         raise InputError(f"the model's loss on held-out text is {total}; its weights may not be finite")
     sums, scored = np.array(of_documents).reshape(2, -1)
     return Losses(total / scored.sum() if scored.any() else math.nan, sums, scored)
-
-
-def _losses(model: Answers, batch: LabelledBatch) -> tuple[float, np.ndarray]:
-    """The loss summed over the labels, and that of each, (N,)."""
-    scores, labels = target_scores(model, batch)
-    each = functional.cross_entropy(scores, labels, reduction="none")
-    return functional.cross_entropy(scores, labels, reduction="sum").item(), each.cpu().numpy()
-
-
-ROWS = 64  # masked copies of a passage in one batch
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Efron and Tibshirani 1993 (section 10.3) bootstrap a ratio. Passages are resampl
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,11 +22,6 @@ from retrace.statistics.scales import Flags
 
 PERPLEXITY = Path("reports/perplexity.json")
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
-FROM_NATS: Mapping[str, Callable[[float], float]] = {
-    "perplexity_per_token": math.exp,
-    "perplexity_per_word": math.exp,
-    "bits_per_byte": lambda nats: nats / math.log(2),
-}
 
 
 class PerplexityFigures(Record):
@@ -36,6 +31,15 @@ class PerplexityFigures(Record):
     perplexity_per_word: float | None
     bits_per_byte: float | None
     intervals: dict[str, dict[str, float | None]] = Field({})  # figure → low and high; one document has none
+
+    @property
+    def summary(self) -> str:
+        """The perplexity per token, with its interval."""
+        if self.perplexity_per_token is None:
+            return "–"
+        ends = self.intervals.get("perplexity_per_token")
+        interval = f" ({ends['low']:.2f}–{ends['high']:.2f})" if ends else ""
+        return f"{self.perplexity_per_token:.2f}{interval}"
 
 
 class SplitPerplexity(Record):
@@ -96,30 +100,26 @@ def nats_of(losses: Losses, sizes: Sizes) -> dict[str, float]:
 
 
 def as_figure(name: str, nats: float) -> float | None:
-    """A figure of FROM_NATS; None where no token was scored, or where the figure is too large for a float.
+    """A loss in nats as a figure; None where no token was scored, or where the figure is too large for a float.
 
     A word of a text without spaces may cost more than 709 nats, whose exponential is the largest float.
     """
     if not math.isfinite(nats):
         return None
     try:
-        return float(FROM_NATS[name](nats))
+        return float(nats / math.log(2) if name == "bits_per_byte" else math.exp(nats))
     except OverflowError:
         return None
 
 
 def resampled(losses: Losses, sizes: Sizes) -> Resampled:
-    """The loss per token, word and byte, in nats, for weights of documents (R, D).
-
-    NaN for a resample without a scored token.
-    """
+    """The loss per token, word and byte, in nats, for weights of documents (R, D); NaN without a scored token."""
     columns = np.stack([losses.sums, losses.scored, sizes.tokens, sizes.words, sizes.bytes], axis=1)  # (D, 5)
 
     def figures(weights: np.ndarray) -> Figures:
         sums, scored, *whole = (weights @ columns).T
         with np.errstate(invalid="ignore"):
-            mean = sums / scored
-        return _in_nats(mean, *whole)
+            return _in_nats(sums / scored, *whole)
 
     return figures
 
@@ -138,12 +138,11 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
     Both are of the same documents, so they share the resamples, and the difference is paired. One document does not
     tell how documents differ: its figures have no interval. A text without a scored token has no figures and a flag.
     """
-    measures, drawn = {}, {}
-    for name, (losses, sizes) in [*measured.items(), ("unigram", unigram)]:
-        ends = {}
+    every, measures, drawn = {**measured, "unigram": unigram}, {}, {}
+    for name, (losses, sizes) in every.items():
         if losses.scored.any():
-            drawn[name] = resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)[name]
-            ends = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
+            drawn |= resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)
+        ends = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
         measures[name] = PerplexityFigures(**perplexities(losses, sizes), intervals=ends)
     model = next(iter(measured))
     if not {model, "unigram"} <= drawn.keys():

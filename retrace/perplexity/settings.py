@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from retrace.core.settings import Count, DataSource, Params, Precision, Section, Seed
-from retrace.statistics.settings import BootstrapSamples
+from retrace.core.settings import Count, DataSource, Params, Precision, Resamples, Section, Seed
 
 
 class PerplexitySettings(Section):
@@ -24,5 +23,5 @@ class PerplexityParams(Params):
     precision: Precision
     perplexity: PerplexitySettings
     block_size: Count = Field(alias="pretrain.block_size")
-    bootstrap_samples: BootstrapSamples = Field(alias="metrics.bootstrap_samples")
+    bootstrap_samples: Resamples = Field(alias="metrics.bootstrap_samples")
     bootstrap_seed: Seed = Field(alias="metrics.seed")

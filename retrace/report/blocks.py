@@ -6,7 +6,7 @@ from a folder beside it. All text is escaped; only figures, which the project dr
 
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,11 +71,6 @@ class Section:
 def figure_text(value: float | None, digits: int = 2) -> str:
     """A figure with a fixed number of digits, a dash where there is none (None or NaN)."""
     return NOTHING if value is None or math.isnan(value) else f"{value:,.{digits}f}"
-
-
-def interval_text(interval: Mapping[str, float], digits: int = 2) -> str:
-    """An interval as shown behind its figure, in brackets."""
-    return " ({} – {})".format(*(figure_text(interval[end], digits) for end in ("low", "high")))
 
 
 def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS) -> None:

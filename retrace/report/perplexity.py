@@ -5,7 +5,7 @@ import pandas as pd
 from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
 from retrace.report.blocks import NOTHING, Section, Table, figure_text
 from retrace.report.figures import line_chart
-from retrace.report.flags import perplexity_lines
+from retrace.report.scores import perplexity_lines
 
 MEASURES = {
     "masked": "masked, fixed masks",

@@ -6,12 +6,13 @@ from typing import Any
 import pandas as pd
 
 from retrace.core.paths import ON_TEST, on_test
-from retrace.evaluation.records import ClassBreakdown, Details, Figures, Intervals, SeedDetails, TaskDetails
-from retrace.report.blocks import NOTHING, REPORTS, Figure, Section, Table, figure_text, interval_text
+from retrace.evaluation.records import ClassBreakdown, Details, Figures, Intervals, Metrics, SeedDetails, TaskDetails
+from retrace.perplexity.measures import PerplexityReport
+from retrace.report.blocks import NOTHING, REPORTS, Figure, Section, Table, figure_text
 from retrace.report.figures import line_chart
-from retrace.report.flags import flag_lines
 from retrace.statistics.scales import SCALES, Flags
 
+MOST_FLAGS = 10  # in the last line of a run
 P_DIGITS = 4
 CHOSEN_BY = (
     "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
@@ -34,6 +35,30 @@ ONE_SEED = {
     "models differ": "Models differ: these two models differ; the methods cannot be told apart from one seed.",
     "no difference shown": "No difference shown: between these two models; one seed says nothing of the methods.",
 }
+
+
+def flag_lines(flags: Mapping[str, Mapping[str, Flags]]) -> list[str]:
+    """One line a flag: the task, the model or data, the flag and its evidence."""
+    return [
+        f"{task} {name}: {flag.replace('_', ' ')}: {evidence}"
+        for task, found in flags.items()
+        for name, of in found.items()
+        for flag, evidence in of.items()
+    ]
+
+
+def perplexity_lines(report: PerplexityReport) -> list[str]:
+    """The same of the language model, by split."""
+    return flag_lines({part: {"language model": split.flags} for part, split in report.splits.items()})
+
+
+def flags_line(metrics: Metrics, perplexity: PerplexityReport | None) -> str:
+    """What is wrong with the models, in one line; `perplexity` is None where there is no language model."""
+    lines = [*(perplexity_lines(perplexity) if perplexity else []), *flag_lines(metrics.flags)]
+    if not lines:
+        return "flags: none"
+    more = [f"and {len(lines) - MOST_FLAGS} more, which the report says"] if len(lines) > MOST_FLAGS else []
+    return f"flags: {len(lines)}: " + "; ".join([*lines[:MOST_FLAGS], *more])
 
 
 def score_sections(details: Details, flags: Mapping[str, Mapping[str, Flags]]) -> list[Section]:
@@ -192,16 +217,12 @@ def with_interval(
     if std and score in std and scales.get(score) != "count":
         text += f" ± {_cell(score, std[score], scales)}"
     if score in intervals:
-        text += interval_text(intervals[score], _digits(score, scales))
+        text += " ({} – {})".format(*(_cell(score, intervals[score][end], scales) for end in ("low", "high")))
     return text
 
 
 def _cell(score: str, value: float | None, scales: Mapping[str, str]) -> str:
-    return figure_text(value, _digits(score, scales))
-
-
-def _digits(score: str, scales: Mapping[str, str]) -> int:
-    return SCALES[scales.get(score, "loss")].digits
+    return figure_text(value, SCALES[scales.get(score, "loss")].digits)
 
 
 def points_by_epoch(curve: pd.DataFrame, score: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -25,18 +25,6 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-class HasKept(Protocol):
-    """An epoch."""
-
-    @property
-    def kept(self) -> bool:
-        """Whether the weights of this epoch were kept."""
-        ...
-
-
-AnyEpoch = TypeVar("AnyEpoch", bound=HasKept)
-
-
 @dataclass(frozen=True)
 class Epoch:
     """Losses in nats and predictions after an epoch; epoch 0 is before training and has no training loss."""
@@ -48,7 +36,7 @@ class Epoch:
     rows: pd.DataFrame  # a row an example, with the columns of its kind of task
 
 
-def kept_epoch(epochs: Sequence[AnyEpoch]) -> AnyEpoch:
+def kept_epoch(epochs: Sequence[Epoch]) -> Epoch:
     """The epoch whose weights were kept."""
     (kept,) = (epoch for epoch in epochs if epoch.kept)
     return kept

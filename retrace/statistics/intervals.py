@@ -152,19 +152,15 @@ def interval_of_examples(
     """
     low, high = ends
     if shares:
-        share, asked = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
-        found = wilson_interval(share, asked)
-    elif math.isfinite(high - low) and (examples < 2 or (value in ends and _does_not_move(drawn))):
-        found = wilson_interval((value - low) / (high - low), examples if value in ends else 0)
+        share, among = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
+        found = wilson_interval(share, among)
     else:
-        return centred_interval(value, drawn, ends)
+        moved = percentile_interval(drawn)  # 95% of the resamples may be equal where a few lack a class
+        is_still = examples < 2 or (value in ends and moved["low"] == moved["high"])
+        if not (is_still and math.isfinite(high - low)):
+            return centred_interval(value, drawn, ends)
+        found = wilson_interval((value - low) / (high - low), examples if value in ends else 0)
     return held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
-
-
-def _does_not_move(drawn: np.ndarray) -> bool:
-    """Whether 95% of the resamples (R,) are equal; a few may lack a class."""
-    found = percentile_interval(drawn)
-    return found["low"] == found["high"]
 
 
 def intervals(seeds: Sequence[Scored], ends: Mapping[str, Ends]) -> dict[str, Interval]:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.toy import Project
 
@@ -53,9 +54,13 @@ def test_a_pulled_clone_is_up_to_date(clone: Project) -> None:
 
 
 def test_an_experiment_changes_one_setting_and_is_applied(clone: Project) -> None:
-    _quiet(clone, "dvc", "exp", "run", "--name", "faster", "-S", "lr=5e-4")
+    said = _quiet(clone, "dvc", "exp", "run", "--name", "faster", "-S", "lr=5e-4")
+    ran = set(re.findall(r"Running stage '(.+?)'", said))
+    assert ran == set(YAML(typ="safe").load(clone.folder / "dvc.lock")["stages"]) - {"tokenize"}
     assert _quiet(clone, "dvc", "params", "diff").split()[-4:] == ["params.yaml", "lr", "0.001", "0.0005"]
-    assert "reports/perplexity.json" in _quiet(clone, "dvc", "metrics", "diff")
+    difference = _quiet(clone, "dvc", "metrics", "diff", "--md")
+    assert all(name in difference for name in ("reports/perplexity.json", "valid.masked.per_token", "sst2.full.1.loss"))
+    assert "baselines" not in difference
     clone.run("git", "checkout", "-q", ".")
     _quiet(clone, "dvc", "checkout")
     assert "faster" in _quiet(clone, "dvc", "exp", "show", "--only-changed")

@@ -1,14 +1,12 @@
 """BLEU (Papineni et al. 2002) of all answers together against several right ones, by sacrebleu.
 
-Of questions that have an answer. sacrebleu's defaults: words of mteval's 13a tokenizer, case kept,
-n-grams of one to four words, where none matches a count of 1/2, 1/4 and so on. BLEU and its precisions
-are percentages, as sacrebleu has them; lengths are in words, that of the right answers of the closest.
+Of questions that have an answer. sacrebleu's defaults: words of mteval's 13a tokenizer, case kept, n-grams of one to
+four words, where none matches a count of 1/2, 1/4 and so on. BLEU and its precisions are percentages, as sacrebleu has
+them; lengths are in words, that of the right answers of the closest.
 
-`bleu_sentence` is another figure: the mean of each answer's own BLEU, as the default of nltk's sentence_bleu
-has it, on the same words. That is not smoothed: an answer without a word in common scores 0, and where n-grams
-of some length do not match or the answer is too short to have one, their precision is the smallest number
-there is, 2.2e-308. So an answer of three words or less scores nothing even where it is exactly right, 1.8e-229
-percent if one word matches, and a mean of that order says no more than 0.
+`bleu_sentence` is the mean of each answer's own BLEU, as the default of nltk's sentence_bleu has it, on the same words
+and not smoothed: where n-grams of some length do not match, or the answer is too short to have one, their precision is
+the smallest number there is, 2.2e-308. So an answer of three words or less scores about 0 even where it is right.
 """
 
 import sys
@@ -32,8 +30,7 @@ FIGURES = {
     **dict.fromkeys(PRECISIONS, Figure("percentage", "higher")),
     "bleu_brevity_penalty": Figure("fraction", "neither"),  # 1 of all answers that are long enough, however long
     "bleu_length_ratio": Figure("score", "neither"),
-    "bleu_length": Figure("count", "neither"),
-    "bleu_reference_length": Figure("count", "neither"),
+    **dict.fromkeys(("bleu_length", "bleu_reference_length"), Figure("count", "neither")),
     "bleu_sentence": Figure("percentage", "higher"),
 }
 SMALLEST = sys.float_info.min  # in place of a precision of 0
@@ -70,10 +67,7 @@ def notes(outcome: Answered) -> dict[str, str]:
 
 
 def resampled(outcome: Answered) -> Resampled:
-    """The figures but for the lengths, from counts summed by weight.
-
-    Not a number in a resample that holds no answerable question.
-    """
+    """The figures but for the lengths, for weights of questions; NaN in a resample without an answerable one."""
     if not outcome.answerable.any():
         return lambda weights: {}
     counts = _counts(outcome).astype(np.float64)

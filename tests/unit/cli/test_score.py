@@ -140,7 +140,7 @@ def test_one_class_for_all_is_said_to_be() -> None:
         ("label\n1\n", "given.csv: 1 rows, but "),
         ('label\n1\n""\n', "given.csv:3: no 'label'"),
         ("class\n1\n0\n", "given.csv:2: no 'label'; there is: class"),
-        ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected a number in each of 0, 1"),
+        ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected probabilities in 0, 1; 1 has half"),
         ("label,0,1\n1,0.5,0.5\n0,-1,2\n", "given.csv:3: expected probabilities in 0, 1"),
         ("label,0,1\n1,0.5,0.5\n0,nan,1\n", "given.csv:3: expected probabilities in 0, 1; 0 has nan"),
         ("label,0,1\n1,.5,.5\n0,.5,.4\n", "given.csv:3: expected probabilities in 0, 1; they sum to 0.9 and not to 1"),

@@ -3,14 +3,12 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.evaluation.outcomes import Classified
 from tests.toy import ROOT
 
 FILE = str(ROOT / "retrace" / "evaluation" / "hf_module.py")
@@ -59,11 +57,8 @@ def test_squads_own_format_and_plain_texts(evaluate: ModuleType, tmp_path: Path)
     assert plain["exact_match"] == plain["NoAns_f1"] == 100.0
     assert "best_f1" not in plain
     answered = metric.compute(predictions=ROWS, references=REFERENCES)
-    assert (answered["exact_match"], answered["best_exact_match"], answered["best_exact_match_thresh"]) == (
-        50.0,
-        100.0,
-        0.1,
-    )
+    found = [answered[name] for name in ("exact_match", "best_exact_match", "best_exact_match_thresh")]
+    assert found == [50.0, 100.0, 0.1]
     taken_back = metric.compute(predictions=ROWS, references=REFERENCES, no_answer_threshold=0.5)
     assert taken_back["exact_match"] == 100.0
 
@@ -105,22 +100,15 @@ def test_batches_and_combinations(evaluate: ModuleType, tmp_path: Path) -> None:
     assert any(name.startswith("meteor") for name in found)
 
 
-def test_classes_and_probabilities(evaluate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from retrace.evaluation import hf_module
-
-    def score(outcome: Classified) -> dict[str, float]:
-        certain = 0.0 if outcome.probabilities is None else float(outcome.probabilities.max())
-        return {"right": float(np.mean(outcome.labels == outcome.predicted)), "certain": certain}
-
-    monkeypatch.setattr(hf_module, "load_plugin", lambda *_: SimpleNamespace(score=score, resampled=score))
-    metric = hf_module.RetraceMetric("accuracy", cache_dir=str(tmp_path))
-    assert metric.compute(predictions=[0, 2], references=[1, 2]) == {"right": 0.5, "certain": 0.0}
+def test_classes_and_probabilities(evaluate: ModuleType, tmp_path: Path) -> None:
+    accuracy, calibration = (_load(evaluate, name, tmp_path) for name in ("accuracy", "calibration"))
+    assert accuracy.compute(predictions=[0, 2], references=[1, 2]) == {"accuracy": 0.5}
     rows = [[0.9, 0.1], [0.4, 0.6]]
-    assert metric.compute(predictions=rows, references=[0, 1]) == {"right": 1.0, "certain": 0.9}
+    assert accuracy.compute(predictions=rows, references=[0, 1]) == {"accuracy": 1.0}
+    error = calibration.compute(predictions=rows, references=[0, 1])["expected_calibration_error"]
+    assert error == pytest.approx((0.1 + 0.4) / 2)
 
 
 def test_an_unknown_name_says_which_are_known(evaluate: ModuleType, tmp_path: Path) -> None:
-    from retrace.evaluation import hf_module
-
     with pytest.raises(InputError, match="'blue' is not allowed; expected one of accuracy, bleu"):
-        hf_module.RetraceMetric("blue", cache_dir=str(tmp_path))
+        _load(evaluate, "blue", tmp_path)

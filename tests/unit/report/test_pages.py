@@ -22,9 +22,8 @@ from retrace.evaluation.records import (
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Section, Table, as_html, as_markdown, figure_text
 from retrace.report.figures import line_chart
-from retrace.report.flags import MOST_FLAGS, flag_lines, flags_line
 from retrace.report.perplexity import perplexity_section
-from retrace.report.scores import scores_section
+from retrace.report.scores import MOST_FLAGS, flag_lines, flags_line, scores_section
 from retrace.report.settings import data_section, models_section
 from retrace.statistics.scales import Comparison
 

@@ -56,11 +56,12 @@ def test_a_perfect_share_is_not_said_to_be_certain_and_ends_there(examples: int)
     assert 0 < none["high"] < 4 / examples
 
 
-def test_of_no_example_nothing_is_known() -> None:
+def test_of_no_example_and_of_one_nothing_is_known() -> None:
     nothing = Share(np.zeros(4, bool), np.zeros(4, bool))
     assert nothing.value == 0
     found = interval_of_examples(0.0, [nothing], np.zeros(100), 4, (0.0, 1.0))
     assert found == {"low": 0.0, "high": 1.0}
+    assert interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
 
 
 def test_a_share_is_of_those_it_asks() -> None:
@@ -91,20 +92,13 @@ def test_a_resample_that_lacks_a_class_makes_a_figure_no_surer() -> None:
     assert interval_of_examples(1.0, [], drawn, 6, (0.0, 1.0)) == pytest.approx(wilson_interval(1.0, 6))
 
 
-def test_of_one_example_nothing_is_known() -> None:
-    assert interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
-
-
 def test_seeds_add_to_the_interval_as_student_has_them_alone() -> None:
     by_seed = [0.8, 0.6, 0.7]
     alone = with_seeds({"low": 0.7, "high": 0.7}, by_seed, (0.0, 1.0))
     reach = 4.302652729911275 * 0.1 / np.sqrt(3)
-    assert alone == {"low": pytest.approx(0.7 - reach), "high": pytest.approx(0.7 + reach)}
+    assert alone == pytest.approx({"low": 0.7 - reach, "high": 0.7 + reach})
     both = with_seeds({"low": 0.7 - 0.1, "high": 0.7 + 0.05}, by_seed, (0.0, 1.0))
-    assert both == {
-        "low": pytest.approx(0.7 - np.hypot(reach, 0.1)),
-        "high": pytest.approx(0.7 + np.hypot(reach, 0.05)),
-    }
+    assert both == pytest.approx({"low": 0.7 - np.hypot(reach, 0.1), "high": 0.7 + np.hypot(reach, 0.05)})
     of_examples = {"low": 0.6, "high": 0.8}
     assert with_seeds(of_examples, [0.7, 0.7], (0.0, 1.0)) == pytest.approx(of_examples)
 
