@@ -82,7 +82,7 @@ class Same:
         """Ids and labels (B, T); of a classifier the labels are not looked at."""
         ids = torch.full((self.load.batch, self.load.length), 5, device=self.torch_device)
         labels = torch.full_like(ids, -100)
-        labels.view(-1)[: self.load.asked] = 5
+        labels.view(-1)[: self.load.scored] = 5
         for _ in range(self.steps):
             yield LabelledBatch(ids, labels)
 

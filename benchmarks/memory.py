@@ -45,7 +45,7 @@ from retrace.training.settings import OptimizerSettings  # noqa: E402
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
 MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_positions=256, dropout=0.1)
 VOCABULARY = Vocabulary(30522, *range(5))
-LOAD = Load(batch=16, length=192, asked=0, bf16=False, attention="eager")
+LOAD = Load(batch=16, length=192, scored=0, bf16=False, attention="eager")
 OPTIMISER = OptimizerSettings(kind="adamw")
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, of malloc.h
 

@@ -17,7 +17,8 @@ from retrace.core.errors import exit_cleanly
 from retrace.core.files import write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, given_checkpoint
-from retrace.pretraining.run import check_block, load, save_model, training_budget, validation
+from retrace.models.heads import check_length
+from retrace.pretraining.run import load, save_model, training_budget, validation
 from retrace.pretraining.settings import PretrainParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import load_tokenizer
@@ -35,7 +36,8 @@ def main() -> None:
     device = open_device(params.seed, params.precision)
     with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS, CHECKPOINT], params.settings) as guard:
         checkpoint = given_checkpoint()
-        check_block(recipe, checkpoint)
+        if checkpoint:
+            check_length("pretrain.block_size", recipe.block_size, checkpoint)
         tokenizer = load_tokenizer(TOKENIZER)
         train_stream, valid_stream = (open_stream(TOKENS / f"{part}.npy") for part in ("train", "valid"))
         model, objective = load(params, checkpoint, tokenizer, train_stream, device)

@@ -113,7 +113,7 @@ class Load:
 
     batch: int  # examples
     length: int  # tokens of each
-    asked: int  # tokens whose score is asked of a language model
+    scored: int  # tokens that a language model scores
     bf16: bool
     attention: str  # transformers' name; the kernel that it stands for on a processor
 
@@ -200,7 +200,7 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
     ids = torch.zeros(load.batch, load.length, dtype=torch.long)
     with torch.autocast("cpu", torch.bfloat16, enabled=load.bf16):
         if head == "language_model":
-            scores = LanguageModel(model).first(ids, load.asked)
+            scores = LanguageModel(model).first(ids, load.scored)
         elif head == "spans":
             scores = SpanModel(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
             scores = scores.transpose(1, 2).flatten(0, 1)

@@ -120,8 +120,7 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
                 continue
             settings = adjusted(build(AnswerSettings if is_read else FineTuneSettings, params, task), method.settings)
             written = build(int, params, f"{task}.max_answer_length") + PROMPT if head == "language_model" else 0
-            asked = settings.batch_size * written
-            load = Load(settings.batch_size, settings.max_length, asked, bf16, attention)
+            load = Load(settings.batch_size, settings.max_length, settings.batch_size * written, bf16, attention)
             needs = update_needs(head, config, load, settings.optimizer, method.tune)
             for seed in grid.seeds:
                 cell = Cell(task, label, seed)

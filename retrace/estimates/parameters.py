@@ -40,13 +40,14 @@ def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "e
 
 
 def count_parameters(
-    head: Head | None, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object]
+    head: Head | None, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object] | None = None
 ) -> tuple[PreTrainedModel, list[Count]]:
-    """The model after `tune`, on the meta device, and its parameters; of the body alone where `head` is None."""
+    """The model after a method's `tune`, on the meta device, and its parameters; those of the body without a head."""
     model = empty_model(head, config)
     original = {id(weight) for weight in model.parameters()}
-    with torch.device("meta"):
-        tune(model, head or "language_model")
+    if tune is not None:
+        with torch.device("meta"):
+            tune(model, head or "language_model")
     body = cast(PreTrainedModel, model.base_model)
     pretrained = {id(weight) for weight in body.parameters()}
     shown = body if head is None else model
@@ -169,7 +170,7 @@ FORMULAS: dict[str, tuple[str, Callable[[PreTrainedConfig], list[Term]]]] = {
 }
 
 
-def closed_form(config: PreTrainedConfig, counts: Iterable[Count]) -> ClosedForm | None:
+def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> ClosedForm | None:
     """The formula of the config's family beside a model's parameters; None where the family has no formula.
 
     What a fine-tuning method added belongs to no term, whatever it is called.
@@ -180,12 +181,8 @@ def closed_form(config: PreTrainedConfig, counts: Iterable[Count]) -> ClosedForm
     terms = formula(config)
     differences = {term.name: -term.count for term in terms}
     for count in counts:
-        found = next((term.name for term in terms if re.search(term.weights, count.name)), None)
-        part = _part(count.name) if found is None or count.is_added else found
+        part = next((term.name for term in terms if re.search(term.weights, count.name)), None)
+        if part is None or count.is_added:  # of all layers together, such as layer.*.output.dense.adapter.up
+            part = re.sub(r"\.\d+\.", ".*.", count.name.rpartition(".")[0] or count.name)
         differences[part] = differences.get(part, 0) + count.size
     return ClosedForm(symbols, tuple(terms), {part: more for part, more in differences.items() if more})
-
-
-def _part(name: str) -> str:
-    """layer.3.output.dense.adapter.up.weight → layer.*.output.dense.adapter.up: one part for all layers."""
-    return re.sub(r"\.\d+\.", ".*.", name.rpartition(".")[0] or name)

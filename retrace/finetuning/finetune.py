@@ -47,7 +47,7 @@ Row = dict[str, Any]
 
 
 class Task(Protocol[Example]):
-    """A labelled data set, and how a model is asked and trained on it."""
+    """A labelled data set, and how a model is trained and scored on it."""
 
     name: str
     kind: Kind
@@ -191,8 +191,7 @@ def fine_tune(
     run = Run(title, model, objective, device, settings.optimizer, settings.lr, Budget(settings.epochs), checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> Predicted:
-        scores, loss = predict(task, model, held_out, 2 * settings.batch_size, device)
-        _check_loss(loss, f"{title}: the validation loss", epoch.number, settings)
+        loss, rows = _answered(task, run, "validation", held_out, epoch.number, settings.batch_size)
         meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
         better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
         kept = bool(epoch.number) and (better or settings.checkpoint == "last")
@@ -201,10 +200,10 @@ def fine_tune(
                 earlier["loss"]["kept"] = False
             run.kept.update({name: value.cpu().clone() for name, value in gather_weights(model).items()})
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
-        rows = [{"epoch": epoch.number, **row} for row in task.rows(held_out, scores)]
+        predicted = Predicted(loss=losses, rows=rows)
         if epoch.number == 0 and task.has_test:
-            return {"loss": losses, "rows": rows, "test": predict_test(task, model, 0, settings, device, title)}
-        return {"loss": losses, "rows": rows}
+            predicted["test"] = _tested(task, run, 0, settings.batch_size)
+        return predicted
 
     speed = train(run, after_epoch)
     load_weights(model, run.kept)
@@ -213,19 +212,24 @@ def fine_tune(
     tests = [epoch["test"] for epoch in found if "test" in epoch]
     if task.has_test:
         (kept,) = (loss["epoch"] for loss in losses if loss["kept"])
-        tests.append(predict_test(task, model, kept, settings, device, title))
+        tests.append(_tested(task, run, kept, settings.batch_size))
     return Tuned(task.kind, rows, losses, speed, objective.drawn, tuple(tests))
 
 
-def predict_test(
-    task: Task[Example], model: nn.Module, epoch: int, settings: FineTuneSettings, device: Device, title: str
-) -> Predicted:
-    """Predictions on the test set, by the weights after `epoch`."""
-    examples = task.examples("test")
-    scores, loss = predict(task, model, examples, 2 * settings.batch_size, device)
-    _check_loss(loss, f"{title}: the test loss", epoch, settings)
-    rows = [{"epoch": epoch, **row} for row in task.rows(examples, scores)]
+def _tested(task: Task[Any], run: Run, epoch: int, batch_size: int) -> Predicted:
+    """Predictions on the test set."""
+    loss, rows = _answered(task, run, "test", task.examples("test"), epoch, batch_size)
     return {"loss": {"epoch": epoch, "loss": loss, "kept": epoch > 0}, "rows": rows}
+
+
+def _answered(
+    task: Task[Example], run: Run, part: str, examples: Sequence[Example], epoch: int, batch_size: int
+) -> tuple[float, list[Row]]:
+    """The loss and the answers on the validation or the test set, by the weights after `epoch`."""
+    scores, loss = predict(task, run.model, examples, 2 * batch_size, run.device)
+    if not math.isfinite(loss):
+        raise InputError(f"{run.title}: the {part} loss is {loss} at epoch {epoch}; a lower lr than {run.lr} may help")
+    return loss, [{"epoch": epoch, **row} for row in task.rows(examples, scores)]
 
 
 def write_tuned(path: Path, tuned: Tuned) -> None:
@@ -240,12 +244,6 @@ def write_tuned(path: Path, tuned: Tuned) -> None:
             rows = [row for tested in tuned.tests for row in tested["rows"]]
             write_predictions(folder / TEST_PREDICTIONS, tuned.kind, rows)
             write_json(folder / TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
-
-
-def _check_loss(loss: float, what: str, epoch: int, settings: FineTuneSettings) -> None:
-    """Raise InputError where a loss is not finite."""
-    if not math.isfinite(loss):
-        raise InputError(f"{what} is {loss} at epoch {epoch}; a lower lr than {settings.lr} may help")
 
 
 def _moved(tensors: Tensors, device: torch.device) -> Tensors:

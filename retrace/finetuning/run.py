@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 
 from retrace.compute.device import open_device
 from retrace.compute.sharding import gather_weights, to_device
-from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
 from retrace.finetuning.finetune import Task, fine_tune, write_tuned
 from retrace.finetuning.method import Method, is_part, save_trained
 from retrace.finetuning.settings import FineTuneSettings, MethodSettings
-from retrace.models.heads import longest_input, read_config, set_dropout
+from retrace.models.heads import check_length, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.throughput import write_run_record
@@ -67,7 +66,7 @@ def run_cell(
     device = open_device(cell.seed, precision)
     name = "-".join(cell.path.parts)
     with guarded(f"{name}-{device.rank}", [base, *inputs], read) as guard:
-        _check_length(cell, settings, base)
+        check_length(f"{cell.task}.max_length", settings.max_length, base)
         task = read_task()
         started = method.start(task.head, base, cell.seed, device.attention, task.classes)
         if settings.dropout is not None:
@@ -89,16 +88,7 @@ def run_cell(
 
 
 def adjusted(settings: FineTuneSettings, method: MethodSettings) -> FineTuneSettings:
-    """The task's settings with the method's own learning rate, epochs and optimiser."""
+    """The task's settings with the method's own learning rate, epochs and optimizer."""
     optimizer = settings.optimizer.model_copy(update={"kind": method.optimizer or settings.optimizer.kind})
     epochs = math.ceil(round(settings.epochs * method.epochs_factor, 6))  # 10 × 1.1 is a little above 11
     return settings.model_copy(update={"lr": settings.lr * method.lr_factor, "epochs": epochs, "optimizer": optimizer})
-
-
-def _check_length(cell: Cell, settings: FineTuneSettings, base: Path) -> None:
-    longest = longest_input(read_config(base))
-    if settings.max_length > longest:
-        raise InputError(
-            f"params.yaml: {cell.task}.max_length: {settings.max_length} is not allowed; "
-            f"expected at most the {longest} that {base} reads"
-        )

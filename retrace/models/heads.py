@@ -41,9 +41,10 @@ _CLASSES = {
     "pairs": AutoModelForPreTraining,
     "classifier": AutoModelForSequenceClassification,
     "spans": AutoModelForQuestionAnswering,
+    "masked": AutoModelForMaskedLM,
+    "causal": AutoModelForCausalLM,
 }
 _LAYER = re.compile(r"^.*\.layers?\.\d+\.")
-_LANGUAGE_MODELS = {"masked": AutoModelForMaskedLM, "causal": AutoModelForCausalLM}
 
 
 def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) -> PreTrainedConfig:
@@ -151,6 +152,15 @@ def longest_input(config: PreTrainedConfig) -> int:
     return family.longest_input(config) if hasattr(family, "longest_input") else config.max_position_embeddings
 
 
+def check_length(key: str, length: int, folder: Path) -> None:
+    """Raise InputError where a setting asks for longer inputs than the model saved in `folder` accepts."""
+    longest = longest_input(read_config(folder))
+    if length > longest:
+        raise InputError(
+            f"params.yaml: {key}: {length} is not allowed; expected at most the longest input of {folder} ({longest})"
+        )
+
+
 def layer_matrices(model: PreTrainedModel, part: Literal["ATTENTION", "OUTPUTS"]) -> list[str]:
     """The names of all attention matrices, or of the output matrices of attention and feed-forward parts."""
     names = getattr(family_of(model.config), part)
@@ -178,4 +188,4 @@ def _class(head: Head, config: PreTrainedConfig) -> Any:
     """The transformers class of a head; raises InputError where the family has no such head."""
     if head == "pairs" and pretraining_head(config) != "pairs":
         raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {config.model_type}")
-    return _LANGUAGE_MODELS[objective_of(config)] if head == "language_model" else _CLASSES[head]
+    return _CLASSES[objective_of(config) if head == "language_model" else head]

@@ -1,7 +1,7 @@
 """Language models that score only chosen positions, and the pairs of BERT.
 
-The head is a product with the whole vocabulary, at small sizes most of the work; of a masked model nobody asks what
-stands where nothing is masked. Attention may stay within documents where several share a block (Raffel et al. 2020).
+The head is a product with the whole vocabulary, at small sizes most of the work, so a masked model scores masked
+positions only. Attention may stay within documents where several share a block (Raffel et al. 2020).
 """
 
 from pathlib import Path
@@ -51,15 +51,12 @@ class LanguageModel(nn.Module):
         return self._head(self.body, self._hidden(ids).flatten(0, 1)[:count])
 
     def _hidden(self, ids: Tensor) -> Tensor:
-        base = cast(nn.Module, self.body.base_model)
-        return base(input_ids=ids, attention_mask=self._mask(ids)).last_hidden_state  # (B, T, C)
-
-    def _mask(self, ids: Tensor) -> Tensor | None:
-        config = self.body.config
+        config, mask = self.body.config, None
         first = getattr(config, "document_start", None)
-        if first is None:
-            return None
-        return within_documents(ids, first, self.objective == "causal", config._attn_implementation)
+        if first is not None:
+            mask = within_documents(ids, first, self.objective == "causal", config._attn_implementation)
+        base = cast(nn.Module, self.body.base_model)
+        return base(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, T, C)
 
 
 class PairModel(nn.Module):

@@ -1,20 +1,10 @@
 """The size of a model trained from scratch."""
 
-from typing import Self, TypedDict
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
 from retrace.core.settings import Count, Dropout, Positive, Section, Seed, require
-
-
-class Shape(TypedDict):
-    """What transformers calls the same in the config of every family."""
-
-    hidden_size: int
-    intermediate_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    initializer_range: float
 
 
 class ModelSettings(Section):
@@ -53,7 +43,7 @@ class ModelSettings(Section):
         return self
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> dict[str, Any]:
         """The settings that mean the same in every family, by transformers' names."""
         return {
             "hidden_size": self.hidden_size,

@@ -14,7 +14,7 @@ from retrace.compute.device import Device
 from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder
-from retrace.models.heads import longest_input, make_config, objective_of, read_config
+from retrace.models.heads import make_config, objective_of
 from retrace.models.language_model import (
     LanguageModel,
     PairModel,
@@ -32,16 +32,6 @@ from retrace.training.progress import Meter
 
 MAX_LOSS = math.log(sys.float_info.max)  # nats; the perplexity of a larger loss is no float
 EVALUATION_RATE = 0.15  # share of tokens masked in validation, whatever it is in training
-
-
-def check_block(recipe: PretrainSettings, checkpoint: Path | None) -> None:
-    """Raise InputError where a block is longer than the checkpoint's longest input."""
-    longest = longest_input(read_config(checkpoint)) if checkpoint else recipe.block_size
-    if recipe.block_size > longest:
-        raise InputError(
-            f"params.yaml: pretrain.block_size: {recipe.block_size} is not allowed; "
-            f"expected at most the longest input of {checkpoint} ({longest})"
-        )
 
 
 def load(

@@ -213,7 +213,7 @@ def _parameters(params: Mapping[str, Any], model: str, head: str, method: str, f
 
 
 def _formula(_: Mapping[str, Any], model: str, figure: str) -> float:
-    form = closed_form(find_model(_there(model, preset_names())).config, ())
+    form = closed_form(find_model(_there(model, preset_names())).config)
     if form is None:
         raise LookupError(f"no formula is known for the family of {model}")
     found = {"total": form.total} | {term.name: term.count for term in form.terms}

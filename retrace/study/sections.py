@@ -169,7 +169,7 @@ def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
 def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     """The formula's terms, their sum, and what makes up the difference to the model."""
     config = find_model(entry.model).config
-    form = closed_form(config, count_parameters(None, config, read_method({}, "full").tune)[1])
+    form = closed_form(config, count_parameters(None, config)[1])
     assert form is not None, f"every architecture's family has a formula, but {config.model_type} has none"
     lines = [(term.name, term.formula, f"{term.count:,}") for term in form.terms]
     lines.append(("by the formula", "", f"{form.total:,}"))

@@ -1,12 +1,13 @@
 """Checkpoints of a training run, so that a rerun after a crash resumes there and ends with the same bytes.
 
-A checkpoint is an atomic folder: the model, the optimizers and the tensors that the run keeps as safetensors, gathered
-where they are sharded; everything else as json; and a checksum of each file. The last two are kept, and a damaged one
-is detected and skipped. Checkpoints are outside of what DVC tracks, in a folder named by a digest of all that the
-result depends on, so that they are never used with other settings or code. One run at a time owns that folder.
+A checkpoint is an atomic folder: all that the run is made of, gathered where it is sharded, and a checksum. The last
+two are kept, and a damaged one is detected and skipped. Checkpoints are outside of what DVC tracks, in a folder named
+by a digest of all that the result depends on, so that they are never used with other settings or code. One run at a
+time owns that folder.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import time
@@ -16,20 +17,16 @@ from typing import Any, TextIO
 
 import torch
 from accelerate.utils import broadcast_object_list, gather_object
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, read_json, write_json
+from retrace.core.files import atomic_folder, write_text
 from retrace.core.guard import file_digest, take
 
-MODEL, OPTIMIZERS, KEPT, PROGRESS, CHECKSUMS = (
-    "model.safetensors", "optimizers.safetensors", "kept.safetensors", "progress.json", "checksums.json",
-)  # fmt: skip
+STATE, CHECKSUM = "state.pt", "checksum"
 SAVED = 2  # checkpoints kept
 PLACES = 64  # processes that may do the same run, each with checkpoints of its own
 RECENT = 20  # updates over which the loss is averaged to detect divergence
@@ -101,15 +98,18 @@ class Checkpointer:
         self, model: nn.Module, optimizers: list[Optimizer], at: Position, journal: list[Any], kept: dict[str, Tensor]
     ) -> None:
         """Write a checkpoint and remove all but the last two; every process must call it."""
-        generators = gather_object([_generators()]) if self._device.processes > 1 else [_generators()]
-        weights, moments = gather_weights(model), _optimizer_tensors(optimizers, self._device)
+        generators = [[torch.get_rng_state(), *torch.cuda.get_rng_state_all()]]  # training draws from no others
+        state = {
+            "progress": json.dumps({"position": asdict(at), "journal": journal}),
+            "model": gather_weights(model),
+            "optimizers": [_whole_state(optimizer, self._device) for optimizer in optimizers],
+            "kept": kept,
+            "generators": gather_object(generators) if self._device.processes > 1 else generators,
+        }
         if self._device.is_main:
             with atomic_folder(self._folder / f"{at.step:09d}") as folder:
-                save_file(weights, folder / MODEL)
-                save_file(moments, folder / OPTIMIZERS)
-                save_file(kept, folder / KEPT)
-                write_json(folder / PROGRESS, {"position": asdict(at), "journal": journal, "generators": generators})
-                write_json(folder / CHECKSUMS, {file.name: file_digest(file) for file in sorted(folder.iterdir())})
+                torch.save(state, folder / STATE)
+                write_text(folder / CHECKSUM, file_digest(folder / STATE))
             kept_paths = [path for path in self._paths() if int(path.name) <= at.step][-SAVED:]
             for path in set(self._paths()).difference(kept_paths):  # older ones, and damaged ones of later updates
                 shutil.rmtree(path, ignore_errors=True)
@@ -125,12 +125,17 @@ class Checkpointer:
             if not _is_sound(path):
                 messages.append(f"the checkpoint of step {int(path.name)} is damaged")
                 continue
-            progress = read_json(path / PROGRESS)
-            load_weights(model, self._read(path / MODEL))
-            _load_optimizers(optimizers, path / OPTIMIZERS)
-            kept.update(self._read(path / KEPT))
+            # Mapped, so that a process that keeps a shard does not hold the whole.
+            state = torch.load(path / STATE, map_location="cpu", mmap=True, weights_only=True)
+            load_weights(model, state["model"])
+            for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
+                _load_state(optimizer, saved)
+            kept.update(state["kept"])
+            cpu, *gpus = state["generators"][self._device.rank]
+            torch.set_rng_state(cpu)
+            torch.cuda.set_rng_state_all(gpus)
+            progress = json.loads(state["progress"])
             journal[:] = progress["journal"]
-            _set_generators(progress["generators"][self._device.rank])
             at = Position(**progress["position"])
             return at, [*messages, f"resuming after step {at.step}"]
         return Position(), messages
@@ -148,10 +153,6 @@ class Checkpointer:
         """Release the checkpoints to another run, as the end of this process does."""
         if self._lock is not None:
             self._lock.close()
-
-    def _read(self, path: Path) -> dict[str, Tensor]:
-        """The tensors of a file; with sharding only the main process reads them."""
-        return load_file(path) if self._device.is_main or not self._device.sharded else {}
 
     def _paths(self) -> list[Path]:
         return sorted(path for path in self._folder.glob("*") if path.name.isdigit())
@@ -187,44 +188,29 @@ def _seconds() -> float:
 
 def _is_sound(path: Path) -> bool:
     try:
-        sums = read_json(path / CHECKSUMS)
-        return all(file_digest(path / name) == digest for name, digest in sums.items())
-    except (OSError, InputError):
+        return (path / CHECKSUM).read_text(encoding="utf-8") == file_digest(path / STATE)
+    except OSError:
         return False
 
 
-def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str, Tensor]:
-    """Whole tensors by optimiser, weight and name; of sharded ones on the main process alone."""
-    found = {}
-    for number, optimizer in enumerate(optimizers):
-        for index, tensors in optimizer.state_dict()["state"].items():
-            for name, tensor in tensors.items():
-                complete = full_tensor(tensor)
-                if device.is_main:
-                    found[f"{number}.{index}.{name}"] = complete.cpu().contiguous()
+def _whole_state(optimizer: Optimizer, device: Device) -> dict[int, dict[str, Tensor]]:
+    """Whole tensors by weight and name, on the main process alone; every process must call it."""
+    found: dict[int, dict[str, Tensor]] = {}
+    for index, tensors in optimizer.state_dict()["state"].items():
+        complete = {name: full_tensor(tensor) for name, tensor in tensors.items()}
+        if device.is_main:
+            found[index] = {name: tensor.cpu() for name, tensor in complete.items()}
     return found
 
 
-def _load_optimizers(optimizers: list[Optimizer], path: Path) -> None:
-    """Load what `_optimizer_tensors` returned, one tensor at a time, of which a process keeps its shard."""
-    found: list[dict[int, dict[str, Tensor]]] = [{} for _ in optimizers]
-    weights = [[weight for group in o.param_groups for weight in group["params"]] for o in optimizers]
-    with safe_open(path, framework="pt") as file:
-        for key in file.keys():  # noqa: SIM118 - not a dict
-            number, index, name = key.split(".")
-            tensor, weight = file.get_tensor(key), weights[int(number)][int(index)]
-            mine = local_shard(tensor, weight) if tensor.shape == weight.shape else tensor  # else the number of updates
-            found[int(number)].setdefault(int(index), {})[name] = mine
-    for optimizer, state in zip(optimizers, found, strict=True):
-        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-
-
-def _generators() -> list[list[int]]:
-    """The states of torch's generators, from which alone training draws: the CPU's, then those of GPUs."""
-    return [state.tolist() for state in (torch.get_rng_state(), *torch.cuda.get_rng_state_all())]
-
-
-def _set_generators(states: list[list[int]]) -> None:
-    cpu, *gpus = (torch.tensor(state, dtype=torch.uint8) for state in states)
-    torch.set_rng_state(cpu)
-    torch.cuda.set_rng_state_all(gpus)
+def _load_state(optimizer: Optimizer, saved: dict[int, dict[str, Tensor]]) -> None:
+    """Load what `_whole_state` returned; of a tensor that is sharded a process keeps its shard."""
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    state = {
+        index: {
+            name: local_shard(tensor, weights[index]) if tensor.shape == weights[index].shape else tensor
+            for name, tensor in tensors.items()  # else the number of updates
+        }
+        for index, tensors in saved.items()
+    }
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -108,12 +108,12 @@ class Update:
 
 
 @contextmanager
-def noted_signals() -> Iterator[list[str]]:
-    """Note the signals that ask a run to stop, by name, instead of ending the process."""
-    received: list[str] = []
+def noted_signals() -> Iterator[list[int]]:
+    """Note the signals that ask a run to stop instead of ending the process."""
+    received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        received.append(signal.Signals(number).name)
+        received.append(number)
 
     before = {number: signal.signal(number, note) for number in SIGNALS}
     try:
@@ -187,7 +187,7 @@ class Clock:
 
 
 def _rest_of_epoch(
-    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: list[str]
+    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: list[int]
 ) -> Iterator[Update]:
     """Make the remaining updates of the epoch, as far as the budget allows.
 
@@ -213,7 +213,7 @@ def _rest_of_epoch(
 
 
 def _update(
-    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], batch: Batch, at: Position, signals: list[str]
+    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], batch: Batch, at: Position, signals: list[int]
 ) -> Update:
     """Make one update.
 

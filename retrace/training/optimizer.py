@@ -102,11 +102,14 @@ def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf
 
     Raises ValueError where the model trains no weights.
     """
-    hidden = [weight for name, weight in model.named_parameters() if _is_hidden_matrix(name, weight)]
-    if settings.kind == "adamw":
-        hidden = []
-    taken = {id(weight) for weight in hidden}
-    rest = [weight for weight in model.parameters() if id(weight) not in taken and weight.requires_grad]
+    hidden: list[nn.Parameter] = []  # matrices of layers: no embedding, head, norm or bias
+    rest: list[nn.Parameter] = []
+    for name, weight in model.named_parameters():
+        is_hidden = weight.ndim == 2 and (".layers." in name or ".layer." in name)
+        if weight.requires_grad and is_hidden and settings.kind == "muon":
+            hidden.append(weight)
+        elif weight.requires_grad:
+            rest.append(weight)
     optimizers: list[Optimizer] = []
     if rest or not hidden:  # with LoRA on a language model, hidden matrices are all that is trained
         betas = (BETA1, settings.beta2)
@@ -126,8 +129,3 @@ def set_rate(optimizers: list[Optimizer], factor: float) -> None:
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group["peak"] * factor
-
-
-def _is_hidden_matrix(name: str, weight: nn.Parameter) -> bool:
-    """Whether a weight is a matrix of a layer: no embedding, head, norm or bias."""
-    return weight.ndim == 2 and weight.requires_grad and any(part in name for part in (".layers.", ".layer."))

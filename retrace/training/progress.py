@@ -95,10 +95,9 @@ class LiveCurves(AbstractContextManager["LiveCurves"]):
         """Add a point if the last one is long enough ago."""
         if not self._wanted or time.monotonic() < self._next:
             return
+        self._live = self._live or _open(self._folder, self._resumes)
+        self._wanted = self._live is not None
         if self._live is None:
-            self._live = _open(self._folder, self._resumes)
-        if self._live is None:
-            self._wanted = False
             return
         self._live.step = step
         for name, value in figures.items():

@@ -1,23 +1,16 @@
 """Counts as reports print them and as worked by hand, and every difference of a formula named."""
 
-from collections.abc import Callable
-
 import pytest
-from transformers import PreTrainedModel
 
 from retrace.estimates.architectures import find_model, preset_names
 from retrace.estimates.parameters import closed_form, count_parameters, rows, sums, total
-from retrace.methods import adapter, frozen, lora
+from retrace.finetuning.method import read_method
 from retrace.models.heads import Head, make_config
 from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import FAMILIES, MODEL
 
 LLAMA = find_model("llama-3.2-1b").config
 SMALL = find_model("roberta-small").config
-
-
-def _untouched(model: PreTrainedModel, head: Head) -> None:
-    """As full tuning has it."""
 
 
 @pytest.mark.parametrize(
@@ -37,7 +30,7 @@ def _untouched(model: PreTrainedModel, head: Head) -> None:
 )
 def test_totals_of_the_presets(preset: str, head: Head | None, expected: int, differences: dict[str, int]) -> None:
     config = find_model(preset).config
-    _, counts = count_parameters(head, config, _untouched)
+    _, counts = count_parameters(head, config)
     form = closed_form(config, counts)
     assert total(counts) == expected
     assert form is not None
@@ -48,7 +41,7 @@ def test_totals_of_the_presets(preset: str, head: Head | None, expected: int, di
 @pytest.mark.parametrize("preset", [name for name in preset_names() if name != "scibert"])
 def test_what_was_published_comes_to_the_count_by_its_differences(preset: str) -> None:
     model = find_model(preset)
-    _, counts = count_parameters(None, model.config, _untouched)
+    _, counts = count_parameters(None, model.config)
     assert model.published
     assert [entry.total + sum(entry.differences.values()) for entry in model.published] == [
         total(counts) for _ in model.published
@@ -57,19 +50,10 @@ def test_what_was_published_comes_to_the_count_by_its_differences(preset: str) -
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("head", [None, "classifier", "spans", "language_model"])
-@pytest.mark.parametrize(
-    "tune",
-    [
-        _untouched,
-        lambda model, head: lora.tune(model, head, lora.Settings()),
-        lambda m, h: adapter.tune(m, h, adapter.Settings()),
-    ],
-)
-def test_no_difference_goes_unnamed(
-    family: str, head: Head | None, tune: Callable[[PreTrainedModel, Head], None]
-) -> None:
+@pytest.mark.parametrize("method", ["full", "lora", "adapter"])
+def test_no_difference_goes_unnamed(family: str, head: Head | None, method: str) -> None:
     config = make_config(family, MODEL, Vocabulary(120, *range(5)))
-    _, counts = count_parameters(head, config, tune)
+    _, counts = count_parameters(head, config, read_method({}, method).tune)
     form = closed_form(config, counts)
     assert form is not None
     assert form.total + sum(form.differences.values()) == total(counts)
@@ -81,13 +65,13 @@ def test_no_difference_goes_unnamed(
 
 def test_a_family_without_a_formula_is_counted_all_the_same() -> None:
     config = make_config("bert", MODEL, Vocabulary(120, *range(5)))
-    _, counts = count_parameters(None, config, _untouched)
+    _, counts = count_parameters(None, config)
     config.model_type = "electra"  # pyright: ignore[reportAttributeAccessIssue]
     assert closed_form(config, counts) is None
 
 
 def test_llamas_rows_as_a_study_printed_them() -> None:
-    _, counts = count_parameters("language_model", LLAMA, _untouched)
+    _, counts = count_parameters("language_model", LLAMA)
     found = {name: size for name, size, _ in rows(counts, "parameter")}
     assert len(found) == 2 + 16 * 9
     assert found["model.embed_tokens.weight"] == 262_668_288
@@ -99,7 +83,7 @@ def test_llamas_rows_as_a_study_printed_them() -> None:
 
 
 def test_a_module_is_a_matrix_with_its_bias_and_a_layer_all_of_its_modules() -> None:
-    _, counts = count_parameters("classifier", SMALL, lambda m, h: frozen.tune(m, h, frozen.Settings()))
+    _, counts = count_parameters("classifier", SMALL, read_method({}, "frozen").tune)
     modules, layers = rows(counts, "module"), rows(counts, "layer")
     assert ("roberta.encoder.layer.0.attention.self.query", 512 * 512 + 512, 0) in modules
     assert ("classifier.out_proj", 2 * 512 + 2, 2 * 512 + 2) in modules
@@ -108,8 +92,8 @@ def test_a_module_is_a_matrix_with_its_bias_and_a_layer_all_of_its_modules() -> 
 
 
 def test_what_a_method_added_and_what_the_head_adds_are_told_apart() -> None:
-    settings = lora.Settings(rank=4, targets=("query",))
-    _, counts = count_parameters("spans", SMALL, lambda m, h: lora.tune(m, h, settings))
+    method = read_method({"methods": {"lora": {"rank": 4, "targets": ["query"]}}}, "lora")
+    _, counts = count_parameters("spans", SMALL, method.tune)
     found = sums(counts)
     assert found["added"] == 4 * 4 * (512 + 512)  # 4 layers, rank 4
     assert (found["head_weights"], found["head_biases"]) == (2 * 512, 2)
