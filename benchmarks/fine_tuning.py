@@ -99,7 +99,7 @@ def windows_there(arguments: argparse.Namespace) -> dict[str, float]:
     from retrace.finetuning.method import PRETRAINED
 
     task, settings, _ = reading(arguments)
-    examples = [example.window for example in task.examples("train")[: settings.max_train_examples]]
+    examples = task.examples("train")[: settings.max_train_examples]
     longest = settings.max_length
     rows = [
         {

@@ -114,8 +114,7 @@ def masked_loss(model: Any, rows: Sequence[list[int]]) -> float:
     from torch.nn import functional
 
     from retrace.compute.tensors import mask_of, padded
-    from retrace.objectives.language_modelling import IGNORED
-    from retrace.objectives.masked import Masking, mask_blocks
+    from retrace.objectives.language_modelling import IGNORED, Masking, mask_blocks
     from retrace.pretraining.run import EVALUATION_RATE
     from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
     from stages import pretrain

@@ -20,8 +20,7 @@ from retrace.core.paths import running_text, source_folder
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
-from retrace.objectives.language_modelling import sliding_batches
-from retrace.objectives.masked import masked_batches
+from retrace.objectives.language_modelling import masked_batches, sliding_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import PERPLEXITY, PerplexityReport, Sizes, unigram_losses, with_intervals
 from retrace.perplexity.settings import PerplexityParams

@@ -12,8 +12,15 @@ from torch.distributed.tensor import DTensor
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
 from retrace.models.language_model import make_language_model, make_pair_model
-from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, mean_loss, next_tokens
-from retrace.objectives.masked import Masking, mask_blocks, masked_batches
+from retrace.objectives.language_modelling import (
+    BlockModelling,
+    LabelledBatch,
+    Masking,
+    mask_blocks,
+    masked_batches,
+    mean_loss,
+    next_tokens,
+)
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.perplexity.losses import Passage, pseudo_losses
 from retrace.tokens.tokenizer import Vocabulary

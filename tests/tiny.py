@@ -1,13 +1,14 @@
 """Tiny real models and tokenizers for unit tests."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedConfig
 
 from retrace.compute.device import Device, open_device
-from retrace.core.paths import sentences_path
+from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import write_task
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings
@@ -54,6 +55,22 @@ def tiny_sentences(data: Path, lines: Sequence[str]) -> Path:
         path = sentences_path(data / "source", part)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines) + "\n")
+    return data / "source"
+
+
+def tiny_questions(data: Path, context: str, answers: Mapping[str, str]) -> Path:
+    """A data source whose SQuAD asks these questions, which are their own ids, of one passage, in train and dev alike.
+
+    An empty answer is none.
+    """
+    qas = []
+    for asked, text in answers.items():
+        found = [{"text": text, "answer_start": context.index(text)}] if text else []
+        qas.append({"id": asked, "question": asked, "answers": found})
+    for part in ("train", "dev"):
+        path = questions_path(data / "source", part)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"data": [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]}]}))
     return data / "source"
 
 

@@ -16,7 +16,7 @@ from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import Grid
-from retrace.sample.settings import SampleParams
+from retrace.sample.generate import SampleParams
 from retrace.sources.hub_settings import HubClassificationParams
 from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams

@@ -18,8 +18,7 @@ from torch.nn import functional
 from retrace.compute.device import Device
 from retrace.compute.tensors import mask_of, padded, seeded
 from retrace.core.errors import InputError
-from retrace.objectives.language_modelling import IGNORED
-from retrace.objectives.masked import Masking, mask_blocks
+from retrace.objectives.language_modelling import IGNORED, Masking, mask_blocks
 from retrace.objectives.settings import SHORTEST_PAIR
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
@@ -69,8 +68,9 @@ class PairModelling:
                 f"{len(self._documents)}"
             )
         lengths = self._documents[:, 1] - self._documents[:, 0]
-        self._passages = np.repeat(np.arange(len(lengths)), np.maximum(1, lengths // self._room))  # document of each
-        self._number = np.concatenate([np.arange(max(1, length // self._room)) for length in lengths])  # within it
+        counts = np.maximum(1, lengths // self._room)
+        self._passages = np.repeat(np.arange(len(lengths)), counts)  # document of each
+        self._number = np.concatenate([np.arange(count) for count in counts])  # within it
         self.steps = max(1, len(self._passages) // batch_size)
 
     def batches(self, epoch: int, rank_slice: slice) -> Iterator[Pairs]:

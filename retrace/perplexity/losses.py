@@ -16,8 +16,15 @@ from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
-from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, LabelledBatch, target_scores, token_loss
-from retrace.objectives.masked import mask_id
+from retrace.objectives.language_modelling import (
+    IGNORED,
+    Answers,
+    HeldOut,
+    LabelledBatch,
+    mask_id,
+    target_scores,
+    token_loss,
+)
 from retrace.perplexity.measures import Losses, Sizes
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, token_id
 

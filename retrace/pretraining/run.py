@@ -22,8 +22,16 @@ from retrace.models.language_model import (
     make_language_model,
     make_pair_model,
 )
-from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, mean_loss, next_tokens, sliding_batches
-from retrace.objectives.masked import Masking, mask_blocks, masked_batches
+from retrace.objectives.language_modelling import (
+    BlockModelling,
+    LabelledBatch,
+    Masking,
+    mask_blocks,
+    masked_batches,
+    mean_loss,
+    next_tokens,
+    sliding_batches,
+)
 from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, closing_tokens, continuing_tokens, copy_tokenizer

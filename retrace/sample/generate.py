@@ -10,20 +10,52 @@ import json
 import random
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from retrace.core.files import write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.core.settings import Params, Section, require
 from retrace.datasets.text import text_path
 from retrace.sample.encyclopedia import Article, write_articles, write_questions
 from retrace.sample.language import Style
 from retrace.sample.opinions import write_reviews
-from retrace.sample.settings import SampleSettings
 from retrace.sample.world import NameMaker, build_world
 
 # Of 72 training articles, and of 224 held-out ones.
 SHARES = {"people": 22, "towns": 2, "guilds": 20, "works": 20, "events": 6, "rivers": 2}
 HELD_OUT = {"people": 60, "towns": 14, "guilds": 55, "works": 55, "events": 30, "rivers": 10}
 READ, LABELLED, ASKED = 0.5, 0.05, 0.5  # share of rare words: encyclopedia, training labels, validation labels
+
+
+class SampleSettings(Section):
+    """How large the embedded corpus is."""
+
+    seed: int = Field(default=1, description="draws the corpus")
+    articles: int = Field(default=5900, ge=72, description="of the training encyclopedia")
+    reviews: int = Field(default=5000, ge=2, description="labelled sentences for training")
+    questioned: int = Field(default=820, ge=1, description="training articles with questions, four each")
+    held_out_articles: int = Field(
+        default=224, ge=24, description="of the validation encyclopedia, and as many of the test one"
+    )
+    held_out_reviews: int = Field(default=800, ge=2, description="labelled sentences for validation")
+
+    @model_validator(mode="after")
+    def _asked_of_articles(self) -> Self:
+        require(
+            self.questioned <= self.articles,
+            "questioned",
+            self.questioned,
+            f"expected at most articles ({self.articles})",
+        )
+        return self
+
+
+class SampleParams(Params):
+    """What stages/sources/sample.py reads."""
+
+    sample: SampleSettings = Field(alias="data/params.yaml:sample")
 
 
 def write_sample(folder: Path, settings: SampleSettings) -> None:

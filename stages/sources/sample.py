@@ -8,8 +8,7 @@ from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import source_folder
 from retrace.datasets.card import make_card
-from retrace.sample.generate import write_sample
-from retrace.sample.settings import SampleParams
+from retrace.sample.generate import SampleParams, write_sample
 
 
 def main() -> None:

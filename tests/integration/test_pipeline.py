@@ -114,7 +114,7 @@ def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> N
         "retrace/methods/new.py": set(),
         "retrace/families/modernbert.py": {"data/dvc.yaml:model", "pretrain", "perplexity-eval", *CELLS},
         "retrace/families/new.py": set(),
-        "retrace/objectives/masked.py": {"pretrain", "perplexity-eval"},
+        "retrace/objectives/language_modelling.py": {"pretrain", "perplexity-eval"},
         "retrace/cli/check.py": set(),
         "stages/report.py": {"report"},
     }.items():

@@ -5,7 +5,7 @@ of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -108,45 +108,36 @@ def best_over_windows(found: list[Span]) -> Span:
     return Span(best.text, best.score, min(span.null_score for span in found))
 
 
-@dataclass(frozen=True)
-class EncodedWindow:
-    """A window and how each of its tokens matches the question."""
-
-    window: Window
-    match: np.ndarray  # (T,), int8
-
-
 class ExtractiveTask(QuestionAnswering):
     """Questions for extractive models."""
 
     head: Head = "spans"
 
-    def examples(self, part: str) -> list[EncodedWindow]:
+    def examples(self, part: str) -> list[Window]:
         """Every window of the part's questions, in the order of the data."""
         windows = window_questions(
             self.name, self._tokenizer, self._questions[part], self._max_length, self._settings.doc_stride
         )
-        return [EncodedWindow(window, self._match(window)) for window in windows]
+        return [self._matched(window) for window in windows] if self._settings.question_match else list(windows)
 
-    def length(self, example: EncodedWindow) -> int:
+    def length(self, example: Window) -> int:
         """Tokens of a window."""
-        return len(example.window.ids)
+        return len(example.ids)
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """A span model, with match embeddings if they are switched on."""
         return SpanModel(cast(PreTrainedModel, model), KINDS if self._settings.question_match else 0)
 
-    def collate(self, examples: Sequence[EncodedWindow]) -> Tensors:
+    def collate(self, examples: Sequence[Window]) -> Tensors:
         """ids, mask, segments and match (B, T); start and end (B,)."""
-        windows = [example.window for example in examples]
-        ids = [window.ids for window in windows]
+        ids = [window.ids for window in examples]
         return {
             "ids": padded(ids, self._pad),
             "mask": mask_of(ids),
-            "segments": padded([window.segments for window in windows], 0),
-            "match": padded([example.match for example in examples], NONE),
-            "start": torch.tensor([window.start for window in windows]),
-            "end": torch.tensor([window.end for window in windows]),
+            "segments": padded([window.segments for window in examples], 0),
+            "match": padded([window.match for window in examples], NONE),
+            "start": torch.tensor([window.start for window in examples]),
+            "end": torch.tensor([window.end for window in examples]),
         }
 
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
@@ -160,12 +151,12 @@ class ExtractiveTask(QuestionAnswering):
         end = functional.cross_entropy(scores[..., 1], batch["end"], reduction="sum")
         return (start + end) / 2, len(scores)
 
-    def rows(self, examples: Sequence[EncodedWindow], scores: Sequence[np.ndarray]) -> list[Row]:
+    def rows(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, best span, its score and the null score (None if the model never abstains)."""
         spans: dict[str, list[Span]] = {}
-        for example, score in zip(examples, scores, strict=True):
-            span = best_span(example.window, score, self._settings.max_answer_length)
-            spans.setdefault(example.window.question.id, []).append(span)
+        for window, score in zip(examples, scores, strict=True):
+            span = best_span(window, score, self._settings.max_answer_length)
+            spans.setdefault(window.question.id, []).append(span)
         best = {question: best_over_windows(found) for question, found in spans.items()}
         return [self._row(question, span.text, span.score, span.null_score) for question, span in best.items()]
 
@@ -173,10 +164,9 @@ class ExtractiveTask(QuestionAnswering):
     def _frequencies(self) -> WordFrequencies:
         return WordFrequencies(sorted({question.context for question in self._questions["train"]}))
 
-    def _match(self, window: Window) -> np.ndarray:
+    def _matched(self, window: Window) -> Window:
         """A token matches as its first character does; tokens outside the passage match nothing."""
-        match = np.full(len(window.ids), NONE, dtype=np.int8)
-        if self._settings.question_match:
-            kinds = match_kinds(window.question.text, window.question.context, self._frequencies)
-            match[window.passage] = np.append(kinds, NONE)[window.spans[window.passage, 0]]  # spaces may come last
-        return match
+        kinds = match_kinds(window.question.text, window.question.context, self._frequencies)
+        match = window.match.copy()
+        match[window.passage] = np.append(kinds, NONE)[window.spans[window.passage, 0]]  # spaces may come last
+        return replace(window, match=match)

@@ -79,6 +79,7 @@ class Window:
     passage: slice  # the tokens of the passage
     start: int  # first and last token of the answer; 0, where the window holds no answer
     end: int
+    match: np.ndarray  # (T,), int8: how each token matches the question; NONE, where that is not asked
 
     @property
     def segments(self) -> np.ndarray:
@@ -165,6 +166,7 @@ def _windows(
             passage=place,
             start=start,
             end=end,
+            match=np.full(len(ids), NONE, dtype=np.int8),
         )
         if last == len(passage.ids):
             return

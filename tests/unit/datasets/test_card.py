@@ -19,10 +19,11 @@ def _card(folder: Path, sentences: dict[str, list[str]], asked: dict[str, list[d
         path.mkdir(parents=True)
     for part in PARTS:
         text_path(running_text(folder), part).write_text("One paragraph.\n")
-    for part in ("train", "dev"):
-        rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(sentences[part]))
+    for part, texts in sentences.items():
+        rows = "".join(f"{text}\t{number % 2}\n" for number, text in enumerate(texts))
         sentences_path(folder, part).write_text(f"sentence\tlabel\n{rows}")
-        document = {"data": [{"paragraphs": [{"context": PASSAGE, "qas": asked[part]}]}]}
+    for part, qas in asked.items():
+        document = {"data": [{"paragraphs": [{"context": PASSAGE, "qas": qas}]}]}
         questions_path(folder, part).write_text(json.dumps(document))
     return make_card(folder)
 
@@ -50,3 +51,13 @@ def test_odd_questions_are_counted(tmp_path: Path) -> None:
     findings = _card(tmp_path, sentences, asked)["findings"]
     assert "squad: 1 questions of dev have no text" in findings
     assert "sst2: 1 sentences of dev are quoted as in csv; the quotes are read as text" in findings
+
+
+def test_a_test_split_is_counted_and_what_it_shares(tmp_path: Path) -> None:
+    sentences = {"train": ["b", "a"], "dev": ["c"], "test": ["c", "a", "d"]}
+    card = _card(tmp_path, sentences, {"train": [_qa(0, "Who?")], "dev": [_qa(1, "What?")]})
+    assert card["sst2"]["test"] == {"sentences": 3, "favourable": 1}
+    assert [finding for finding in card["findings"] if finding.startswith("sst2")] == [
+        "sst2: 1 of 3 sentences of test are in train too", "sst2: 1 of 3 sentences of test are in dev too"
+    ]  # fmt: skip
+    assert set(card["squad"]) == {"train", "dev", "shared_between_splits", "shared_passages"}

@@ -11,8 +11,7 @@ from retrace.estimates.memory import LiveMemory, Load, Needs, pretraining_needs,
 from retrace.finetuning.method import read_method
 from retrace.models.heads import make_config, make_model
 from retrace.models.language_model import make_language_model
-from retrace.objectives.language_modelling import next_tokens, token_loss
-from retrace.objectives.masked import Masking, mask_blocks
+from retrace.objectives.language_modelling import Masking, mask_blocks, next_tokens, token_loss
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.optimizer import make_optimizers

@@ -8,8 +8,7 @@ import torch
 from retrace.core.errors import InputError
 from retrace.models.heads import read_model
 from retrace.models.language_model import PairModel, make_pair_model, read_language_model
-from retrace.objectives.language_modelling import IGNORED
-from retrace.objectives.masked import Masking
+from retrace.objectives.language_modelling import IGNORED, Masking
 from retrace.objectives.next_sentence import PairModelling, Pairs, relation_accuracy
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.settings import TokenizerSettings

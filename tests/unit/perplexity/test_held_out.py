@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from retrace.objectives.language_modelling import mean_loss, sliding_batches
-from retrace.objectives.masked import masked_batches
+from retrace.objectives.language_modelling import masked_batches, mean_loss, sliding_batches
 from retrace.perplexity.losses import document_losses
 from retrace.tokens.tokenizer import Vocabulary
 from tests.tiny import tiny_device

@@ -171,6 +171,8 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("f.tsv", None, "f.tsv: no such file"),
+        ("f.parquet", None, "f.parquet: no such file"),
         ("f.tsv", "", "f.tsv: the file is empty"),
         ("f.tsv", "text\tlabel\n", "f.tsv: no example in it"),
         ("f.tsv", b"text\tlabel\n\xff\ta\n", "f.tsv:2: byte 0xff is not UTF-8; save the file as UTF-8"),
@@ -200,12 +202,6 @@ def test_what_is_wrong_is_named_by_file_and_place(tmp_path: Path, name: str, con
         _read(tmp_path, name, content, **({"label": "polarity"} if name == "f.xml" else {}))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", [f"f.{ending}" for ending in ("tsv", "csv", "jsonl", "parquet", "xml")])
-def test_a_missing_file(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=f"{name}: no such file"):
-        _read(tmp_path, name)
 
 
 def _study_entry(task: str, folder: Path) -> ClassificationSettings:

@@ -1,6 +1,5 @@
 """The user's own SST-2 and SQuAD: which files become which split."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.core.paths import questions_path, sentences_path
 from retrace.core.settings import build
-from retrace.datasets.card import make_card
 from retrace.datasets.examples import read_sentences
 from retrace.files.settings import FilesSettings
 from retrace.hub.datasets import Split
@@ -78,23 +76,3 @@ def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> Non
     rows = Split("glue test", [pa.table({"sentence": ["good"], "label": [-1]})], {})
     with pytest.raises(InputError, match="glue test: row 1: label -1 is not allowed; expected 0 or 1; GLUE gives out"):
         write_sentences(path, rows, settings)
-
-
-def test_the_card_counts_the_test_and_what_it_shares(tmp_path: Path) -> None:
-    for part in ("train", "valid", "test"):
-        running_text(tmp_path).mkdir(exist_ok=True)
-        (running_text(tmp_path) / f"wiki.{part}.tokens").write_text("Words .\n")
-    for path, lines in (("train", ["a\t1", "b\t0"]), ("dev", ["c\t1"]), ("test", ["a\t1", "c\t0", "d\t1"])):
-        sentences_path(tmp_path, path).parent.mkdir(exist_ok=True)
-        sentences_path(tmp_path, path).write_text("\n".join(["sentence\tlabel", *lines]))
-    for part in ("train", "dev"):
-        questions_path(tmp_path, part).parent.mkdir(exist_ok=True)
-        qa = {"id": part, "question": part, "answers": [{"text": "x", "answer_start": 0}]}
-        document = {"data": [{"paragraphs": [{"context": f"x {part}", "qas": [qa]}]}]}
-        questions_path(tmp_path, part).write_text(json.dumps(document))
-    card = make_card(tmp_path)
-    assert card["sst2"]["test"] == {"sentences": 3, "favourable": 2}
-    assert [finding for finding in card["findings"] if finding.startswith("sst2")] == [
-        "sst2: 1 of 3 sentences of test are in train too", "sst2: 1 of 3 sentences of test are in dev too"
-    ]  # fmt: skip
-    assert set(card["squad"]) == {"train", "dev", "shared_between_splits", "shared_passages"}

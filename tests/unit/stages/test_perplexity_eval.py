@@ -10,8 +10,7 @@ from retrace.core.errors import InputError
 from retrace.datasets.text import read_documents
 from retrace.models.heads import make_config
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.objectives.language_modelling import sliding_batches
-from retrace.objectives.masked import mask_id, masked_batches
+from retrace.objectives.language_modelling import mask_id, masked_batches, sliding_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import perplexities
 from retrace.tokens.blocks import write_stream

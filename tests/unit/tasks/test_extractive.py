@@ -1,7 +1,7 @@
 import json
 from itertools import islice
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ from retrace.tasks.question_answering.windows import (
     window_questions,
 )
 from retrace.tokens.tokenizer import PairFormat
-from tests.tiny import FAMILIES, tiny_config, tiny_tokenizer
+from tests.tiny import FAMILIES, tiny_config, tiny_questions, tiny_tokenizer
 
 CONTEXT = (
     "the guild of weavers was founded by Ada Lund in the year 1601 , which nobody doubts . the river was the Thorndel ."
@@ -126,14 +126,15 @@ def test_the_span_of_an_empty_passage_is_empty_and_a_number() -> None:
     found = best_span(window, np.ones((len(window.ids), 2)), 30)
     assert (found.text, found.null_score) == ("", 2.0)
     assert json.loads(json.dumps(found.score, allow_nan=False)) == found.score
-    assert best_over_windows([found, Span("a", -1e30, 3.0)]).text == "a"
+    assert best_over_windows([found, Span("a", -1e30, 3.0), Span("b", -2e30, 1.0)]) == Span("a", -1e30, 1.0)
     assert np.isfinite(found.null_score - found.score)
 
 
 def _window(tokens: int) -> Window:
     spans = np.array([[0, 0], *([i, i + 1] for i in range(tokens)), [0, 0]])
     question = Question("q", "T", "abcdefghijklmnopqrstuvwxyz"[:tokens], "?", ())
-    return Window(question, np.zeros(tokens + 2, dtype=np.int32), spans, slice(1, 1), slice(1, tokens + 1), 0, 0)
+    ids, passage = np.zeros(tokens + 2, dtype=np.int32), slice(1, tokens + 1)
+    return Window(question, ids, spans, slice(1, 1), passage, 0, 0, np.zeros(tokens + 2, dtype=np.int8))
 
 
 @given(st.integers(1, 12), st.integers(1, 14), st.integers(0, 10_000))
@@ -147,11 +148,6 @@ def test_the_best_span_is_the_best_of_all(tokens: int, longest: int, seed: int) 
     assert found.text == window.question.context[start : end + 1]
     assert found.score == pytest.approx(scores[start + 1, 0] + scores[end + 1, 1])
     assert found.null_score == pytest.approx(scores[0].sum())
-
-
-def test_the_best_answer_comes_from_all_windows() -> None:
-    best = best_over_windows([Span("a", 1.0, 3.0), Span("b", 2.0, -1.0), Span("c", 0.0, 0.5)])
-    assert best == Span("b", 2.0, -1.0)
 
 
 def test_matches_are_graded_by_rarity() -> None:
@@ -169,31 +165,26 @@ def test_matches_are_graded_by_rarity() -> None:
     assert kinds[passage.index(",")] == NONE
 
 
-def _source(folder: Path, unanswerable: bool) -> Path:
-    (folder / "squad").mkdir(parents=True)
-    answered = {"id": "a", "question": "who?", "answers": [{"text": "Ada Lund", "answer_start": CONTEXT.index("Ada")}]}
-    without = {"id": "b", "question": "when?", "answers": [], "is_impossible": True}
-    document = {"data": [{"title": "T", "paragraphs": [{"context": CONTEXT, "qas": [answered]}]}]}
-    if unanswerable:
-        document["data"][0]["paragraphs"][0]["qas"].append(without)
-    for part in ("train", "dev"):
-        (folder / "squad" / f"{part}.json").write_text(json.dumps(document))
-    return folder
+def _task(folder: Path, asked: dict[str, str], max_length: int, **settings: Any) -> ExtractiveTask:
+    return ExtractiveTask(
+        "squad", tiny_questions(folder, CONTEXT, asked), TOKENIZER, max_length, ReadingSettings(**settings)
+    )
 
 
 @pytest.mark.parametrize("unanswerable", [True, False])
 def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Path, unanswerable: bool) -> None:
-    task = ExtractiveTask("squad", _source(tmp_path, unanswerable), TOKENIZER, 24, ReadingSettings(doc_stride=8))
+    asked = {"who?": "Ada Lund"} | ({"when?": ""} if unanswerable else {})
+    task = _task(tmp_path, asked, 24, doc_stride=8)
     examples = task.examples("dev")
     scores = [np.zeros((task.length(example), 2)) for example in examples]
     rows = task.rows(examples, scores)
-    assert [row["id"] for row in rows] == (["a", "b"] if unanswerable else ["a"])
+    assert [row["id"] for row in rows] == list(asked)
     assert len(examples) > len(rows)
     assert (rows[0]["null_score"] is not None) == unanswerable
 
 
 def test_collated_windows_carry_the_match(tmp_path: Path) -> None:
-    task = ExtractiveTask("squad", _source(tmp_path, True), TOKENIZER, 64, ReadingSettings(question_match=True))
+    task = _task(tmp_path, {"who?": "Ada Lund", "when?": ""}, 64, question_match=True)
     batch = task.collate(task.examples("train"))
     assert batch["ids"].shape == batch["match"].shape == batch["segments"].shape == batch["mask"].shape
     assert batch["match"].max() == 0

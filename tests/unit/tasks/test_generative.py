@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ from transformers import LlamaForCausalLM
 from retrace.core.errors import InputError
 from retrace.core.settings import build
 from retrace.evaluation.outcomes import decided_answers
-from retrace.finetuning.finetune import TaskObjective, fine_tune, predict
+from retrace.finetuning.finetune import fine_tune, predict
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering.generative import UNASKED, Generated, GenerativeTask, Generator, check_family
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_tokenizer
+from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_questions, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 GUILD = "The guild of weavers was founded by Ada Lund in the year 1601."
@@ -29,28 +28,11 @@ BY_HEART = {
 }  # fmt: skip
 
 
-def _source(folder: Path, asked: dict[str, str], context: str = GUILD) -> Path:
-    """Data of which each part holds `asked`, questions and their answers, on one passage."""
-    (folder / "squad").mkdir(parents=True)
-    qas: list[dict[str, Any]] = [
-        {
-            "id": question,
-            "question": question,
-            "answers": [{"text": text, "answer_start": context.index(text)}] if text else [],
-        }
-        for question, text in asked.items()
-    ]
-    document = {"data": [{"title": "T", "paragraphs": [{"context": context, "qas": qas}]}]}
-    for part in ("train", "dev"):
-        (folder / "squad" / f"{part}.json").write_text(json.dumps(document))
-    return folder
-
-
 def _task(
     folder: Path, asked: dict[str, str], max_length: int = 64, context: str = GUILD, **settings: Any
 ) -> GenerativeTask:
     reading = ReadingSettings(answers="generative", **{"max_answer_length": 8, **settings})
-    return GenerativeTask("squad", _source(folder, asked, context), TOKENIZER, max_length, reading)
+    return GenerativeTask("squad", tiny_questions(folder, context, asked), TOKENIZER, max_length, reading)
 
 
 def _tokens(text: str) -> list[int]:
@@ -163,17 +145,6 @@ def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
     assert decided_answers(pd.DataFrame(last)) == BY_HEART
     assert all(row["score"] > np.log(0.5) for row in last)
     assert [row["id"] for row in last if row["null_score"] > np.log(0.5)] == ["was it full?"]
-
-
-def test_processes_weigh_their_shares_by_the_targets(tmp_path: Path) -> None:
-    task, settings = _task(tmp_path, BY_HEART), FineTuneSettings(lr=0.01, epochs=1, batch_size=5, max_length=64)
-    objective, model = TaskObjective(task, settings, 1, torch.device("cpu")), _model(task)
-    (whole, *shares) = (
-        objective.loss(model, next(iter(objective.batches(1, share))))
-        for share in (slice(None), slice(0, None, 2), slice(1, None, 2))
-    )
-    assert sum(count for _, count in shares) == whole[1]
-    assert sum(loss.item() for loss, _ in shares) == pytest.approx(whole[0].item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("family", MASKED_FAMILIES)

@@ -1,6 +1,5 @@
 """Tasks with tokenizers in the layouts of published models."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import COMMON, NONE, RARE, window_questions
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub.content.models import LLAMA, published_models
-from tests.tiny import tiny_sentences
+from tests.tiny import tiny_questions, tiny_sentences
 
 CONTEXT = " The guild of weavers  was founded by Ada Lund, in 1601; café and naïve. "
 ASKED = "Who founded the guild?"
@@ -86,29 +85,18 @@ def test_sentences_are_what_transformers_makes_of_them(saved: Saved, name: str, 
     assert [example.ids for example in examples] == expected
 
 
-def _squad(folder: Path) -> Path:
-    qas = [{"id": "q", "question": ASKED, "answers": [{"text": "Ada Lund", "answer_start": CONTEXT.index("Ada")}]}]
-    (folder / "squad").mkdir(parents=True)
-    for part in ("train", "dev"):
-        text = json.dumps({"data": [{"title": "T", "paragraphs": [{"context": CONTEXT, "qas": qas}]}]})
-        (folder / "squad" / f"{part}.json").write_text(text)
-    return folder
-
-
 @every_layout
 def test_words_of_the_question_are_found_in_the_passage(saved: Saved, name: str, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(saved(name))
-    (example,) = ExtractiveTask(
-        "squad", _squad(tmp_path), tokenizer, 120, ReadingSettings(question_match=True)
-    ).examples("dev")
-    window = example.window
+    source, settings = tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), ReadingSettings(question_match=True)
+    (window,) = ExtractiveTask("squad", source, tokenizer, 120, settings).examples("dev")
     found = {
         CONTEXT[window.spans[token, 0] : window.spans[token, 1]]
-        for token in np.flatnonzero((example.match >= COMMON) & (example.match <= RARE))
+        for token in np.flatnonzero((window.match >= COMMON) & (window.match <= RARE))
     }
     assert {text.lower() for text in found} - {""} <= set(_pieces("founded the guild"))  # a space may be a piece
     assert found - {""}
-    assert (example.match[window.passage.stop :] == NONE).all()
+    assert (window.match[window.passage.stop :] == NONE).all()
 
 
 def _pieces(words: str) -> list[str]:
@@ -118,7 +106,7 @@ def _pieces(words: str) -> list[str]:
 def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(saved(LLAMA))
     reading = ReadingSettings(answers="generative", max_answer_length=12)
-    task = GenerativeTask("squad", _squad(tmp_path), tokenizer, 120, reading)
+    task = GenerativeTask("squad", tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tokenizer, 120, reading)
     (example,) = task.examples("train")
     prompt = tokenizer.decode(example.ids.tolist(), skip_special_tokens=False)
     assert prompt == f"<|begin_of_text|>{CONTEXT} Question: {ASKED} Answer:"

@@ -36,8 +36,3 @@ def test_blocks_are_the_stream_from_the_offset(tokens: int, length: int, offset:
     blocks = cut_blocks(stream, length, offset)
     assert blocks.shape == ((tokens - offset) // length, length)
     assert blocks.ravel().tolist() == list(range(offset, offset + blocks.size))
-
-
-def test_blocks_are_views_not_copies() -> None:
-    stream = np.arange(100)
-    assert cut_blocks(stream, 10, 3).base is not None

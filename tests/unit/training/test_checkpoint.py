@@ -11,8 +11,14 @@ import torch
 from retrace.core.errors import InputError, Interrupted
 from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
-from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, mean_loss
-from retrace.objectives.masked import Masking, mask_blocks, masked_batches
+from retrace.objectives.language_modelling import (
+    BlockModelling,
+    LabelledBatch,
+    Masking,
+    mask_blocks,
+    masked_batches,
+    mean_loss,
+)
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Epoch, Run, train

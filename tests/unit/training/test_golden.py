@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from retrace.objectives.masked import Masking
+from retrace.objectives.language_modelling import Masking
 from retrace.training.optimizer import make_optimizers
 from retrace.training.settings import OptimizerSettings
 from tests.sharded import VOCABULARY, start

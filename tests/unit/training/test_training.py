@@ -17,12 +17,14 @@ from retrace.objectives.language_modelling import (
     IGNORED,
     BlockModelling,
     LabelledBatch,
+    Masking,
+    mask_blocks,
+    masked_batches,
     mean_loss,
     next_tokens,
     sliding_batches,
     token_loss,
 )
-from retrace.objectives.masked import Masking, mask_blocks, masked_batches
 from retrace.perplexity.losses import Passage, document_losses, pseudo_losses, sample_passages
 from retrace.perplexity.measures import perplexities
 from retrace.pretraining.settings import PretrainParams
