@@ -30,8 +30,10 @@ def main() -> None:
     inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, METRICS, DETAILS, PERPLEXITY]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
         metrics, details, perplexity = Metrics.read(METRICS), Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
+        # The page rounds the figures of metrics.json, which git keeps, and not those with twelve digits.
+        kept = {name: task.model_copy(update={"metrics": metrics.tasks[name]}) for name, task in details.tasks.items()}
         sections = [
-            *score_sections(details, metrics.flags),
+            *score_sections(Details(tasks=kept), metrics.flags),
             perplexity_section(perplexity, read_curve("pretrain")),
             samples_section(params, source),
             data_section(read_json(source / "card.json"), params),

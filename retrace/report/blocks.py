@@ -6,7 +6,7 @@ from a folder beside it. All text is escaped; only figures, which the project dr
 
 import math
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,11 @@ class Table:
     rows: Sequence[Sequence[str]]
     folded: str = ""  # the line that opens a folded table; not folded if empty
     bold: Set[tuple[int, int]] = frozenset()  # cells, by row and column
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[str]]) -> "Table":
+        """A table of columns by heading."""
+        return cls(list(columns), list(zip(*columns.values(), strict=True)))
 
     def is_numeric(self, column: int) -> bool:
         """Whether a column has figures only, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7)."""

@@ -31,11 +31,11 @@ TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
 
 def perplexity_section(report: PerplexityReport, curve: pd.DataFrame) -> Section:
     """The figures of both held-out splits, and the losses by epoch."""
-    shown = [name for name in CURVE if name in curve]
-    columns = [[figure_text(value, CURVE[name][1]) for value in curve[name]] for name in shown]
-    by_epoch = Table(
-        ("epoch", *(CURVE[name][0] for name in shown)), list(zip(curve["epoch"].astype(str), *columns, strict=True))
-    )
+    shown = {
+        heading: [figure_text(value, digits) for value in curve[name]]
+        for name, (heading, digits) in CURVE.items() if name in curve
+    }  # fmt: skip
+    by_epoch = Table.of({"epoch": curve["epoch"].astype(str).tolist(), **shown})
     points = [
         {"x": epoch, "y": loss, "series": name, "run": name}
         for name in ("validation", "training")

@@ -129,7 +129,7 @@ def _scores(details: TaskDetails) -> Table:
         before = pd.DataFrame([seed.before for seed in found.seeds.values()], columns=names).mean().to_dict()
         columns[f"{name}, before"] = [_cell(score, before[score], scales) for score in names]
         columns[name] = [with_interval(score, scales, method.mean, found.intervals, method.std) for score in names]
-    return Table(list(columns), list(zip(*columns.values(), strict=True)))
+    return Table.of(columns)
 
 
 def _comparisons(details: TaskDetails) -> list[str | Table]:
@@ -200,13 +200,12 @@ def _charts(task: str, details: TaskDetails, curve: pd.DataFrame) -> list[Figure
 
 
 def _curve_table(curve: pd.DataFrame, scales: Mapping[str, str]) -> Table:
-    columns = [
-        values.astype(str)
-        if name in ("method", "seed", "epoch")
-        else [_cell(str(name), value, scales) for value in values]
-        for name, values in curve.items()
-    ]
-    return Table([name.replace("_", " ") for name in curve], list(zip(*columns, strict=True)))
+    columns = {}
+    for name, values in curve.items():
+        is_figure = name not in ("method", "seed", "epoch")
+        texts = [_cell(str(name), value, scales) if is_figure else str(value) for value in values]
+        columns[str(name).replace("_", " ")] = texts
+    return Table.of(columns)
 
 
 def with_interval(

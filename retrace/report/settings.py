@@ -12,10 +12,6 @@ from retrace.core.settings import DATA_KEYS, Params, build
 from retrace.report.blocks import NOTHING, REPORTS, Section, Table
 from retrace.results.grid import Grid
 
-MEASURES = (
-    "seconds", "tokens_per_second", "waiting_percent", "teraflops_per_second", "utilisation_percent",
-    "peak_memory_mib", "gpu_memory_mib", "parameters", "trained_parameters", "processes", "device", "precision",
-)  # fmt: skip
 Facts = Mapping[str, Any]  # what a checkpoint's card says
 Started = tuple[Facts, Mapping[str, int]]  # what training started from, and the parameters by module
 
@@ -84,8 +80,9 @@ def models_section(models: Mapping[str, Started], runs: Mapping[str, RunRecord])
         rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
         blocks.append(f"{name}: {_started(facts)}" if name else _started(facts))
         blocks.append(Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")]))
-    names = [name for name in MEASURES if any(getattr(record, name) is not None for record in runs.values())]
-    speeds = [(run, *(_shown(getattr(record, name)) for name in names)) for run, record in runs.items()]
+    records = {run: record.model_dump(exclude={"updates"}) for run, record in runs.items()}
+    names = [name for name in RunRecord.model_fields if any(of.get(name) is not None for of in records.values())]
+    speeds = [(run, *(_shown(of[name]) for name in names)) for run, of in records.items()]
     blocks.append("Times and memory are of this machine and no part of the metrics.")
     blocks.append(Table(("run", *(name.replace("_", " ") for name in names)), speeds))
     return Section("Model and runs" if len(models) == 1 else "Models and runs", blocks)

@@ -7,7 +7,7 @@ better.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -71,13 +71,19 @@ def compare(methods: Mapping[str, Sequence[Scored]], better: Mapping[str, Better
     """Every pair of methods, each with its seeds, by every figure that both have."""
     found: list[Comparison] = []
     for figure in dict.fromkeys(name for seeds in methods.values() for name in seeds[0].drawn):
-        having = [method for method, seeds in methods.items() if figure in seeds[0].drawn]
-        pairs = [_compare(figure, first, second, methods) for first, second in combinations(having, 2)]
-        corrected = holm([comparison.p for comparison, _ in pairs])
-        found += [
-            replace(comparison, p_corrected=p, verdict=_verdict(comparison, is_of_models, p < ALPHA, better))
-            for (comparison, is_of_models), p in zip(pairs, corrected, strict=True)
+        pairs = list(combinations((name for name, seeds in methods.items() if figure in seeds[0].drawn), 2))
+        differences = [difference(figure, methods[first], methods[second]) for first, second in pairs]
+        tests = [
+            _test(figure, [*methods[first], *methods[second]], of)
+            for (first, second), of in zip(pairs, differences, strict=True)
         ]
+        corrected = holm([p for _, p in tests])
+        for pair, of, (test, p), p_corrected in zip(pairs, differences, tests, corrected, strict=True):
+            verdict = _verdict(*pair, of, p_corrected < ALPHA, better[figure])
+            found.append(
+                Comparison(figure, *pair, of.value, **of.interval, test=test, p=p, p_corrected=p_corrected,
+                           verdict=verdict, detectable=of.detectable)
+            )  # fmt: skip
     return found
 
 
@@ -131,31 +137,23 @@ def _examples(figure: str, seeds: Sequence[Scored]) -> int:
     return min(found, default=seeds[0].examples)
 
 
-def _compare(figure: str, first: str, second: str, methods: Mapping[str, Sequence[Scored]]) -> tuple[Comparison, bool]:
-    """The comparison before correction, and whether it is of models alone."""
-    found = difference(figure, methods[first], methods[second])
-    seeds = [*methods[first], *methods[second]]
+def _test(figure: str, seeds: Sequence[Scored], found: Difference) -> tuple[str, float]:
+    """The test of a difference between models of two methods, and its p."""
     shares = [seed.shares[figure] for seed in seeds if figure in seed.shares]
     # McNemar's test needs independent answers, which those of several seeds to one question are not.
     if len(seeds) == len(shares) == 2 and np.array_equal(shares[0].among, shares[1].among):
-        test, p = "exact McNemar", mcnemar(shares[0].hits, shares[1].hits)
-    else:
-        test, p = "paired bootstrap" if found.is_of_models else "examples and seeds", found.p
-    comparison = Comparison(
-        figure, first, second, found.value, **found.interval, test=test, p=p, p_corrected=p, verdict=TIE,
-        detectable=found.detectable,
-    )  # fmt: skip
-    return comparison, found.is_of_models
+        return "exact McNemar", mcnemar(shares[0].hits, shares[1].hits)
+    return "paired bootstrap" if found.is_of_models else "examples and seeds", found.p
 
 
-def _verdict(pair: Comparison, is_of_models: bool, is_shown: bool, better: Mapping[str, Better]) -> str:
-    if is_of_models:
+def _verdict(first: str, second: str, found: Difference, is_shown: bool, better: Better) -> str:
+    if found.is_of_models:
         return MODELS_DIFFER if is_shown else MODELS_TIE
     if not is_shown:
         return TIE
-    if better[pair.figure] == "neither":
+    if better == "neither":
         return DIFFER
-    return pair.first if (pair.difference > 0) == (better[pair.figure] == "higher") else pair.second
+    return first if (found.value > 0) == (better == "higher") else second
 
 
 def flag_unless_better(

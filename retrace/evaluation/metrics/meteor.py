@@ -8,7 +8,7 @@ car have. Words are those of nltk's NLTKWordTokenizer, which needs no data; `wor
 it only in texts of several sentences. Fractions.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from nltk.corpus import wordnet
@@ -57,23 +57,15 @@ def _one_answer() -> OneAnswer:
     try:
         wordnet.ensure_loaded()
     except LookupError:
-        return _without_synonyms
-    return _with_synonyms
+        return partial(_best, "meteor_exact_stem")
+    return partial(_best, "meteor")
 
 
 @lru_cache(1 << 18)
-def _with_synonyms(answer: str, golds: tuple[str, ...]) -> dict[str, float]:
-    return {"meteor": _best(answer, golds, wordnet)}
-
-
-@lru_cache(1 << 18)
-def _without_synonyms(answer: str, golds: tuple[str, ...]) -> dict[str, float]:
-    return {"meteor_exact_stem": _best(answer, golds, _NoSynonyms())}
-
-
-def _best(answer: str, golds: tuple[str, ...], synonyms: Any) -> float:
+def _best(name: str, answer: str, golds: tuple[str, ...]) -> dict[str, float]:
     right = [_words(text) for text in dict.fromkeys(golds)]
-    return meteor_score(right, _words(answer), stemmer=_Stemmer(), wordnet=synonyms)
+    synonyms: Any = wordnet if name == "meteor" else _NoSynonyms()
+    return {name: meteor_score(right, _words(answer), stemmer=_Stemmer(), wordnet=synonyms)}
 
 
 @lru_cache(1 << 18)

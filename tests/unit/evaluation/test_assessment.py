@@ -149,6 +149,15 @@ def test_examples_of_the_training_data_are_counted_and_scores_given_without_them
     assert found.details.metrics.methods["full"].mean["accuracy"] == pytest.approx(57 / 60)
 
 
+def test_texts_that_the_test_shares_with_dev_and_training_are_counted() -> None:
+    task = ClassificationTask(("bad", "good"), TRAIN, DEV[:2], [*DEV[2:], TRAIN[0], *DEV[:2]])
+    found = _assess_one(task, _logits([*LABELS[2:], 1, *LABELS[:2]]), "accuracy")
+    assert found.flags["data"] == {
+        "test_in_training": "1 of 61 examples of test are in train too",
+        "test_in_validation": "2 of 61 examples of test are in dev too",
+    }
+
+
 def test_lengths_classes_and_confusions() -> None:
     details = _assess(_trial("full", 1, (30, 6, 0))).details.methods["full"].seeds["1"]
     assert sum(group["examples"] for group in details.groups.values()) == 60

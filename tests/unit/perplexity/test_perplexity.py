@@ -47,15 +47,6 @@ def test_perplexity_a_token_a_word_and_a_byte() -> None:
     assert result["bits_per_byte"] == pytest.approx(3 * 30 / 100)
 
 
-def test_sizes_count_ordinary_tokens_and_the_words_and_bytes_that_they_stand_for() -> None:
-    tokenizer = tiny_tokenizer()
-    lengths, sizes = sizes_of(iter(["the town\n, the", "é"]), tokenizer)
-    assert lengths.tolist() == [len(tokenizer.encode(text).ids) for text in ("the town\n, the", "é")]
-    assert sizes.tokens.tolist() == (lengths - 2).tolist()
-    assert sizes.words.tolist() == [4, 1]
-    assert sizes.bytes.tolist() == [14, 2]
-
-
 def test_what_the_unknown_token_stands_for_is_in_no_size() -> None:
     lengths, sizes = sizes_of(["the <unk> town", "the 🙂 town🙂", "🙂"], tiny_tokenizer())
     of_words = (sizes_of(["the town"], tiny_tokenizer())[1].tokens[0], sizes_of(["the"], tiny_tokenizer())[1].tokens[0])

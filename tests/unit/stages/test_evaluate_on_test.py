@@ -124,15 +124,6 @@ def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
     assert "test" not in str(section.blocks[0])
 
 
-def test_texts_that_the_test_shares_with_dev_and_training_are_counted(source: Path) -> None:
-    write_moods({"test": [*TEST[:5], TRAIN[0], DEV[0], DEV[1]]})
-    metrics, _ = run(source)
-    assert metrics["flags"]["moods-test"]["data"] == {
-        "test_in_training": "1 of 8 examples of test are in train too",
-        "test_in_validation": "2 of 8 examples of test are in dev too",
-    }
-
-
 def test_official_tasks_have_test_splits_by_name(source: Path) -> None:
     for task, path in (("sst2", sentences_path(source, "test")), ("squad", questions_path(source, "test"))):
         assert not has_test(source, task)

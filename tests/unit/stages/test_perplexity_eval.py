@@ -25,18 +25,14 @@ DOCUMENTS = [" = Ada = ", "the guild of weavers", " = Bob = ", "the river"]
 def test_a_stream_goes_with_its_text(tmp_path: Path) -> None:
     tokenizer, text, tokens = tiny_tokenizer(), tmp_path / "wiki.valid.tokens", tmp_path / "valid.npy"
     text.write_text("\n".join(DOCUMENTS))
-    lengths = [
-        len(tokenizer.encode(document).ids) for document in ("= Ada =\nthe guild of weavers", "= Bob =\nthe river")
-    ]
+    lengths = [len(tokenizer.encode(of).ids) for of in ("= Ada =\nthe guild of weavers", "= Bob =\nthe river")]
     np.save(tokens, np.zeros(sum(lengths), np.uint16))
     stream, found, sizes = held_out(tokens, text, tokenizer)
     assert len(stream) == sum(lengths)
     assert found.tolist() == lengths
     assert sizes.tokens.tolist() == [7, 5]  # it does not know the signs of a heading
     text.write_text("\n".join([*DOCUMENTS, "and more"]))
-    with pytest.raises(
-        InputError, match=r"valid\.npy: these are not the tokens of .*wiki\.valid\.tokens; run tokenize"
-    ):
+    with pytest.raises(InputError, match=r"valid\.npy: these are not the tokens of .*valid\.tokens; run tokenize"):
         held_out(tokens, text, tokenizer)
 
 
