@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from unittest import mock
 
-from retrace.cli import main as cli
-
 
 @dataclass(frozen=True)
 class Done:
@@ -28,7 +26,9 @@ class Done:
 
 def retrace(*arguments: object) -> Done:
     """Run `retrace` in this process."""
-    return _run(cli.main, "retrace", *arguments)
+    from retrace.cli.main import main  # here, as runpy warns of a module that is there already
+
+    return _run(main, "retrace", *arguments)
 
 
 def run(module: str, *arguments: str) -> Done:

@@ -95,11 +95,8 @@ def copy_project(folder: Path, git: bool = False) -> Project:
     )
     for name in filter(None, listed.stdout.split("\0")):
         source, target = ROOT / name, folder / name
-        if (
-            source.is_file()
-            and not name.endswith("dvc.lock")
-            and (not name.startswith("reports/") or name.endswith(".gitkeep"))
-        ):
+        is_made = name.endswith("dvc.lock") or (name.startswith("reports/") and not name.endswith(".gitkeep"))
+        if source.is_file() and not is_made:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     project = Project(folder)
@@ -109,6 +106,14 @@ def copy_project(folder: Path, git: bool = False) -> Project:
         project.run("git", "init", "-q", "-b", "main")
         project.commit("toy")
     return project
+
+
+def copy_settings(folder: Path) -> Project:
+    """The project's settings alone, in a folder."""
+    for name in (PARAMS, DATA_PARAMS):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / name)
+    return Project(folder)
 
 
 def _warm(program: str, *arguments: str) -> tuple[str, ...]:

@@ -125,9 +125,9 @@ def memory(
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimiser.kind}, {load.attention} attention")
     formula = formula_memory(chosen, named.config, needed)
-    published = (
-        (f"published: {formula[0]}", size(formula[1].at(batch, length))) if formula else ("published", "no formula")
-    )
+    published = ("published", "no formula")
+    if formula is not None:
+        published = (f"published: {formula[0]}", size(formula[1].at(batch, length)))
     measured = list(_measured(needed)) or [("measured", "no run of this model here")]
     estimate = [
         ("weights", size(needed.weights)),

@@ -1,6 +1,5 @@
 """`retrace check`, and that what it reads is what dvc.yaml lists."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from ruamel.yaml import YAML
 
 from retrace.cli.check import STAGES
 from tests.commands import retrace
-from tests.toy import ROOT, Project
+from tests.toy import ROOT, Project, copy_settings
 
 PIN = f"org/name@{'0' * 40}"
 OWN = {"own": {"folder": "a", "train": "t.csv", "dev": "d.csv", "text": ["title", "body"]}}
@@ -19,11 +18,8 @@ TRAINED = {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 64}
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A folder with the project's settings."""
-    for name in ("params.yaml", "data/params.yaml"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
-    return Project(tmp_path)
+    return copy_settings(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from transformers import LlamaConfig
 from retrace.core.files import write_json
 from tests.commands import Done, retrace
 from tests.study import RUN
-from tests.toy import ROOT, Project
+from tests.toy import ROOT, copy_settings
 
 
 @pytest.fixture(autouse=True)
@@ -72,8 +72,7 @@ def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method_for_t
 
 
 def test_memory_is_estimated_published_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "params.yaml").write_bytes((ROOT / "params.yaml").read_bytes())
-    Project(tmp_path).set("methods.adapter.optimizer", "adamw")
+    copy_settings(tmp_path).set("methods.adapter.optimizer", "adamw")
     monkeypatch.chdir(tmp_path)
     options = ("--batch", "4", "--length", "32", "--method", "adapter")
     shown = retrace("memory", *options).out

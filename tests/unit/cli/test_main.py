@@ -1,6 +1,5 @@
 """The command `retrace`: its help, and what it loads."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from retrace.cli import main as cli
 from tests.commands import retrace
-from tests.toy import ROOT
+from tests.toy import ROOT, copy_settings
 
 
 def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,9 +32,7 @@ def test_an_unknown_command_is_one_line() -> None:
     ],
 )
 def test_a_command_that_is_called_often_begins_at_once(tmp_path: Path, command: str, said: str, slow: set[str]) -> None:
-    (tmp_path / "data").mkdir()
-    for name in ("params.yaml", "data/params.yaml"):
-        shutil.copyfile(ROOT / name, tmp_path / name)
+    copy_settings(tmp_path)
     call = f"import sys; from retrace.cli.main import main; sys.argv[1:] = [{command!r}]; main(); "
     call += f"print(sys.modules.keys() & {slow!r})"
     done = subprocess.run(

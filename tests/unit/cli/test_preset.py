@@ -11,7 +11,7 @@ from retrace.cli.preset import PRESETS, write_presets
 from retrace.cli.settings import settings_page
 from retrace.core.settings import read_yaml
 from tests.commands import retrace
-from tests.toy import ROOT
+from tests.toy import ROOT, copy_settings
 
 FILES = ("params.yaml", "data/params.yaml")
 STUDIES = sorted((ROOT / "studies").glob("*/params.yaml"))
@@ -20,9 +20,7 @@ STUDIES = sorted((ROOT / "studies").glob("*/params.yaml"))
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the project's settings and presets."""
-    (tmp_path / "data").mkdir()
-    for name in FILES:
-        shutil.copyfile(ROOT / name, tmp_path / name)
+    copy_settings(tmp_path)
     shutil.copytree(ROOT / PRESETS, tmp_path / PRESETS)
     monkeypatch.chdir(tmp_path)
     return tmp_path

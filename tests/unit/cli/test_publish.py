@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import retrace
-from tests.toy import ROOT
+from tests.toy import ROOT, copy_settings
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_what_is_not_there_is_said(monkeypatch, arguments: list[str], message: s
 
 def test_a_folder_without_a_commit_is_one_line(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.yaml").write_text((ROOT / "params.yaml").read_text())
+    copy_settings(tmp_path)
     subprocess.run(["git", "init", "-q"], check=True)
     done = retrace("publish", "org/name")
     assert (done.code, done.err.count("\n")) == (2, 1)
