@@ -12,49 +12,47 @@ from collections import Counter
 from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
+from retrace.core.files import write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import TASKS
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS, METRICS, Metrics
-from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
+from retrace.perplexity.measures import PERPLEXITY
 from retrace.report.blocks import REPORTS, write_report
 from retrace.report.samples import PREDICTIONS
 from retrace.report.scores import flags_line
-from retrace.study.page import study_sections
+from retrace.study.addresses import Reports
+from retrace.study.page import run_sections, study_inputs, study_sections
 from retrace.study.published import read_published
-from retrace.study.reports import evidence_texts, read_reports, run_sections, study_inputs
-from retrace.study.result import StudyResult
+from retrace.study.result import RESULT, StudyResult
 from retrace.study.sections import size_sections
-from retrace.study.verdicts import compare_tables, notices
+from retrace.study.verdicts import compare_tables, evidence, notices
 
 PAGE = REPORTS / "study"
 
 
 def main() -> None:
-    arguments = _arguments()
-    params, path = read_params(), arguments.published
-    inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), METRICS, DETAILS, PERPLEXITY]
-    with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
-        study, reports = read_published(path), read_reports(params)
-        result = StudyResult(study.title, study.source, arguments.run == "small", compare_tables(study, reports))
-        noticed = notices({table.name: table.cells() for table in study.tables})
-        sections = [
-            *study_sections(study, result, evidence_texts(study, reports), noticed),
-            *size_sections(study.sections, params),
-            *run_sections(study, params, reports),
-        ]
-        result.write()
-        write_report(study.title, sections, PAGE)
-    verdicts = Counter(cell.verdict for *_, cell in result.cells())
-    print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    print(flags_line(Metrics.read(METRICS), PerplexityReport.read(PERPLEXITY) if reports.perplexity else None))
-
-
-def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--published", required=True, type=Path, help="what the report printed")
     parser.add_argument("--run", required=True, choices=("published", "small"))
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    params, path = read_params(), arguments.published
+    inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), METRICS, DETAILS, PERPLEXITY]
+    with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
+        study, reports = read_published(path), Reports.read(params)
+        is_small, tables = arguments.run == "small", compare_tables(study, reports)
+        result = StudyResult(title=study.title, source=study.source, small=is_small, tables=tables)
+        noticed = notices({table.name: table.cells() for table in study.tables})
+        sections = [
+            *study_sections(study, result, evidence(study, reports), noticed),
+            *size_sections(study.sections, params),
+            *run_sections(study, params, reports),
+        ]
+        write_json(RESULT, result.to_json())
+        write_report(study.title, sections, PAGE)
+    verdicts = Counter(cell.verdict for *_, cell in result.cells())
+    print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
+    print(flags_line(Metrics.read(METRICS), reports.perplexity))
 
 
 if __name__ == "__main__":

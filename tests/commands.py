@@ -32,9 +32,10 @@ def retrace(*arguments: object) -> Done:
 
 
 def run(module: str, *arguments: str) -> Done:
-    """Run a module as `python -m` does, in this process."""
-    name = module if module.startswith("retrace.") else f"stages.{module}"
-    return _run(partial(runpy.run_module, name, run_name="__main__"), module, *arguments)
+    """Run a stage as `python -m` does, or `retrace`, in this process."""
+    if module == "retrace":
+        return retrace(*arguments)
+    return _run(partial(runpy.run_module, f"stages.{module}", run_name="__main__"), module, *arguments)
 
 
 def _run(main: Callable[[], object], *arguments: object) -> Done:

@@ -13,6 +13,8 @@ from safetensors.numpy import save_file
 from retrace.core.files import write_json, write_text
 from retrace.core.records import RunRecord
 from retrace.datasets.examples import Example, write_task
+from retrace.evaluation.records import Details
+from retrace.study.result import ComparedCell, Verdict
 
 EVIL = "<script>good</script>"
 PARAMS: dict[str, Any] = {
@@ -60,6 +62,40 @@ RUN = RunRecord(
     utilisation_percent=None, peak_memory_mib=673, gpu_memory_mib=None, parameters=8, trained_parameters=8,
     processes=1, device="cpu", precision="fp32",
 )  # fmt: skip
+
+
+def details_of(
+    scales: dict[str, str], methods: dict[str, dict[str, Any]], baseline: dict[str, float], ends: dict[str, float]
+) -> Details:
+    """What scores.json says of SST-2.
+
+    A method has `seeds` and `before`, figures by seed, `mean`, and may have `std` and `intervals`; the baseline is the
+    majority, `ends` the interval of its accuracy.
+    """
+    figures: dict[str, Any] = {"baselines": {"majority": baseline}}
+    details: dict[str, Any] = {}
+    counts = {"answered": 1, "answerable": 1, "questions": 1}
+    for name, of in methods.items():
+        seeds = {seed: {"epoch": 1, **values} for seed, values in of["seeds"].items()}
+        figures[name] = {**seeds, "mean": of["mean"], "std": of.get("std", {}), "intervals": {}}
+        before = {seed: {"intervals": {}, "before": of.get("before", {}).get(seed, {}), "groups": {}, **counts}
+                  for seed in seeds}  # fmt: skip
+        details[name] = {"intervals": of.get("intervals", {}), "intervals_of": "both", "seeds": before}
+    task = {
+        "headlines": [], "scales": scales, "better": {}, "notes": {}, "comparisons": [], "metrics": figures,
+        "baselines": {"majority": {"accuracy": ends}}, "methods": details,
+    }  # fmt: skip
+    return Details.from_json({"sst2": task})
+
+
+def cell_of(
+    verdict: str, scale: str, printed: str | None = None, shown: str | None = None, **values: Any
+) -> ComparedCell:
+    """A cell of a compared table."""
+    return ComparedCell(
+        verdict=Verdict(verdict), scale=scale, printed=printed, shown=shown,
+        **{"published": None, "reproduced": None, **values},
+    )  # fmt: skip
 
 
 def write_study(folder: Path) -> None:

@@ -1,1 +1,1 @@
-"""The command `retrace`, one file a subcommand."""
+"""The command `retrace`: its parts, by what they are about."""

@@ -10,7 +10,7 @@ import typer
 from retrace.cli.terminal import print_table
 from retrace.core.errors import InputError
 from retrace.study.published import PUBLISHED, STUDIES, read_published
-from retrace.study.result import RESULT, VERDICTS, StudyResult
+from retrace.study.result import MEANINGS, RESULT, StudyResult
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")]
 
@@ -45,8 +45,8 @@ def compare(
         [(*place, cell.published_text, cell.reproduced_text, cell.verdict) for *place, cell in result.cells()],
     )
     counts = Counter(cell.verdict for *_, cell in result.cells())
-    print(*(f"{name}: {meaning}" for name, meaning in VERDICTS.items() if counts[name]), sep="\n")
-    print(f"{counts.total()} figures: " + ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name]))
+    print(*(f"{name}: {meaning}" for name, meaning in MEANINGS.items() if counts[name]), sep="\n")
+    print(f"{counts.total()} figures: " + ", ".join(f"{counts[name]} {name}" for name in MEANINGS if counts[name]))
 
 
 def run(

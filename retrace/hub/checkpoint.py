@@ -99,13 +99,9 @@ def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) 
 
     Raises InputError where it is neither a commit of the hub nor a folder as it is now.
     """
-    if name is None:
-        own = ModelParams.read(params)
-        return InitialCheckpoint(_origin(own.checkpoint, "model.checkpoint"), own.family, own.random_seed)
-    entry = CheckpointParams.read(params, key=name).entry
-    return InitialCheckpoint(
-        _origin(entry.checkpoint, f"checkpoints.{name}.checkpoint"), entry.family, entry.random_seed
-    )
+    settings = ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name).entry
+    key = "model.checkpoint" if name is None else f"checkpoints.{name}.checkpoint"
+    return InitialCheckpoint(_origin(settings.checkpoint, key), settings.family, settings.random_seed)
 
 
 def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:

@@ -34,7 +34,8 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
     for wrong in mismatches:
         (folder / wrong["path"]).resolve().unlink()
         (folder / wrong["path"]).unlink(missing_ok=True)
-    for wrong in mismatches:
+    if mismatches:
+        wrong = mismatches[0]
         raise InputError(
             f"{pin}: {wrong['path']} came with the {wrong['algorithm']} {wrong['actual']}, "
             f"expected {wrong['expected']}; it was removed, run again to fetch it anew"

@@ -6,7 +6,7 @@ in Retrace's own format, which `retrace.publishing.load` loads. No code goes wit
 
 import shutil
 from dataclasses import dataclass
-from json import dumps as quoted
+from json import dumps as quoted  # whose quotes Python reads too
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType

@@ -179,9 +179,8 @@ def _data_of(cell: Cell | None, params: Mapping[str, Any]) -> list[str]:
 
 def _origin(name: str, params: Mapping[str, Any], is_tested: bool) -> Origin:
     """Where the data of pretraining (`text`) or of a task is from, and which of its splits the figures are of."""
-    data, hub = build(str, params, "data"), build(HubSettings, params, "hub")
-    split = "test" if is_tested else "validation"
-    if name in hub.classification:
+    data, split = build(str, params, "data"), "test" if is_tested else "validation"
+    if name in params.get("hub", {}).get("classification", {}):
         settings, licence = build(HubTaskSettings, params, f"hub.classification.{name}"), None
     elif data == "files" or name in {**params.get("classification", {}), **params.get("question_answering", {})}:
         return Origin(name, "files of the publisher's own", split=split)
@@ -189,6 +188,7 @@ def _origin(name: str, params: Mapping[str, Any], is_tested: bool) -> Origin:
         title = "the embedded sample of Retrace, on an invented country"
         return Origin(name, title, split=split, licence="Apache-2.0")
     else:
+        hub = build(HubSettings, params, "hub")
         settings = {"text": hub.text, "sst2": hub.sst2, "squad": hub.squad}[name]
         licence = read_json(source_folder(data) / "card.json")["origin"][name]["licence"]
     if isinstance(settings, HubText):

@@ -22,17 +22,24 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import pandas as pd
 
+from retrace.core.paths import on_test
 from retrace.core.records import RunRecord
 from retrace.core.registry import plugin_names
+from retrace.core.settings import build
 from retrace.estimates.architectures import HEADS, find_model, preset_names
 from retrace.estimates.parameters import closed_form, count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory
+from retrace.evaluation.records import DETAILS, Details, TaskDetails
 from retrace.finetuning.method import read_method
-from retrace.finetuning.settings import METHODS
+from retrace.finetuning.settings import METHODS, method_settings
+from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
+from retrace.report.scores import read_curve
+from retrace.report.settings import read_runs
+from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import SCALES, Better
 
@@ -44,6 +51,7 @@ UNIT_SCALES = {"perplexity_per_token": "perplexity", "perplexity_per_word": "per
 MEASURE_SCALES = {"seconds": "seconds", "peak_memory_mib": "mebibytes", "gpu_memory_mib": "mebibytes"}
 COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
 NO_HEAD = "none"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,14 +71,37 @@ class Reproduced:
 class Reports:
     """What the stages of a study wrote; None of what it does not run."""
 
-    metrics: Mapping[str, Any]
-    scores: Mapping[str, Any]
+    details: Details
     curves: Mapping[str, pd.DataFrame]  # by task
     pretraining: pd.DataFrame | None
-    perplexity: Mapping[str, Any] | None
+    perplexity: PerplexityReport | None
     runs: Mapping[str, RunRecord]
     named: Collection[str]  # tasks and methods that params.yaml knows, whether or not it lists them to be run
     params: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, params: Mapping[str, Any]) -> Self:
+        """What the stages wrote of what params.yaml lists."""
+        grid, details, pretrained = build(Grid, params, "finetune"), Details.read(DETAILS), pretrains(params)
+        tasks = ["sst2", "squad"]
+        for section in (params, params.get("hub", {})):
+            tasks += [*section.get("classification", {}), *section.get("question_answering", {})]
+        tasks += [on_test(task) for task in tasks if task not in details.tasks]  # of one that was run it is known
+        return cls(
+            details=details,
+            curves={task: read_curve(f"tasks/{task}") for task in grid.all_tasks},
+            pretraining=read_curve("pretrain") if pretrained else None,
+            perplexity=PerplexityReport.read(PERPLEXITY) if pretrained else None,
+            runs=read_runs(params),
+            named={*tasks, *grid.all_tasks, *grid.every_method, *params.get("methods", {}), "pretrain"},
+            params=params,
+        )
+
+
+def pretrains(params: Mapping[str, Any]) -> bool:
+    """Whether the study pretrains a model: some method starts from no checkpoint."""
+    listed = build(Grid, params, "finetune").every_method
+    return any(method_settings(params, label)[1].checkpoint is None for label in listed)
 
 
 class NotRunError(Exception):
@@ -108,64 +139,57 @@ def method_names(params: Mapping[str, Any]) -> list[str]:
 
 
 def _score(reports: Reports, task: str, method: str, name: str) -> Reproduced:
-    found = _run(_run(reports.metrics, task, reports), method, reports)
-    name = _figure(name, found["mean"])
-    scale, interval = _scale(reports, task, name), reports.scores[task]["methods"][method]["intervals"].get(name)
+    found = _run(reports.details.tasks, task, reports)
+    metrics = _run(found.metrics.methods, method, reports)
+    name = _figure(name, metrics.mean)
+    interval = found.methods[method].intervals.get(name)
     if interval is None:
-        by_seed = [found[seed][name] for seed in reports.scores[task]["methods"][method]["seeds"]]
-        return _over_seeds(by_seed, scale, _better(reports, task, name))
-    std = found.get("std", {}).get(name)
+        return _over_seeds([seed.figures[name] for seed in metrics.seeds.values()], found, name)
     ends = {end: interval[end] for end in ("low", "high")}  # of examples and, where there are several, of seeds
-    return Reproduced(found["mean"][name], scale, std, ends, better=_better(reports, task, name))
+    return Reproduced(
+        metrics.mean[name], _scale(found, name), metrics.std.get(name), ends, better=found.better.get(name)
+    )
 
 
 def _before(reports: Reports, task: str, method: str, name: str) -> Reproduced:
-    found = _run(_run(reports.scores, task, reports)["methods"], method, reports)
-    before = [seed["before"] for seed in found["seeds"].values()]
+    found = _run(reports.details.tasks, task, reports)
+    before = [seed.before for seed in _run(found.methods, method, reports).seeds.values()]
     name = _figure(name, before[0])
-    by_seed = [figures[name] for figures in before]
-    return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
+    return _over_seeds([figures[name] for figures in before], found, name)
 
 
 def _epoch(reports: Reports, task: str, method: str, number: str, name: str) -> Reproduced:
     curve = _run(reports.curves, task, reports)
     _run(dict.fromkeys(curve["method"]), method, reports)
-    rows = _at(number, curve.loc[curve["method"] == method])
-    by_seed = [_number(row, name) for row in rows]
-    return _over_seeds(by_seed, _scale(reports, task, name), _better(reports, task, name))
+    values = _values(number, curve.loc[curve["method"] == method], name)
+    return _over_seeds(values, reports.details.tasks[task], name)
 
 
 def _baseline(reports: Reports, task: str, baseline: str, name: str) -> Reproduced:
-    found = _run(reports.metrics, task, reports)["baselines"]
-    values = found[_there(baseline, found)]
+    found = _run(reports.details.tasks, task, reports)
+    values = found.metrics.baselines[_there(baseline, found.metrics.baselines)]
     name = _figure(name, values)
-    interval = reports.scores[task]["baselines"][baseline].get(name)
-    better = _better(reports, task, name)
-    return Reproduced(values[name], _scale(reports, task, name), interval=interval, better=better)
+    interval = found.baselines[baseline].get(name)
+    return Reproduced(values[name], _scale(found, name), interval=interval, better=found.better.get(name))
 
 
 def _pretraining(reports: Reports, number: str, name: str) -> Reproduced:
     if reports.pretraining is None:
         raise NotRunError
-    (row,) = _at(number, reports.pretraining)
-    return Reproduced(_number(row, _there(name, CURVE_SCALES)), CURVE_SCALES[name])
+    (value,) = _values(number, reports.pretraining, _there(name, CURVE_SCALES))
+    return Reproduced(value, CURVE_SCALES[name])
 
 
 def _perplexity(reports: Reports, split: str, kind: str, unit: str) -> Reproduced:
     if reports.perplexity is None:
         raise NotRunError
-    found = reports.perplexity[_there(split, reports.perplexity)]
-    kinds = {
-        name: values
-        for name, values in found.items()
-        if isinstance(values, Mapping) and "perplexity_per_token" in values
-    }
-    values = kinds[_there(kind, kinds)]
-    if values[_there(unit, UNIT_SCALES)] is None:  # there is none of this text
+    measures = reports.perplexity.splits[_there(split, reports.perplexity.splits)].measures
+    found = measures[_there(kind, measures)]
+    value = getattr(found, _there(unit, UNIT_SCALES))
+    if value is None:  # there is none of this text
         raise NotRunError
-    interval = values["intervals"][unit] if "intervals" in values else None
-    ends = None if interval is None or None in interval.values() else interval
-    return Reproduced(values[unit], UNIT_SCALES[unit], interval=ends)
+    ends = {end: at for end, at in found.intervals.get(unit, {}).items() if at is not None}
+    return Reproduced(value, UNIT_SCALES[unit], interval=ends if len(ends) == 2 else None)
 
 
 def _of_run(reports: Reports, name: str, measure: str) -> Reproduced:
@@ -238,40 +262,31 @@ def _figure(name: str, there: Iterable[str]) -> str:
     return ends[0] if len(ends) == 1 else _there(name, there)
 
 
-def _run(of: Mapping[str, Any], name: str, reports: Reports) -> Any:
+def _run(of: Mapping[str, T], name: str, reports: Reports) -> T:
     """The part of a task or a method, of those that were run."""
-    there = [each for each in of if each not in ("baselines", "flags")]
-    if name not in there and name in reports.named:
+    if name not in of and name in reports.named:
         raise NotRunError
-    return of[_there(name, there)]
+    return of[_there(name, of)]
 
 
-def _at(number: str, curve: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of an epoch, which a smaller run may not have come to."""
+def _values(number: str, curve: pd.DataFrame, name: str) -> list[float]:
+    """A figure after an epoch, which a smaller run may not have come to, by seed."""
     if not number.isdecimal():
         raise LookupError(f"{number!r} is no epoch")
-    found = curve.loc[curve["epoch"] == int(number)]
-    if found.empty:
+    rows = curve.loc[curve["epoch"] == int(number)]
+    if rows.empty:
         raise NotRunError
-    return [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
+    figures = rows.drop(columns=["method", "seed", "epoch"], errors="ignore").dropna(axis="columns")
+    return figures[_there(name, figures)].astype(float).tolist()
 
 
-def _number(row: Mapping[str, Any], name: str) -> float:
-    known = [each for each, value in row.items() if each not in ("method", "seed", "epoch") and pd.notna(value)]
-    return float(row[_there(name, known)])
+def _scale(task: TaskDetails, name: str) -> str:
+    return "loss" if name.endswith("loss") else task.scales[name]
 
 
-def _scale(reports: Reports, task: str, name: str) -> str:
-    return "loss" if name.endswith("loss") else reports.scores[task]["scales"][name]
-
-
-def _better(reports: Reports, task: str, name: str) -> Better | None:
-    return reports.scores[task].get("better", {}).get(name)
-
-
-def _over_seeds(values: Sequence[float], scale: str, better: Better | None) -> Reproduced:
+def _over_seeds(values: Sequence[float], task: TaskDetails, name: str) -> Reproduced:
     """The mean over seeds with Student's interval of it; one seed has no interval."""
-    middle = mean(values)
+    middle, scale, better = mean(values), _scale(task, name), task.better.get(name)
     if len(values) == 1:
         return Reproduced(middle, scale, better=better)
     std = stdev(values)

@@ -1,15 +1,29 @@
-"""A study's page: what was published beside Retrace's figures, what is doubtful in it, and the curves of the run."""
+"""A study's page: what was published beside Retrace's figures, what is doubtful in it, and the whole run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from retrace.core.errors import InputError
+from retrace.core.files import read_json
+from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, source_folder
+from retrace.core.settings import build
+from retrace.core.weights import parameters_by_module
+from retrace.evaluation.records import METRICS, Metrics
+from retrace.finetuning.method import PRETRAINED
 from retrace.report.blocks import NOTHING, Figure, Section, Table
 from retrace.report.figures import line_chart
-from retrace.report.scores import points_by_epoch
-from retrace.study.published import PublishedStudy
+from retrace.report.perplexity import perplexity_section
+from retrace.report.samples import PREDICTIONS, samples_section
+from retrace.report.scores import points_by_epoch, score_sections, title_of
+from retrace.report.settings import data_section, models_section, settings_section
+from retrace.results.grid import Grid
+from retrace.results.predictions import read_updates
+from retrace.study.addresses import Reports, pretrains
+from retrace.study.published import PUBLISHED, PublishedStudy
 from retrace.study.result import ComparedTable, StudyResult
 
 LEGEND = (
@@ -97,9 +111,68 @@ class Drawing:
     # By method and seed: how many updates were done, and the mean training loss since the point before.
 
 
+def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
+    """Curves, scores, samples, data, models and settings of the run."""
+    source = source_folder(build(str, params, "data"))
+    yield curves_section(list(_drawings(study, reports)), reports.pretraining)
+    yield from score_sections(reports.details, Metrics.read(METRICS).flags)
+    if reports.perplexity is not None and reports.pretraining is not None:
+        yield perplexity_section(reports.perplexity, reports.pretraining)
+    yield samples_section(params, source, study.first_samples)
+    card = source / "card.json"  # of a study whose tasks bring their own data there is none
+    yield data_section(read_json(card) if card.is_file() else {"findings": []}, params)
+    yield _models(params, reports)
+    yield settings_section(params)
+
+
+def study_inputs(params: Mapping[str, Any]) -> list[Path]:
+    """The folders that the page is made from, beside reports and predictions."""
+    named = [named_checkpoint(name) for name in params.get("checkpoints", {})]
+    own = [CHECKPOINT, PRETRAINED] if pretrains(params) else []
+    return [source_folder(build(str, params, "data")), *own, *named]
+
+
+def _models(params: Mapping[str, Any], reports: Reports) -> Section:
+    named = {name: named_checkpoint(name) for name in params.get("checkpoints", {})}
+    models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in named.items()}
+    if pretrains(params):
+        name = PRETRAINED.name if named else ""
+        models = {name: (checkpoint_facts(), parameters_by_module(PRETRAINED)), **models}
+    return models_section(models, reports.runs)
+
+
+def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
+    """The learning curves that the report shows, of what was run; those of each classification task where none."""
+    for place, shown in enumerate(study.curves):
+        for name in (shown.task, *shown.methods):
+            if name not in reports.named:
+                raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {name!r}")
+        curve = reports.curves.get(shown.task, pd.DataFrame({"method": []}))
+        curve = curve.loc[curve["method"].isin(shown.methods)]
+        if curve.empty:
+            continue
+        for name in shown.figures:
+            if name not in curve:
+                raise InputError(f"{PUBLISHED}: curves[{place}]: no {name!r}; there is: {', '.join(curve)}")
+        yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures, _updates(shown.task, curve))
+    for task, curve in reports.curves.items() if not study.curves else ():
+        if build(Grid, reports.params, "finetune").kind_of(task) == "classification":
+            figures = [name for name in CURVES if name in curve]
+            yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
+
+
+def _updates(task: str, curve: pd.DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    cells = dict.fromkeys(zip(curve["method"], curve["seed"], strict=True))
+    return {(method, seed): read_updates(PREDICTIONS / task / method / seed) for method, seed in cells}
+
+
 def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None) -> Section:
     """`pretraining` is the curve of the language model; None where there is none."""
-    charts = [] if pretraining is None else [_perplexity_chart(pretraining)]
+    charts = []
+    if pretraining is not None:  # from the first epoch on: the perplexity before training would flatten the rest
+        trained = pretraining.loc[pretraining["epoch"] > 0].assign(method="validation", seed="")
+        points, title = points_by_epoch(trained, "perplexity"), "Pretraining: perplexity of the validation text"
+        charts.append(_chart("curve-pretraining", title, points, "perplexity"))
     for drawing in drawings:
         draw = _of_one_method if len(set(drawing.curve["method"])) == 1 else _of_several
         charts += [*_by_update(drawing), *draw(drawing)]
@@ -120,12 +193,12 @@ def _of_one_method(drawing: Drawing) -> list[Figure]:
 
 def _of_several(drawing: Drawing) -> list[Figure]:
     """A chart for each figure, a line a method and seed, coloured by method."""
-    named = {name: CURVES.get(name, name) for name in drawing.figures}
-    return [
-        _chart(f"{drawing.name}-{name}", f"{drawing.title}: {title}", points, title)
-        for name, title in named.items()
-        if (points := points_by_epoch(drawing.curve, name))
-    ]
+    charts = []
+    for name in drawing.figures:
+        title = CURVES.get(name, name)
+        if points := points_by_epoch(drawing.curve, name):
+            charts.append(_chart(f"{drawing.name}-{name}", f"{drawing.title}: {title}", points, title))
+    return charts
 
 
 def _by_update(drawing: Drawing) -> list[Figure]:
@@ -139,15 +212,6 @@ def _by_update(drawing: Drawing) -> list[Figure]:
         return []
     caption = f"{drawing.title}: training loss by update, each point the mean since the one before."
     return [line_chart(f"{drawing.name}-updates", caption, points, ("update", "loss, in nats"))]
-
-
-def _perplexity_chart(curve: pd.DataFrame) -> Figure:
-    """Validation perplexity after each epoch; that before training would flatten the rest."""
-    points = [
-        {"x": epoch, "y": perplexity, "series": "validation", "run": "validation"}
-        for epoch, perplexity in curve.loc[curve["epoch"] > 0, ["epoch", "perplexity"]].dropna().itertuples(index=False)
-    ]
-    return _chart("curve-pretraining", "Pretraining: perplexity of the validation text", points, "perplexity")
 
 
 def _chart(name: str, what: str, points: Sequence[dict[str, Any]], unit: str) -> Figure:

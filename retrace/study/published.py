@@ -1,21 +1,27 @@
-"""A figure as a report printed it: the text, what it says, and Retrace's figure with as many digits.
+"""published.yaml: the figures that a study's report printed, where Retrace's stand, and what is doubtful about them.
 
-Such texts are 0.50, 109,482,240 and 0.13263%; 77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; 0.80-0.85
-and 124 to 99, which are both ends of a range; 1 hour, 46 minutes and 38 seconds.
-
-published.yaml: the figures that a study's report printed, where Retrace's stand, and what is doubtful about them.
+Figures are kept as they were printed, and Retrace's are shown with as many digits: 0.50, 109,482,240 and 0.13263%;
+77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; 0.80-0.85 and 124 to 99, which are both ends of a range;
+1 hour, 46 minutes and 38 seconds.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from retrace.core.settings import build_file, require
 from retrace.statistics.scales import SCALES, SHARES
 
+PUBLISHED, STUDIES = Path("published.yaml"), Path("studies")
+SECTION = "Published and reproduced"
+BETWEEN = " to "  # the addresses of both ends of a range
+BARE = ("fraction", "correlation", "score")  # of which 0 and 1 without a point say all or nothing, and not 0.4 or 0.6
+_NAME = re.compile(r"[A-Za-z0-9-]+")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISE = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NUMBER = re.compile(
@@ -27,7 +33,7 @@ _TIME = re.compile(r"(\d+) (hour|minute|second)s?")
 _TIMES = re.compile(rf"{_TIME.pattern}(?:(?:, | and ){_TIME.pattern})*")
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
 _THOUSANDS = {"K": 3, "M": 6, "B": 9}
-_HALF = 0.5 + 1e-9  # of the last digit, and what floats are off by
+HALF = 0.5 + 1e-9  # of the last digit, and what floats are off by
 
 
 @dataclass(frozen=True)
@@ -42,9 +48,10 @@ class Form:
         """The value, never as 0 where it is not; after ± its spread, in brackets its interval."""
         vanishes = bool(value) and not self.power and round(value, self.digits) == 0
         text = (f"{value:.3g}" if vanishes else self._number(value)) + self.unit
-        text += "" if std is None else f" ± {self._number(std)}"
-        return (
-            text if interval is None else f"{text} ({self._number(interval['low'])} – {self._number(interval['high'])})"
+        if std is not None:
+            text += f" ± {self._number(std)}"
+        return text + (
+            " ({} – {})".format(*(self._number(interval[end]) for end in ("low", "high"))) if interval else ""
         )
 
     def _number(self, value: float) -> str:
@@ -70,12 +77,7 @@ class Printed:
     @property
     def half(self) -> float:
         """Half of the last digit: what the value may be off by, as it was rounded."""
-        return half_of_last(self.digits)
-
-
-def half_of_last(digits: int) -> float:
-    """Half of the last of so many digits after the point."""
-    return _HALF * 10.0**-digits
+        return HALF * 10.0**-self.digits
 
 
 def printed(cell: float | str | None) -> Printed | None:
@@ -113,12 +115,6 @@ def _read(number: re.Match[str]) -> tuple[float, int, Form]:
     return float(exact), digits, Form(behind_point if power else max(0, digits), power, unit if unit == "%" else "")
 
 
-PUBLISHED, STUDIES = Path("published.yaml"), Path("studies")
-SECTION = "Published and reproduced"
-_NAME = re.compile(r"[A-Za-z0-9-]+")
-
-BETWEEN = " to "  # the addresses of both ends of a range
-BARE = ("fraction", "correlation", "score")  # of which 0 and 1 without a point say all or nothing, and not 0.4 or 0.6
 PrintedCell = float | str | None  # as it stands in published.yaml; a number is refused, with what to do
 
 
@@ -155,23 +151,17 @@ class Cell:
 
         A bare 0 or 1 of a share has those of its scale: nothing at all is not the same as less than a half.
         """
-        scaled = SCALES[self.scale].digits
-        if self.published is None:
+        scaled, published = SCALES[self.scale].digits, self.published
+        if published is None:
             return scaled
-        is_bare = not self.published.digits and (
-            self.scale in BARE or (self.scale in SHARES and not self.published.value)
-        )
-        return scaled if is_bare else self.published.digits
+        is_bare = self.scale in BARE or (self.scale in SHARES and not published.value)
+        return scaled if is_bare and not published.digits else published.digits
 
     @property
     def form(self) -> Form:
         """How Retrace's figure is written beside the published one."""
         form = Form(0) if self.published is None else self.published.form
         return form if form.power else replace(form, digits=max(0, self.digits))
-
-    def equals(self, printed: float, value: float) -> bool:
-        """Whether a value is the printed one to the last digit."""
-        return abs(value - printed) <= half_of_last(self.digits)
 
 
 @dataclass(frozen=True)
@@ -212,29 +202,27 @@ class PublishedTable:
 
     def cells(self) -> Iterator[Cell]:
         """Every figure, row by row."""
-        for row in self.rows:
-            addresses, figures = self._row(row)
-            for place, column in enumerate(self.columns):
+        for heading in self.rows:
+            row = self._row(heading)
+            for column, address, figure in zip(self.columns, row.figures, row.published, strict=True):
                 try:
-                    yield Cell(row, column, addresses[place], printed(figures[place]), self._scale(row, column))
+                    yield Cell(heading, column, address, printed(figure), self._scale(heading, column))
                 except ValueError as error:
-                    raise ValueError(f"{row}: {column}: {error}") from None
+                    raise ValueError(f"{heading}: {column}: {error}") from None
 
-    def _row(self, heading: str) -> tuple[Sequence[str | None], Sequence[PrintedCell]]:
-        """The addresses and the published figures of a row."""
+    def _row(self, heading: str) -> Row:
+        """A row with its own addresses, whichever way they are given."""
         row, allowed = self.rows[heading], "figures and published" if self.figures is None else "what stands for {row}"
         require(isinstance(row, Row) == (self.figures is None), f"rows.{heading}", row, f"expected {allowed}")
-        if isinstance(row, Row):
-            addresses, figures = row.figures, row.published
-        else:
+        if isinstance(row, str):
             filled = (self.figures or "").replace("{row}", row)
             columns = self.columns.values() if isinstance(self.columns, dict) else ()
-            addresses = [filled.replace("{column}", name) for name in columns]
-            figures = (self.published or {})[heading]
-        for key, cells in (("figures", addresses), ("published", figures)):
+            addresses = tuple(filled.replace("{column}", name) for name in columns)
+            row = Row(addresses, (self.published or {})[heading])
+        for key, cells in (("figures", row.figures), ("published", row.published)):
             allowed = f"expected {len(self.columns)}, as there are columns"
             require(len(cells) == len(self.columns), f"{key} of {heading}", f"{len(cells)} figures", allowed)
-        return addresses, figures
+        return row
 
     def _scale(self, row: str, column: str) -> str:
         if isinstance(self.scale, str):
@@ -258,12 +246,8 @@ class PublishedCurves:
 
     title: str
     task: str
-    methods: tuple[str, ...]
-    figures: tuple[str, ...]  # columns of the task's learning curve
-
-    def __post_init__(self) -> None:
-        for key in ("methods", "figures"):
-            require(bool(getattr(self, key)), key, [], "expected at least one")
+    methods: Annotated[tuple[str, ...], Field(min_length=1)]
+    figures: Annotated[tuple[str, ...], Field(min_length=1)]  # columns of the task's learning curve
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,12 @@ from retrace.evaluation.flags import figure_flags
 from retrace.statistics.intervals import Interval
 from retrace.statistics.scales import SCALES, SHARES, factor
 from retrace.study.addresses import Reports, Reproduced, find_figure
-from retrace.study.published import BETWEEN, PUBLISHED, Cell, Doubt, PublishedStudy, PublishedTable
-from retrace.study.result import (
-    BEYOND,
-    EXACT,
-    IN_RANGE,
-    NOT_PUBLISHED,
-    NOT_RUN,
-    OF_MACHINE,
-    ONE_SEED,
-    UNKNOWN,
-    WITHIN,
-    ComparedCell,
-    ComparedTable,
-)
+from retrace.study.published import BETWEEN, HALF, PUBLISHED, Cell, Form, PublishedStudy, PublishedTable
+from retrace.study.result import ComparedCell, ComparedTable, Verdict
 
-FROM_GOOD_TO_BAD = (EXACT, IN_RANGE, WITHIN, UNKNOWN, ONE_SEED, BEYOND)
+FROM_GOOD_TO_BAD = (
+    Verdict.EXACT, Verdict.IN_RANGE, Verdict.WITHIN, Verdict.UNKNOWN, Verdict.ONE_SEED, Verdict.BEYOND,
+)  # fmt: skip
 SEEDED = ("score", "perplexity")  # kinds of addresses whose figures have an interval, and vary from seed to seed
 SCORED = ("score", "before", "epoch")
 CLASSES: dict[str, str] = dict.fromkeys(("accuracy", "precision", "recall", "f1"), "fraction")
@@ -38,12 +28,21 @@ def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, Compare
     return {table.name: _compared(table, reports) for table in study.tables}
 
 
-def evidence(doubt: Doubt, place: int, reports: Reports) -> dict[str, list[Reproduced]]:
-    """The figures shown beside a doubt, each on its own scale; both ends of a range; none where it was not run.
+def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
+    """The figures shown beside each doubt, each on its own scale; both ends of a range; no text of what was not run.
 
     Raises InputError where an address leads nowhere.
     """
-    return {what: list(_find(address, reports, f"doubts[{place}]: {what}")) for what, address in doubt.figures.items()}
+    return [
+        {
+            what: BETWEEN.join(
+                Form(SCALES[end.scale].digits).text(end.value, interval=end.interval)
+                for end in _find(address, reports, f"doubts[{place}]: {what}")
+            )
+            for what, address in doubt.figures.items()
+        }
+        for place, doubt in enumerate(study.doubts)
+    ]
 
 
 def _compared(table: PublishedTable, reports: Reports) -> ComparedTable:
@@ -55,23 +54,28 @@ def _compared(table: PublishedTable, reports: Reports) -> ComparedTable:
         rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, ends)
         if ends and ends[0].better:
             better[cell.row, cell.column] = ends[0].better
-    return ComparedTable(table.title, rows, table.section, _best_cells(rows, better) if table.best else {})
+    best = _best_cells(rows, better) if table.best else {}
+    return ComparedTable(title=table.title, rows=rows, section=table.section, best=best)
 
 
 def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:
     """The cell with the figure that was found, or the two ends of a range."""
     verdict, published = _verdict(cell, found), cell.published
-    result = ComparedCell(verdict, cell.scale)
-    if published is not None:
-        result = replace(result, printed=published.text, published=published.value, published_std=published.std,
-                         published_end=published.end)  # fmt: skip
-    if verdict == NOT_RUN:
-        return result
-    shown = BETWEEN.join(cell.form.text(each.value, each.std, each.interval) for each in found)
-    result = replace(result, shown=shown, reproduced=found[0].value)
-    if len(found) == 2:
-        return replace(result, reproduced_end=found[1].value)
-    return replace(result, std=found[0].std, interval=found[0].interval)
+    found = [] if verdict == Verdict.NOT_RUN else found
+    one = found[0] if len(found) == 1 else None
+    return ComparedCell(
+        verdict=verdict,
+        scale=cell.scale,
+        printed=published and published.text,
+        shown=BETWEEN.join(cell.form.text(each.value, each.std, each.interval) for each in found) or None,
+        published=published and published.value,
+        reproduced=found[0].value if found else None,
+        published_std=published and published.std,
+        published_end=published and published.end,
+        reproduced_end=found[1].value if len(found) == 2 else None,
+        std=one and one.std,
+        interval=one and one.interval,
+    )
 
 
 def _best_cells(
@@ -110,14 +114,14 @@ def _on_scale(found: Reproduced, scale: str, where: str) -> Reproduced:
     return replace(found, value=times * found.value, scale=scale, std=std, interval=interval)
 
 
-def _verdict(cell: Cell, found: Sequence[Reproduced]) -> str:
+def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
     """`found` has one figure, or those of both ends of a range; fewer where they were not run."""
     if cell.address is None or len(found) < len(cell.address.split(BETWEEN)):
-        return NOT_RUN
+        return Verdict.NOT_RUN
     if found[0].is_timed:
-        return OF_MACHINE
+        return Verdict.OF_MACHINE
     if cell.published is None:
-        return NOT_PUBLISHED
+        return Verdict.NOT_PUBLISHED
     first, last = cell.published.value, cell.published.end
     if last is None:
         return _of_figure(cell, first, found[0])
@@ -125,21 +129,21 @@ def _verdict(cell: Cell, found: Sequence[Reproduced]) -> str:
         verdicts = [_of_figure(cell, printed, each) for printed, each in zip((first, last), found, strict=True)]
         return max(verdicts, key=FROM_GOOD_TO_BAD.index)
     if min(first, last) - cell.published.half <= found[0].value <= max(first, last) + cell.published.half:
-        return IN_RANGE
+        return Verdict.IN_RANGE
     nearest = min((first, last), key=lambda end: abs(end - found[0].value))
     return _of_figure(cell, nearest, found[0])
 
 
-def _of_figure(cell: Cell, printed: float, found: Reproduced) -> str:
-    if cell.equals(printed, found.value):
-        return EXACT
+def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:
+    if abs(found.value - printed) <= HALF * 10.0**-cell.digits:
+        return Verdict.EXACT
     if found.is_exact:
-        return BEYOND
+        return Verdict.BEYOND
     if found.interval is None:
-        return UNKNOWN
+        return Verdict.UNKNOWN
     if found.interval["low"] <= printed <= found.interval["high"]:
-        return WITHIN
-    return ONE_SEED if found.std is None and (cell.address or "").startswith(SEEDED) else BEYOND
+        return Verdict.WITHIN
+    return Verdict.ONE_SEED if found.std is None and (cell.address or "").startswith(SEEDED) else Verdict.BEYOND
 
 
 def notices(tables: Mapping[str, Iterable[Cell]]) -> list[str]:
@@ -152,10 +156,8 @@ def notices(tables: Mapping[str, Iterable[Cell]]) -> list[str]:
         for name, group in _groups(cells).items():
             figures, scales, halves = _figures(group)
             flags = figure_flags(figures, scales)
-            if (
-                "f1_below_exact_match" in flags
-                and figures["f1"] + halves["f1"] >= figures["exact_match"] - halves["exact_match"]
-            ):
+            reach = halves.get("f1", 0) + halves.get("exact_match", 0)
+            if "f1_below_exact_match" in flags and figures["f1"] + reach >= figures["exact_match"]:
                 del flags["f1_below_exact_match"]  # they were printed with other digits and may be equal
             found += [f"{table}: {name}: {flag.replace('_', ' ')}: {evidence}" for flag, evidence in flags.items()]
     return found

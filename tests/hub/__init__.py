@@ -1,11 +1,9 @@
 """A hub of our own for tests: enough of the Hugging Face Hub's protocol for the real clients.
 
 messages, connections  what goes over the wire, and how
-routes                 which function answers it
-repository             files, commits, branches, tags
-access                 tokens and rights
-reading and writing    the endpoints
-card                   the yaml at the head of README.md
+routes                 which function answers it, tokens and rights
+repository             files, commits, branches
+reading, writing       the endpoints
 faults                 what can go wrong on the way
 server                 LocalHub, which tests use
 content                tiny data sets and models under published names
@@ -14,8 +12,8 @@ demo                   the whole loop, step by step
 loopback               a folder that keeps a process from the network
 """
 
-from tests.hub.access import READ_TOKEN, STRANGER_TOKEN, WRITE_TOKEN
 from tests.hub.faults import Cut, Fault, Silence, Status, WrongBytes
+from tests.hub.routes import READ_TOKEN, STRANGER_TOKEN, WRITE_TOKEN
 from tests.hub.server import LOOPBACK, LocalHub, Seen
 
 __all__ = [

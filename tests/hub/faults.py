@@ -32,13 +32,9 @@ class Silence:
 
 @dataclass(frozen=True)
 class Cut:
-    """The connection is closed.
+    """The connection is closed: before anything is done (`request`), or when half of a file has been sent (`body`)."""
 
-    `request`: before anything is done. `answer`: when all is done, before the client is told.
-    `body`: when half of a file has been sent.
-    """
-
-    at: Literal["request", "answer", "body"] = "body"
+    at: Literal["request", "body"] = "body"
 
 
 @dataclass(frozen=True)
@@ -49,16 +45,8 @@ class WrongBytes:
 Fault = Status | Silence | Cut | WrongBytes
 
 
-@dataclass
-class _Order:
-    pattern: re.Pattern[str]
-    times: int
-    fault: Fault
-    method: str | None
-
-
 class FaultPlan:
-    """The faults that were asked for, in order; each is used up by the requests it hits."""
+    """The faults that were ordered; each is used up by the requests it hits."""
 
     def __init__(self) -> None:
         self._orders: list[_Order] = []
@@ -66,7 +54,7 @@ class FaultPlan:
 
     def add(self, pattern: str, times: int, fault: Fault, method: str | None = None) -> None:
         """Let the next requests whose unquoted path `pattern` is found in fail, of one method or of any."""
-        self._orders.append(_Order(re.compile(pattern), times, fault, method))
+        self._orders.append(_Order(pattern, times, fault, method))
 
     @property
     def left(self) -> int:
@@ -78,18 +66,20 @@ class FaultPlan:
 
         Faults within a file pass over requests that are answered without one, such as HEAD and redirects.
         """
+        is_file = response is not None and request.method == "GET" and "ETag" in response.headers
         with self._lock:
             for order in self._orders:
-                asked = order.method in (None, request.method) and order.pattern.search(request.address)
-                if order.times and asked and _is_due(order.fault, request, response):
+                matches = order.method in (None, request.method) and re.search(order.pattern, request.address)
+                is_due = is_file if order.fault in (Cut("body"), WrongBytes()) else response is None
+                if order.times and matches and is_due:
                     order.times -= 1
                     return order.fault
         return None
 
 
-def _is_due(fault: Fault, request: Request, response: Response | None) -> bool:
-    if response is None:
-        return fault not in (Cut("answer"), Cut("body"), WrongBytes())
-    if fault in (Cut("body"), WrongBytes()):
-        return request.method == "GET" and "ETag" in response.headers
-    return fault == Cut("answer")
+@dataclass
+class _Order:
+    pattern: str
+    times: int
+    fault: Fault
+    method: str | None

@@ -1,115 +1,71 @@
-"""Endpoints that read: who am I, what is in a repository, and the files themselves."""
+"""Endpoints that read: what is in a repository, and the files themselves."""
 
 import re
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from tests.hub.access import commit_at, not_authenticated, require_past_gate, require_writer
-from tests.hub.card import read_metadata
+import yaml
+
 from tests.hub.messages import HubError, Response, json_response
-from tests.hub.repository import Commit, File, Kind, Repository
-from tests.hub.routes import Call, route
+from tests.hub.repository import Commit, Kind
+from tests.hub.routes import Call, commit_at, route
 
-PAGE = 1000  # entries of a listing in one answer; the next one's address is in the header Link
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_HEAD = re.compile(r"\A---\s*\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 
 
-@route("GET", "/api/whoami-v2")
-def whoami(call: Call) -> Response:
-    """`HfApi.whoami`: the user of a token, and whether the token may write."""
-    if call.account is None:
-        raise not_authenticated()
-    token = {"displayName": "local", "role": "write" if call.account.writes else "read"}
-    auth = {"type": "access_token", "accessToken": token}
-    return json_response({"type": "user", "id": "0", "name": call.account.user, "orgs": [], "auth": auth})
+def read_metadata(readme: str) -> dict[str, Any]:
+    """What the yaml at the head of README.md says; nothing where there is none.
+
+    Raises yaml.YAMLError where it cannot be read.
+    """
+    head = _HEAD.match(readme)
+    return (yaml.safe_load(head[1]) or {}) if head else {}
 
 
-@route("GET", "/api/{kind}/{name}")
-def newest(call: Call, kind: Kind, name: str) -> Response:
-    """`repo_info` without a revision; `repo_exists`."""
-    return info(call, kind, name, "main")
-
-
-@route("GET", "/api/{kind}/{name}/revision/{revision}")
-def info(call: Call, kind: Kind, name: str, revision: str) -> Response:
+@route("GET", "/api/{kind}/{name}", "/api/{kind}/{name}/revision/{revision}")
+def info(call: Call, kind: Kind, name: str, revision: str = "main") -> Response:
     """`repo_info`: which commit a revision is, its files and its card; data sets are found by it.
 
-    `blobs` adds size and hashes of the files; `expand` asks for some properties alone.
+    `expand` asks for some properties alone.
     """
-    repository = call.store.visible(call.account, kind, name)
-    found = _info(repository, commit_at(repository, revision), sizes=call.request.asks("blobs"))
+    repository = call.visible(kind, name)
+    commit = commit_at(repository, revision)
+    readme = commit.files.get("README.md")
+    found = {
+        "_id": commit.oid[:24], "id": repository.name, "author": repository.name.split("/")[0], "sha": commit.oid,
+        "lastModified": commit.timestamp, "createdAt": commit.timestamp, "private": repository.private,
+        "gated": "auto" if repository.gated else False, "disabled": False, "downloads": 0, "likes": 0, "tags": [],
+        "cardData": read_metadata(readme.content.decode()) if readme else {},
+        "siblings": [{"rfilename": path} for path in sorted(commit.files)],
+    }  # fmt: skip
     wanted = call.request.parameters.get("expand")
     return json_response({key: value for key, value in found.items() if not wanted or key in ("_id", "id", *wanted)})
 
 
-@route("GET", "/api/{kind}/{name}/auth-check")
-def may_read(call: Call, kind: Kind, name: str) -> Response:
-    """`auth_check`: whether the files would be served."""
-    require_past_gate(call.account, call.store.visible(call.account, kind, name))
-    return json_response({})
+@route("GET", "/api/{kind}/{name}/tree/{revision}", "/api/{kind}/{name}/tree/{revision}/{path}")
+def tree(call: Call, kind: Kind, name: str, revision: str, path: str = "") -> Response:
+    """The files and folders in a folder, at any depth if `recursive`.
 
-
-@route("GET", "/api/{kind}/{name}/auth-check/write")
-def may_write(call: Call, kind: Kind, name: str) -> Response:
-    """`auth_check(write=True)`."""
-    call.store.visible(call.account, kind, name)
-    require_writer(call.account, name)
-    return json_response({})
-
-
-@route("GET", "/api/{kind}/{name}/tree/{revision}")
-def root(call: Call, kind: Kind, name: str, revision: str) -> Response:
-    """`list_repo_tree`, from which `snapshot_download` knows what to fetch."""
-    return tree(call, kind, name, revision, "")
-
-
-@route("GET", "/api/{kind}/{name}/tree/{revision}/{path}")
-def tree(call: Call, kind: Kind, name: str, revision: str, path: str) -> Response:
-    """The files and folders in a folder, at any depth if `recursive`; `datasets` finds data files by it."""
-    repository = call.store.visible(call.account, kind, name)
-    commit = commit_at(repository, revision)
+    `snapshot_download` knows by it what to fetch, and `datasets` finds data files.
+    """
+    commit = commit_at(call.visible(kind, name), revision)
     if path and path not in commit.folders:
         raise HubError(404, f"{path} does not exist on {revision!r}", "EntryNotFound", X_Repo_Commit=commit.oid)
     start = f"{path}/" if path else ""
     inside = [entry for entry in sorted({*commit.files, *commit.folders}) if entry.startswith(start)]
     if not call.request.asks("recursive"):
         inside = [entry for entry in inside if "/" not in entry.removeprefix(start)]
-    return _page(call, [_entry(commit, entry, call.request.asks("expand")) for entry in inside])
+    return json_response([_entry(commit, entry, call.request.asks("expand")) for entry in inside])
 
 
 @route("POST", "/api/{kind}/{name}/paths-info/{revision}")
 def paths_info(call: Call, kind: Kind, name: str, revision: str) -> Response:
     """`get_paths_info`, `file_exists` of the file system `hf://`: what there is of the paths in the form."""
-    repository = call.store.visible(call.account, kind, name)
-    commit = commit_at(repository, revision)
-    form = call.request.form()
+    commit, form = commit_at(call.visible(kind, name), revision), call.request.form()
     expand = form.get("expand", [""])[-1].lower() == "true"
-    found = [path for path in form.get("paths", []) if path in commit.files or path in commit.folders]
-    return json_response([_entry(commit, path, expand) for path in found])
-
-
-@route("GET", "/api/{kind}/{name}/refs")
-def refs(call: Call, kind: Kind, name: str) -> Response:
-    """`list_repo_refs`: branches and tags."""
-    repository = call.store.visible(call.account, kind, name)
-
-    def named(place: str, references: dict[str, str]) -> list[dict[str, str]]:
-        return [{"name": name, "ref": f"refs/{place}/{name}", "targetCommit": oid} for name, oid in references.items()]
-
-    listed = {"branches": named("heads", repository.branches), "tags": named("tags", repository.tags)}
-    return json_response({**listed, "converts": [], "pullRequests": []})
-
-
-@route("GET", "/api/{kind}/{name}/commits/{revision}")
-def commits(call: Call, kind: Kind, name: str, revision: str) -> Response:
-    """`list_repo_commits`: the history, the last first."""
-    repository = call.store.visible(call.account, kind, name)
-    commit_at(repository, revision)
-    history = [
-        {"id": commit.oid, "title": commit.title, "message": commit.message, "date": commit.timestamp, "authors": []}
-        for commit in repository.history(revision)
-    ]
-    return _page(call, history)
+    there = [path for path in form.get("paths", []) if path in commit.files or path in commit.folders]
+    return json_response([_entry(commit, path, expand) for path in there])
 
 
 @route("GET", "/{name}/resolve/{revision}/{path}")
@@ -132,7 +88,7 @@ def stored_file(call: Call, kind: Kind, name: str, oid: str, path: str) -> Respo
     """
     if call.request.token is not None:
         raise HubError(400, "a token was sent to the storage")
-    content = call.store.repositories[kind, name].objects.get(oid)
+    content = call.repositories[kind, name].objects.get(oid)
     if content is None:
         raise HubError(404, f"{path}: no such object")
     return _content(call, content, oid)
@@ -143,8 +99,8 @@ def _resolve(call: Call, kind: Kind, name: str, revision: str, path: str) -> Res
 
     A large file is answered by the way to the storage: 302, with tag and size in headers of their own.
     """
-    repository = call.store.visible(call.account, kind, name)
-    require_past_gate(call.account, repository)
+    repository = call.visible(kind, name)
+    call.require_past_gate(repository)
     commit = commit_at(repository, revision)
     if path not in commit.files:
         # The commit goes with it: the client remembers in its cache that this one has no such file.
@@ -158,49 +114,18 @@ def _resolve(call: Call, kind: Kind, name: str, revision: str, path: str) -> Res
 
 
 def _content(call: Call, content: bytes, tag: str, headers: dict[str, str] | None = None) -> Response:
-    """Bytes with their entity tag, or the part of them that is asked for: a cut transfer goes on where it ended."""
+    """Bytes with their entity tag, or the part of them that is requested: a cut transfer goes on where it ended."""
     headers = {"ETag": f'"{tag}"', "Accept-Ranges": "bytes", **(headers or {})}
-    asked = _RANGE.fullmatch(call.request.headers.get("Range", ""))
-    if asked is None or call.request.method == "HEAD":
+    wanted = _RANGE.fullmatch(call.request.headers.get("Range", ""))
+    if wanted is None or call.request.method == "HEAD":
         return Response(200, content, headers)
-    first, last = asked.groups()
+    first, last = wanted.groups()
     start = int(first) if first else max(0, len(content) - int(last))
     end = min(int(last) + 1 if first and last else len(content), len(content))
     if start >= end:
         raise HubError(416, "Requested Range Not Satisfiable", Content_Range=f"bytes */{len(content)}")
     headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
     return Response(206, content[start:end], headers)
-
-
-def _info(repository: Repository, commit: Commit, sizes: bool) -> dict[str, Any]:
-    readme = commit.files.get("README.md")
-    card = read_metadata(readme.content.decode()) if readme else {}
-    return {
-        "_id": commit.oid[:24],
-        "id": repository.name,
-        "author": repository.name.split("/")[0],
-        "sha": commit.oid,
-        "lastModified": commit.timestamp,
-        "createdAt": commit.timestamp,
-        "private": repository.private,
-        "gated": "auto" if repository.gated else False,
-        "disabled": False,
-        "downloads": 0,
-        "likes": 0,
-        "tags": card.get("tags", []) if isinstance(card.get("tags"), list) else [],
-        "cardData": card,
-        "siblings": [_sibling(path, file, sizes) for path, file in sorted(commit.files.items())],
-        **{key: card[key] for key in ("library_name", "pipeline_tag", "model-index") if key in card},
-    }
-
-
-def _sibling(path: str, file: File, sizes: bool) -> dict[str, Any]:
-    if not sizes:
-        return {"rfilename": path}
-    found = {"rfilename": path, "size": len(file.content), "blobId": file.blob}
-    if file.large:
-        found["lfs"] = {"sha256": file.sha256, "size": len(file.content), "pointerSize": len(file.pointer)}
-    return found
 
 
 def _entry(commit: Commit, path: str, expand: bool) -> dict[str, Any]:
@@ -215,13 +140,3 @@ def _entry(commit: Commit, path: str, expand: bool) -> dict[str, Any]:
     if expand:
         found["lastCommit"] = {"id": commit.oid, "title": commit.title, "date": commit.timestamp}
     return found
-
-
-def _page(call: Call, entries: list[Any]) -> Response:
-    parameters = {name: values[-1] for name, values in call.request.parameters.items()}
-    start, size = int(parameters.get("cursor", "0")), int(parameters.get("limit", PAGE))
-    headers = {}
-    if start + size < len(entries):
-        following = urlencode({**parameters, "cursor": start + size})
-        headers["Link"] = f'<{call.endpoint}{call.request.path}?{following}>; rel="next"'
-    return json_response(entries[start : start + size], headers=headers)

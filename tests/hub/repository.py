@@ -1,4 +1,4 @@
-"""Repositories as git has them: files by hash, commits that name their parent, branches and tags.
+"""Repositories as git has them: files by hash, commits that name their parent, branches.
 
 Nothing is forgotten: every commit keeps its files, so an old revision resolves as it did.
 """
@@ -92,25 +92,17 @@ class Repository:
     objects: dict[str, bytes] = field(default_factory=dict)  # large files that were uploaded, by SHA-256
     commits: dict[str, Commit] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)  # name → commit
-    tags: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """The hub begins every repository with a commit that says which files are large."""
         self.commit("main", "initial commit", "", {".gitattributes": File(ATTRIBUTES, large=False)})
 
-    @property
-    def prefix(self) -> str:
-        """The start of its web addresses."""
-        return f"datasets/{self.name}" if self.kind == "dataset" else self.name
-
     def at(self, revision: str) -> Commit:
-        """The commit that a branch, a tag or a full hash names.
+        """The commit that a branch or a full hash names.
 
         Raises KeyError where there is no such revision.
         """
-        short = revision.removeprefix("refs/heads/").removeprefix("refs/tags/")
-        oid = self.branches.get(short) or self.tags.get(short) or revision
-        return self.commits[oid]
+        return self.commits[self.branches.get(revision.removeprefix("refs/heads/"), revision)]
 
     def history(self, revision: str) -> Iterable[Commit]:
         """The commits that led to a revision, the last first."""

@@ -62,7 +62,7 @@ def _publish(
     project: Project, hub: LocalHub, home: Path, *commands: Sequence[str], token: str | None = WRITE_TOKEN
 ) -> list[Done]:
     user = replace(project, variables=hub.environment(home, token))
-    return _run(user, *(("retrace.cli.main", "publish", *command) for command in commands))
+    return _run(user, *(("retrace", "publish", *command) for command in commands))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -166,7 +166,7 @@ def test_a_branch_and_a_private_repository_are_made(finished: Project, hub: Loca
     command = ("org/y", "--push", "--private", "--revision", "trial", "--even-if", "unlearned")
     (done,) = _publish(finished, hub, tmp_path / "a", command)
     assert done.code == 0, done.err
-    assert hub.store.repositories["model", "org/y"].private
+    assert hub.repositories["model", "org/y"].private
     files = hub.files("model", "org/y", "trial")
     assert 'revision="trial"' in files["README.md"].decode()
     assert "model.safetensors" not in hub.files("model", "org/y")

@@ -24,19 +24,14 @@ from tests.hub.content.stand_in import write_stand_in
 from tests.hub.content.studies import SCIBERT, TOPICS, add_study, fill_folders
 from tests.toy import ROOT, Project
 
-COMMITS = [f"{number:040x}" for number in range(1, 8)]
-TEXT, SENTENCES, QUESTIONS = (
-    f"{name}@{commit}"
-    for name, commit in zip(("Salesforce/wikitext", "nyu-mll/glue", "rajpurkar/squad"), COMMITS, strict=False)
-)
-NEWS, BERT, SCIENCE, LLAMA = (
-    f"{name}@{commit}"
-    for name, commit in zip(("org/headlines", "org/bert", SCIBERT, "org/llama"), COMMITS[3:], strict=False)
+NAMES = ("Salesforce/wikitext", "nyu-mll/glue", "rajpurkar/squad", "org/headlines", "org/bert", SCIBERT, "org/llama")
+TEXT, SENTENCES, QUESTIONS, NEWS, BERT, SCIENCE, LLAMA = (
+    f"{name}@{number:040x}" for number, name in enumerate(NAMES, start=1)
 )
 HUB = {
     "text": {"repository": TEXT, "config": "wikitext-2-raw-v1"},
     "sst2": {"repository": SENTENCES, "config": "sst2"},
-    "squad": {"repository": QUESTIONS},
+    "squad": {"repository": QUESTIONS, "config": "plain_text"},
     "classification": {
         "headlines": {
             "repository": NEWS, "config": "first", "train": "train[:50%]", "dev": None, "split": 0.8,
@@ -78,13 +73,10 @@ def _assert_enough(small: Small) -> None:
     assert all(question.answers for question in small.answerable["train"] + small.answerable["dev"])
     assert [len(small.questions[part]) for part in ("train", "dev")] == [480, 200]
     for part, least in (("train", 0.15), ("dev", 0.3)):
-        assert (
-            least < sum(not question.answers for question in small.questions[part]) / len(small.questions[part]) < 0.34
-        )
-    passages = {
-        question.context for asked in (small.answerable, small.questions) for part in asked for question in asked[part]
-    }
-    assert max(len(passage.split()) for passage in passages) <= PASSAGE
+        unanswerable = [question for question in small.questions[part] if not question.answers]
+        assert least < len(unanswerable) / len(small.questions[part]) < 0.34
+    asked = [question for kind in (small.answerable, small.questions) for part in kind.values() for question in part]
+    assert max(len(question.context.split()) for question in asked) <= PASSAGE
     for part in ("train", "test"):
         assert min(Counter(row["label"] for row in small.news[part]).values()) >= 10
         assert len({row["label"] for row in small.news[part]}) == 4
@@ -106,9 +98,8 @@ def test_the_stand_ins_are_the_same_every_time(stand_in: Small, tmp_path: Path) 
 
 def test_the_stages_read_what_a_study_pins(project: Project, hub: LocalHub, tmp_path: Path) -> None:
     named = {"one": {"family": "bert", "checkpoint": BERT}, "science": {"family": "bert", "checkpoint": SCIENCE}}
-    squad = {**HUB["squad"], "config": "plain_text"}
     settings = {"family": "llama", "model": {"checkpoint": LLAMA},
-                "data/params.yaml": {"hub": {**HUB, "squad": squad}, "checkpoints": named}}  # fmt: skip
+                "data/params.yaml": {"hub": HUB, "checkpoints": named}}  # fmt: skip
     study = _study(project.folder / "studies/pins", **settings)
     write_presets([study / "params.yaml"], project.folder)
     pins = add_study(hub, study)
@@ -137,12 +128,12 @@ def test_models_of_other_names_and_commits_are_put_up_too(hub: LocalHub, tmp_pat
     )
     second = _study(tmp_path / "second", family="modernbert", model={"checkpoint": f"org/bert@{'a' * 40}"})
     assert add_study(hub, first) + add_study(hub, second) == [BERT, f"org/bert@{'a' * 40}"]
-    families = [hub.files("model", "org/bert", commit)["config.json"] for commit in (COMMITS[4], "a" * 40)]
+    families = [hub.files("model", "org/bert", commit)["config.json"] for commit in (BERT.split("@")[1], "a" * 40)]
     assert [b'"roberta"' in families[0], b'"modernbert"' in families[1]] == [True, True]
 
 
 def test_a_data_set_that_nothing_is_like_is_named(hub: LocalHub, tmp_path: Path) -> None:
-    study = _study(tmp_path / "study", hub={"text": {"repository": f"org/books@{COMMITS[0]}"}})
+    study = _study(tmp_path / "study", hub={"text": {"repository": f"org/books@{'a' * 40}"}})
     with pytest.raises(ValueError, match=r"hub\.text: there is nothing like org/books; only Salesforce/wikitext"):
         add_study(hub, study)
 

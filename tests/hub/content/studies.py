@@ -7,7 +7,7 @@ than its folder: a model of the family that params.yaml says, news in the splits
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import yaml
 from datasets import ClassLabel, Dataset, Features, Value
@@ -55,17 +55,22 @@ DATASETS: dict[str, Callable[[], Files]] = {
 
 
 def add_study(hub: LocalHub, study: Path) -> list[str]:
-    """Put all that a study's folder pins on a hub, unless it is there; returns the pins.
+    """Put all that a study's folder pins on a hub, unless it is there; returns the pins."""
+    return add_pinned(hub, read_preset(study / "params.yaml"))
+
+
+def add_pinned(hub: LocalHub, params: Mapping[str, Any]) -> list[str]:
+    """The same of what settings pin.
 
     Raises ValueError where a part of `hub` names a data set that there is nothing like.
     """
-    params = _preset(study)
     found: dict[tuple[Kind, Pin], Callable[[], Files]] = {}
-    for kind, pins in (("dataset", _datasets(params)), ("model", _models(params))):
-        for pin, files in pins:
-            found.setdefault((cast(Kind, kind), pin), files)
+    for pin, files in _datasets(params):
+        found.setdefault(("dataset", pin), files)
+    for pin, files in _models(params):
+        found.setdefault(("model", pin), files)
     for (kind, pin), files in found.items():
-        there = hub.store.repositories.get((kind, pin.repository))
+        there = hub.repositories.get((kind, pin.repository))
         if there is None or pin.commit not in there.commits:
             hub.add(kind, pin.repository, files(), commit=pin.commit)
     return [str(pin) for _, pin in found]
@@ -76,7 +81,7 @@ def fill_folders(study: Path) -> list[Path]:
 
     Raises ValueError where one is not called as a file of ../shared/data.
     """
-    params, written = _preset(study), []
+    params, written = read_preset(study / "params.yaml"), []
     for task in params.get("classification") or {}:
         settings = ClassificationParams.read(params, key=task).task
         folder = study.resolve().parents[1] / settings.folder
@@ -93,9 +98,9 @@ def fill_folders(study: Path) -> list[Path]:
     return written
 
 
-def _preset(study: Path) -> dict[str, Any]:
-    """The settings of a study, those of data/params.yaml among the others."""
-    preset = yaml.safe_load((study / "params.yaml").read_text())
+def read_preset(path: Path) -> dict[str, Any]:
+    """The settings of a preset, those of data/params.yaml among the others."""
+    preset = yaml.safe_load(path.read_text())
     return {**preset, **preset.pop("data/params.yaml", {})}
 
 

@@ -7,31 +7,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from retrace.perplexity.measures import PerplexityReport
 from retrace.study.addresses import Reports, Reproduced, counted, find_figure
-from tests.study import RUN
+from tests.study import RUN, details_of
 
-METRICS: dict[str, Any] = {
-    "sst2": {
-        "baselines": {"majority": {"accuracy": 0.5}},
-        "full": {"1": {"accuracy": 0.7, "validation_loss": 0.3, "meteor_x": 0.1},
-                 "2": {"accuracy": 0.9, "validation_loss": 0.5, "meteor_x": 0.1},
-                 "mean": {"accuracy": 0.8, "validation_loss": 0.4, "meteor_x": 0.1}, "std": {"accuracy": 0.1}},
-    },
-    "flags": {},
-}  # fmt: skip
 ENDS = {"low": 0.75, "high": 0.85}
-SCORES: dict[str, Any] = {
-    "sst2": {
-        "scales": {"accuracy": "fraction", "meteor_x": "fraction", "exact_match": "percentage"},
-        "baselines": {"majority": {"accuracy": {"low": 0.4, "high": 0.6}}},
-        "methods": {
-            "full": {
-                "intervals": {"accuracy": {"low": 0.6, "high": 0.95, "low_examples": 0.75, "high_examples": 0.85}},
-                "seeds": {"1": {"before": {"accuracy": 0.25}}, "2": {"before": {"accuracy": 0.75}}},
-            }
-        },
-    }
-}
+FULL = {
+    "seeds": {"1": {"accuracy": 0.7, "validation_loss": 0.3, "meteor_x": 0.1},
+              "2": {"accuracy": 0.9, "validation_loss": 0.5, "meteor_x": 0.1}},
+    "mean": {"accuracy": 0.8, "validation_loss": 0.4, "meteor_x": 0.1}, "std": {"accuracy": 0.1},
+    "before": {"1": {"accuracy": 0.25}, "2": {"accuracy": 0.75}},
+    "intervals": {"accuracy": {"low": 0.6, "high": 0.95, "low_examples": 0.75, "high_examples": 0.85}},
+}  # fmt: skip
+SCALES = {"accuracy": "fraction", "meteor_x": "fraction", "exact_match": "percentage"}
+BASELINE = ({"accuracy": 0.5}, {"low": 0.4, "high": 0.6})
 CURVE = pd.DataFrame(
     [("full", "1", 0, math.nan, 0.7, 0.2), ("full", "1", 1, 0.5, 0.7, 0.7), ("full", "2", 0, math.nan, 0.7, 0.4),
      ("full", "2", 1, 0.6, 0.7, 0.9)],
@@ -41,24 +30,20 @@ PRETRAINING = pd.DataFrame(
     [(0, math.nan, 6.0, 403.4, 3), (1, 5.0, 4.0, 54.6, 9)],
     columns=["epoch", "training_loss", "validation_loss", "perplexity", "seconds"],
 )
-PERPLEXITY = {
-    "valid": {
-        "masked": {
-            "perplexity_per_token": 9.0,
-            "perplexity_per_word": 20.0,
-            "bits_per_byte": 1.0,
-            "intervals": {"perplexity_per_token": ENDS},
-        },
-        "unigram": {"perplexity_per_token": 160.0, "perplexity_per_word": 210.0, "bits_per_byte": 1.6},
-        "beats_unigram": True,
-        "flags": {},
-    }
-}
+MASKED = {"perplexity_per_token": 9.0, "perplexity_per_word": 20.0, "bits_per_byte": 1.0}
+UNIGRAM = {"perplexity_per_token": 160.0, "perplexity_per_word": 210.0, "bits_per_byte": 1.6}
 RUNS = {"pretrain": RUN, "sst2 full 1": RUN.model_copy(update={"seconds": 17.4, "updates": 471})}
+NAMED = {"sst2", "squad", "full", "lora", "pretrain"}
 
 
-REPORTS = Reports(METRICS, SCORES, {"sst2": CURVE}, PRETRAINING, PERPLEXITY, RUNS,
-                  {"sst2", "squad", "full", "lora", "pretrain"}, {})  # fmt: skip
+def _perplexity(**measures: Any) -> PerplexityReport:
+    return PerplexityReport.from_json({"valid": {**measures, "beats_unigram": True, "flags": {}}})
+
+
+REPORTS = Reports(
+    details_of(SCALES, {"full": FULL}, *BASELINE), {"sst2": CURVE}, PRETRAINING,
+    _perplexity(masked={**MASKED, "intervals": {"perplexity_per_token": ENDS}}, unigram=UNIGRAM), RUNS, NAMED, {},
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -91,9 +76,8 @@ def test_figures(address: str, expected: Reproduced | None) -> None:
 
 
 def test_one_seed_has_the_interval_of_the_examples() -> None:
-    one = {"sst2": {**SCORES["sst2"], "methods": {"full": {**SCORES["sst2"]["methods"]["full"],
-                                                          "intervals": {"accuracy": ENDS}}}}}  # fmt: skip
-    found = find_figure("score.sst2.full.accuracy", replace(REPORTS, scores=one))
+    one = details_of(SCALES, {"full": {**FULL, "intervals": {"accuracy": ENDS}}}, *BASELINE)
+    found = find_figure("score.sst2.full.accuracy", replace(REPORTS, details=one))
     assert found is not None
     assert found.interval == ENDS
 
@@ -119,8 +103,8 @@ def test_a_seed_alone_has_no_interval() -> None:
 
 
 def test_without_pretraining_nothing_of_it_is_there() -> None:
-    absent = {"perplexity_per_token": 9.0, "perplexity_per_word": None, "bits_per_byte": 1.0}
-    reports = replace(REPORTS, perplexity={"valid": {"masked": absent}})
+    absent = {**MASKED, "perplexity_per_word": None}
+    reports = replace(REPORTS, perplexity=_perplexity(masked=absent))
     assert find_figure("perplexity.valid.masked.perplexity_per_word", reports) is None
     reports = replace(REPORTS, pretraining=None, perplexity=None)
     assert find_figure("pretraining.1.perplexity", reports) is None

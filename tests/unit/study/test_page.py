@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -8,16 +7,17 @@ import pytest
 from retrace.report.blocks import Figure, Section, Table, as_html, as_markdown
 from retrace.study.page import CURVES, Drawing, compared_sections, curves_section, study_sections
 from retrace.study.published import Doubt, PublishedStudy, PublishedTable, Row
-from retrace.study.result import ComparedCell, ComparedTable, StudyResult
+from retrace.study.result import ComparedTable, StudyResult
+from tests.study import cell_of
 
 EVIL = "<script>*b*"
-CELL = ComparedCell("beyond", "percent", "77.41 ± 2.81", "80.00 ± 1.50 (78.25 – 82.00)")
-NOTHING = ComparedCell("not run", "percent")
+CELL = cell_of("beyond", "percent", "77.41 ± 2.81", "80.00 ± 1.50 (78.25 – 82.00)")
+NOTHING = cell_of("not run", "percent")
 BEST = {"published": {("BERT", "ACL")}, "reproduced": {("BERT", "ACL")}}
 
 
 def _table(title: str = "Accuracy", section: str = "Results") -> ComparedTable:
-    return ComparedTable(title, {"BERT": {"ACL": CELL, EVIL: NOTHING}}, section, BEST)
+    return ComparedTable(title=title, rows={"BERT": {"ACL": CELL, EVIL: NOTHING}}, section=section, best=BEST)
 
 
 def test_figures_stand_side_by_side_with_the_best_in_bold() -> None:
@@ -43,7 +43,8 @@ def test_titles_are_escaped_in_markdown() -> None:
 
 @pytest.mark.parametrize(("verdict", "mark"), [("within", ""), ("beyond", " ≠"), ("outside, one seed", " (≠)")])
 def test_only_a_figure_outside_is_marked(verdict: str, mark: str) -> None:
-    (section,) = compared_sections([ComparedTable("t", {"r": {"c": replace(CELL, verdict=verdict)}})])
+    cell = CELL.model_copy(update={"verdict": verdict})
+    (section,) = compared_sections([ComparedTable(title="t", rows={"r": {"c": cell}})])
     assert isinstance(section.blocks[-1], Table)
     assert section.blocks[-1].rows == [["r", "77.41 ± 2.81", f"80.00 ± 1.50 (78.25 – 82.00){mark}"]]
     assert section.blocks[-1].is_numeric(2)
@@ -70,7 +71,7 @@ def _page(
 ) -> str:
     table = PublishedTable("questions", "Questions", "fraction", ("c",), {"r": Row((None,), ("0.5",))})
     study = PublishedStudy("T", "S", (table,), introduction="A study.", **more)
-    result = StudyResult("T", "S", small, {"questions": _table()})
+    result = StudyResult(title="T", source="S", small=small, tables={"questions": _table()})
     sections = study_sections(study, result, [] if evidence is None else [evidence], noticed)
     return as_markdown("T", sections, "figures")
 

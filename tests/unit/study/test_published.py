@@ -103,7 +103,7 @@ def test_what_is_wrong_with_a_table_is_named(tmp_path: Path, table: int, key: st
          "tables: scores, grid"),
         ({"doubts": [{"about": "scores", "says": "s"}]}, "doubts[0].finding is missing"),
         ({"curves": [{"title": "t", "task": "sst2", "methods": [], "figures": ["accuracy"]}]},
-         "curves[0].methods: [] is not allowed; expected at least one"),
+         "curves[0].methods: [] is not allowed; expected a list of 1 or more names"),
         ({"title": 7}, "title: 7 is not allowed; expected text"),
         ({"author": "A"},
          "author: unknown key; allowed: title, source, tables, curves, introduction, doubts, differences, choices, "

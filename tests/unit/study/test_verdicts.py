@@ -7,42 +7,37 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.core.files import write_json
+from retrace.evaluation.records import Details
+from retrace.perplexity.measures import PerplexityReport
 from retrace.statistics.scales import SCALES
 from retrace.study.addresses import Reports
 from retrace.study.published import Cell, Doubt, PublishedStudy, PublishedTable, Row, printed, read_published
 from retrace.study.result import ComparedCell, StudyResult
 from retrace.study.verdicts import compare_tables, evidence, notices
-from tests.study import RUN
+from tests.study import RUN, cell_of, details_of
 from tests.toy import ROOT
 
 FULL, LORA = (
-    {"accuracy": 0.8, "exact_match": 60.0, "total": 96.0},
-    {"accuracy": 0.75, "exact_match": 70.0, "total": 96.0},
+    {"seeds": {"1": figures}, "mean": figures}
+    for figures in (
+        {"accuracy": 0.8, "exact_match": 60.0, "total": 96.0},
+        {"accuracy": 0.75, "exact_match": 70.0, "total": 96.0},
+    )
 )
-TWO = {"mean": {"accuracy": 0.804}, "std": {"accuracy": 0.01}}
-METRICS = {
-    "sst2": {
-        "baselines": {"majority": {"accuracy": 0.5}}, "full": {"1": FULL, "mean": FULL},
-        "lora": {"1": LORA, "mean": LORA}, "two": TWO,
-    }
+ENDS = {"accuracy": {"low": 0.75, "high": 0.86}}
+TWO = {"seeds": {"1": {}, "2": {}}, "mean": {"accuracy": 0.804}, "std": {"accuracy": 0.01}, "intervals": ENDS}
+DETAILS = details_of(
+    {"accuracy": "fraction", "exact_match": "percentage", "total": "count"},
+    {"full": {**FULL, "intervals": ENDS}, "lora": LORA, "two": TWO},
+    {"accuracy": 0.5}, {"low": 0.45, "high": 0.55},
+)  # fmt: skip
+MASKED = {
+    "perplexity_per_token": 9.0, "perplexity_per_word": None, "bits_per_byte": None,
+    "intervals": {"perplexity_per_token": {"low": 8.0, "high": 11.0}},
 }  # fmt: skip
-SCORES = {
-    "sst2": {
-        "scales": {"accuracy": "fraction", "exact_match": "percentage", "total": "count"},
-        "methods": {
-            "full": {"intervals": {"accuracy": {"low": 0.75, "high": 0.86}}, "seeds": {"1": {}}},
-            "lora": {"intervals": {}, "seeds": {"1": {}}},
-            "two": {"intervals": {"accuracy": {"low": 0.75, "high": 0.86}}, "seeds": {"1": {}, "2": {}}},
-        },
-        "baselines": {"majority": {"accuracy": {"low": 0.45, "high": 0.55}}},
-    }
-}
-PERPLEXITY = {
-    "valid": {
-        "masked": {"perplexity_per_token": 9.0, "intervals": {"perplexity_per_token": {"low": 8.0, "high": 11.0}}}
-    }
-}
-REPORTS = Reports(METRICS, SCORES, {}, None, PERPLEXITY, {"pretrain": RUN}, {"sst2", "scratch"}, {})
+PERPLEXITY = PerplexityReport.from_json({"valid": {"masked": MASKED, "beats_unigram": None, "flags": {}}})
+REPORTS = Reports(DETAILS, {}, None, PERPLEXITY, {"pretrain": RUN}, {"sst2", "scratch"}, {})
 
 
 def _study(scale: str, published: Any, address: str | None = "score.sst2.full.accuracy") -> PublishedStudy:
@@ -132,11 +127,11 @@ def test_a_share_is_on_a_scale_of_shares() -> None:
 def test_times_are_on_the_page_alone(tmp_path: Path) -> None:
     tables = compare_tables(_study("seconds", "46", "run.pretrain.seconds"), REPORTS)
     assert tables["t"].rows["r"]["c"].reproduced == 46.3
-    result = StudyResult("T", "S", True, tables)
-    result.write(tmp_path / "study.json")
+    result = StudyResult(title="T", source="S", small=True, tables=tables)
+    write_json(tmp_path / "study.json", result.to_json())
     ((*place, cell),) = StudyResult.read(tmp_path / "study.json").cells()
     assert place == ["t", "r", "c"]
-    assert cell == ComparedCell("of this machine", "seconds", "46", published=46.0)
+    assert cell == cell_of("of this machine", "seconds", "46", published=46.0)
 
 
 def test_an_address_that_leads_nowhere_is_named_with_its_place() -> None:
@@ -147,57 +142,50 @@ def test_an_address_that_leads_nowhere_is_named_with_its_place() -> None:
     )
 
 
+def _evidence(**figures: str) -> list[dict[str, str]]:
+    doubt = Doubt("t", "says", "finding", figures)
+    return evidence(replace(_study("fraction", "0.8"), doubts=(doubt,)), REPORTS)
+
+
 def test_evidence_has_its_own_scale_and_its_place() -> None:
-    doubt = Doubt("t", "says", "finding", {
-        "here": "score.sst2.full.exact_match", "not here": "score.sst2.scratch.exact_match",
-        "both": "score.sst2.full.exact_match to score.sst2.lora.exact_match",
-    })  # fmt: skip
-    found = evidence(doubt, 0, REPORTS)
-    (here,) = found["here"]
-    assert (here.value, here.scale) == (60.0, "percentage")
-    assert found["not here"] == []
-    assert [each.value for each in found["both"]] == [60.0, 70.0]
-    with pytest.raises(InputError, match=r"^published\.yaml: doubts\[3\]: x: score\.sst2: expected score\.<task>"):
-        evidence(Doubt("t", "says", "finding", {"x": "score.sst2"}), 3, REPORTS)
+    both = "score.sst2.full.exact_match to score.sst2.lora.exact_match"
+    assert _evidence(here="score.sst2.full.exact_match", absent="score.sst2.scratch.exact_match", both=both) == [
+        {"here": "60.00", "absent": "", "both": "60.00 to 70.00"}
+    ]
+    with pytest.raises(InputError, match=r"^published\.yaml: doubts\[0\]: x: score\.sst2: expected score\.<task>"):
+        _evidence(x="score.sst2")
 
 
-def _grid(best: Any, scale: Any = "percentage") -> dict[str, set[tuple[str, str]]]:
-    table = PublishedTable(
-        "t", "Table", scale, {"accuracy": "accuracy", "exact_match": "exact_match"}, {"Full": "full", "LoRA": "lora"},
-        figures="score.sst2.{row}.{column}", best=best, published={"Full": ("80.0", "50.0"), "LoRA": ("90.0", "50.0")},
-    )  # fmt: skip
-    return compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"].best
+def _best(table: dict[str, Any], reports: Reports = REPORTS) -> dict[str, set[tuple[str, str]]]:
+    made = PublishedTable("t", "Table", **table)
+    return compare_tables(PublishedStudy("T", "S", (made,)), reports)["t"].best
+
+
+GRID: dict[str, Any] = {
+    "scale": "percentage", "columns": {"accuracy": "accuracy", "exact": "exact_match"},
+    "rows": {"Full": "full", "LoRA": "lora"}, "figures": "score.sst2.{row}.{column}", "best": "column",
+    "published": {"Full": ("80.0", "50.0"), "LoRA": ("90.0", "50.0")},
+}  # fmt: skip
 
 
 def test_the_best_of_each_column() -> None:
-    assert _grid(None) == {}
-    assert _grid("column") == {
-        "published": {("LoRA", "accuracy"), ("Full", "exact_match"), ("LoRA", "exact_match")},
-        "reproduced": {("Full", "accuracy"), ("LoRA", "exact_match")},
+    assert _best({**GRID, "best": None}) == {}
+    assert _best(GRID) == {
+        "published": {("LoRA", "accuracy"), ("Full", "exact"), ("LoRA", "exact")},
+        "reproduced": {("Full", "accuracy"), ("LoRA", "exact")},
     }
+    alone = {"r": Row(("score.sst2.full.accuracy",), ("0.5",))}
+    assert _best({"scale": "fraction", "columns": ("c",), "rows": alone, "best": "column"})["published"] == set()
+    losses = {"r": Row((None,), ("0.9",)), "s": Row((None,), ("0.5",))}
+    table = {"scale": "loss", "columns": ("c",), "rows": losses, "best": "column"}
+    assert _best(table)["published"] == {("s", "c")}, "the lowest"
 
 
 @pytest.mark.parametrize(("better", "best"), [("higher", {"Full"}), ("lower", {"LoRA"}), ("neither", set())])
 def test_the_best_is_the_one_that_the_score_calls_so(better: str, best: set[str]) -> None:
-    reports = replace(REPORTS, scores={"sst2": {**SCORES["sst2"], "better": {"accuracy": better}}})
-    table = PublishedTable("t", "Table", "fraction", {"accuracy": "accuracy"}, {"Full": "full", "LoRA": "lora"},
-                           figures="score.sst2.{row}.{column}", best="column",
-                           published={"Full": ("0.8",), "LoRA": ("0.9",)})  # fmt: skip
-    compared = compare_tables(PublishedStudy("T", "S", (table,)), reports)["t"]
-    assert compared.best["reproduced"] == {(row, "accuracy") for row in best}
-
-
-def test_one_figure_alone_is_not_the_best() -> None:
-    table = PublishedTable("t", "Table", "fraction", ("c",), {"r": Row(("score.sst2.full.accuracy",), ("0.5",))},
-                           best="column")  # fmt: skip
-    compared = compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"]
-    assert compared.best == {"published": set(), "reproduced": set()}
-
-
-def test_the_best_loss_is_the_lowest() -> None:
-    table = PublishedTable("t", "Table", "loss", ("c",), {"r": Row((None,), ("0.9",)), "s": Row((None,), ("0.5",))},
-                           best="column")  # fmt: skip
-    assert compare_tables(PublishedStudy("T", "S", (table,)), REPORTS)["t"].best["published"] == {("s", "c")}
+    task = DETAILS.tasks["sst2"].model_copy(update={"better": {"accuracy": better, "exact_match": "neither"}})
+    reports = replace(REPORTS, details=Details(tasks={"sst2": task}))
+    assert _best(GRID, reports)["reproduced"] == {(row, "accuracy") for row in best}
 
 
 def _noticed(scale: str, **figures: str) -> list[str]:
