@@ -33,6 +33,9 @@ Split = Annotated[float, Field(gt=0, lt=1)]
 Resamples = Annotated[int, Field(ge=100)]
 Precision = Literal["auto", "fp32", "bf16"]  # auto: bf16 where the hardware is fast at it
 DataSource = Literal["sample", "files", "hub"]
+MaskReplacement = Literal["mask", "80-10-10"]
+
+SHORTEST_PAIR = 16  # tokens; a block or a document that is shorter holds no two sentences
 
 
 class Section(BaseModel):

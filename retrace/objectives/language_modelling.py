@@ -17,7 +17,7 @@ from torch.nn import functional
 from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
-from retrace.objectives.settings import MaskReplacement
+from retrace.core.settings import MaskReplacement
 from retrace.tokens.blocks import cut_blocks
 from retrace.tokens.tokenizer import Vocabulary
 

@@ -18,8 +18,8 @@ from torch.nn import functional
 from retrace.compute.device import Device
 from retrace.compute.tensors import mask_of, padded, seeded
 from retrace.core.errors import InputError
+from retrace.core.settings import SHORTEST_PAIR
 from retrace.objectives.language_modelling import IGNORED, Masking, mask_blocks
-from retrace.objectives.settings import SHORTEST_PAIR
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 

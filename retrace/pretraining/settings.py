@@ -4,9 +4,18 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Count, Params, Positive, Precision, Section, Seed, require
+from retrace.core.settings import (
+    SHORTEST_PAIR,
+    Count,
+    MaskReplacement,
+    Params,
+    Positive,
+    Precision,
+    Section,
+    Seed,
+    require,
+)  # fmt: skip
 from retrace.models.settings import ModelSettings
-from retrace.objectives.settings import SHORTEST_PAIR, MaskReplacement
 from retrace.training.settings import OptimizerSettings
 
 

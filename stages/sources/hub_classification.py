@@ -10,9 +10,9 @@ import argparse
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
-from retrace.sources.hub_settings import HubClassificationParams
-from retrace.sources.hub_tasks import read_hub_task
-from retrace.sources.tasks import write_task_source
+from retrace.hub.datasets import Split, open_split
+from retrace.sources.hub_settings import HubClassificationParams, HubTaskSettings
+from retrace.sources.tasks import Records, Table, TaskData, read_task, write_task_source
 
 
 def main() -> None:
@@ -22,6 +22,27 @@ def main() -> None:
     params = HubClassificationParams.read(key=task)
     with guarded(f"classification-{task}", [], params.settings):
         write_task_source(task, read_hub_task(params.task, f"hub.classification.{task}"))
+
+
+def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
+    """Read all parts of a task; classes have the data set's names unless the settings give them others.
+
+    Raises InputError where the data set cannot be had, or naming the row where something is wrong.
+    """
+    splits = {part: open_split(settings, name, key) for part, name in settings.parts.items()}
+    known = splits["train"].classes.get(settings.label) if settings.classes is None else None
+    if known is None:
+        return read_task(settings, key, {part: Table(of.name, of.records()) for part, of in splits.items()})
+    kept = tuple(name for name in known if name not in settings.drop)
+    tables = {part: Table(of.name, _named(of, settings.label, known)) for part, of in splits.items()}
+    return read_task(settings.model_copy(update={"classes": kept}), key, tables)
+
+
+def _named(split: Split, column: str, names: tuple[str, ...]) -> Records:
+    """The records with the class's name in place of its number, where it has one; -1 stands for no class."""
+    for where, record in split.records():
+        number = record[column]
+        yield where, {**record, column: names[number] if number in range(len(names)) else number}
 
 
 if __name__ == "__main__":
