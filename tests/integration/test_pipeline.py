@@ -26,9 +26,9 @@ ALL = {*SOURCES, "tokenize", "pretrain", "perplexity-eval", *CELLS, "evaluate", 
 
 METHOD = '''"""Full fine-tuning under another name."""
 
-from retrace.methods.full import Settings, tune
+from retrace.methods.full import Settings
 
-__all__ = ["Settings", "tune"]
+__all__ = ["Settings"]
 '''
 
 
@@ -97,7 +97,9 @@ def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project) -> 
 
 def test_editing_a_metric_reruns_evaluation_and_report_alone(clone: Project) -> None:
     path = clone.folder / "retrace/evaluation/metrics/accuracy.py"
-    path.write_text(path.read_text().replace('{"accuracy": float', '{"errors": 0.25, "accuracy": float'))
+    code = path.read_text().replace("FIGURES = {", 'FIGURES = {"errors": Figure("fraction", "lower"), ')
+    wrong = '"errors": Share.among_all(np.not_equal(outcome.labels, outcome.predicted)), '
+    path.write_text(code.replace('return {"accuracy"', f'return {{{wrong}"accuracy"'))
     assert _ran(clone.run("dvc", "repro")) == {"evaluate", "report"}
     assert "sst2.full.1.errors" in clone.run("dvc", "metrics", "diff").stdout
 
