@@ -2,7 +2,8 @@
 
 Run in a project whose pipeline is up to date; both sides are timed in turn, seven times.
 
-Last result: 1.3 s, 2.5 times an empty pipeline of as many stages, before code deps were folders.
+Last result: 0.9 s, 1.4 times an empty pipeline of as many stages. The rest is DVC's own: it hashes each dependency of
+each stage, reads params.yaml once for every stage, and reads dvc.lock.
 
     python benchmarks/noop.py
 """
