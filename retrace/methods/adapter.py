@@ -59,5 +59,5 @@ def _widen_embeddings(model: PreTrainedModel, head: Head, rank: int) -> None:
     from retrace.models.heads import token_embeddings
 
     if head == "language_model":
-        raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with squad.answers: generative")
+        raise InputError(f"params.yaml: methods: embedding_rank: {rank} is not allowed with answers: generative")
     inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=rank, target_modules=[token_embeddings(model)]), model)

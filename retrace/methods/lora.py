@@ -45,7 +45,7 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     from retrace.finetuning.method import is_new
 
     if settings.embeddings and head == "language_model":
-        raise InputError("params.yaml: methods: embeddings: true is not allowed with squad.answers: generative")
+        raise InputError("params.yaml: methods: embeddings: true is not allowed with answers: generative")
     inject_adapter_in_model(_config(model, settings), model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or is_new(model, head, name))

@@ -174,7 +174,7 @@ def test_products_beside_the_token_embeddings(tmp_path: Path, method: str, famil
 
 @pytest.mark.parametrize("method", BESIDE_EMBEDDINGS)
 def test_a_language_models_embeddings_get_no_product(tmp_path: Path, method: str) -> None:
-    with pytest.raises(InputError, match=r"embedding.*is not allowed with squad.answers: generative"):
+    with pytest.raises(InputError, match=r"embedding.*is not allowed with answers: generative"):
         _start(method, _causal(tmp_path, True), "language_model", **BESIDE_EMBEDDINGS[method])
 
 
