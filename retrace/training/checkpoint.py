@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -145,11 +146,11 @@ class Checkpointer:
                 continue
             with safe_open(path / STATE, framework="pt") as file:
                 reads = self._device.is_main or not self._device.sharded  # with sharding the main process reads for all
-                load_weights(model, _tensors(file, "model") if reads else {})
+                load_weights(model, dict(_tensors(file, "model")) if reads else {})
                 for number, optimizer in enumerate(optimizers):
                     _load_optimizer(optimizer, _tensors(file, f"optimizer/{number}"))
-                kept.update(_tensors(file, "kept") if reads else {})
-                _set_generators(_tensors(file, f"generator/{self._device.rank}"), self._device)
+                kept.update(_tensors(file, "kept") if reads else ())
+                _set_generators(dict(_tensors(file, f"generator/{self._device.rank}")), self._device)
             progress = read_json(path / PROGRESS)
             journal[:] = progress["journal"]
             at = Position(**progress["position"])
@@ -192,10 +193,11 @@ class Checkpointer:
         return []
 
 
-def _tensors(file: Any, prefix: str) -> dict[str, Tensor]:
-    """The tensors of a file under a prefix, by the rest of their names."""
-    names = [name for name in file.keys() if name.startswith(f"{prefix}/")]  # noqa: SIM118 - not a dict
-    return {name.removeprefix(f"{prefix}/"): file.get_tensor(name) for name in names}
+def _tensors(file: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a file under a prefix, one read at a time, with the rest of their names."""
+    for name in file.keys():  # noqa: SIM118 - not a dict
+        if name.startswith(f"{prefix}/"):
+            yield name.removeprefix(f"{prefix}/"), file.get_tensor(name)
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -264,11 +266,11 @@ def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str,
     return found
 
 
-def _load_optimizer(optimizer: Optimizer, saved: dict[str, Tensor]) -> None:
+def _load_optimizer(optimizer: Optimizer, saved: Iterable[tuple[str, Tensor]]) -> None:
     """Load what `_optimizer_tensors` returned; of a tensor that is sharded a process keeps its shard."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in saved.items():
+    for key, tensor in saved:
         index, name = key.split("/")
         weight = weights[int(index)]
         mine = local_shard(tensor, weight) if tensor.shape == weight.shape else tensor  # else the number of updates
