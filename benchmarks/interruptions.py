@@ -30,28 +30,32 @@ from own import TORCHRUN  # noqa: E402
 from tests.toy import Project, copy_project  # noqa: E402
 
 STAGES = {"pretraining": ["-m", "stages.pretrain"], "fine-tuning": ["-m", "stages.finetune_squad", "--method", "full"]}
-LAUNCHERS = {"one process": [], "two processes": [*TORCHRUN, "2"], "three processes": [*TORCHRUN, "3"]}
+LAUNCHERS = {1: [], 2: [*TORCHRUN, "2"], 3: [*TORCHRUN, "3"]}  # by number of processes
+RESULT = ROOT / "benchmarks" / "interruptions.json"
 OUTPUTS = ("models/pretrained", "models/squad", "predictions", "reports/curves")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20, help="of each number of processes")
+    parser.add_argument("--processes", type=int, nargs="+", choices=LAUNCHERS, default=[*LAUNCHERS])
     parser.add_argument("--seed", type=int, default=1, help="draws the moments")
     arguments = parser.parse_args()
-    moments, result = random.Random(arguments.seed), {}
-    cases = [(stage, launcher) for stage in STAGES for launcher in LAUNCHERS]
+    moments, result = random.Random(arguments.seed), json.loads(RESULT.read_text())
+    cases = [(stage, processes) for stage in STAGES for processes in arguments.processes]
     with tempfile.TemporaryDirectory() as folder:
         project = copy_project(Path(folder) / "project")
         project.set("pretrain.epochs", 6)
         project.set("squad.epochs", 4)
         for command in (["sources.sample"], ["sources.model"], ["tokenize"], ["pretrain"]):
             project.stage(*command)
-        for stage, launcher in cases:
-            command = [sys.executable, *LAUNCHERS[launcher], *STAGES[stage]]
+        for stage, processes in cases:
+            command = [sys.executable, *LAUNCHERS[processes], *STAGES[stage]]
             command += ["--seed", "1"] if stage == "fine-tuning" else []
-            result[f"{stage}, {launcher}"] = trials(project, command, arguments.kills // len(STAGES), moments)
-    (ROOT / "benchmarks" / "interruptions.json").write_text(json.dumps(result, indent=2) + "\n")
+            result[f"{stage}, {processes} processes"] = trials(
+                project, command, arguments.kills // len(STAGES), moments
+            )
+    RESULT.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 
 
