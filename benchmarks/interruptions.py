@@ -4,7 +4,7 @@ Pretraining and fine-tuning, in one process, two and three, on a toy of the proj
 with all its processes (SIGKILL) at a moment drawn evenly from the length of the whole run, and is then run to its
 end. States are saved every quarter of a second.
 
-Last result: 20 of 20 kills with one process and two, and 8 of 8 with three, ended in the same bytes (interruptions.json).
+Last result: 20 of 20 kills with one process and two, and 8 of 8 with three, ended in the same bytes.
 
     python benchmarks/interruptions.py
 """
