@@ -22,7 +22,7 @@ def main() -> None:
     params, key = ClassificationParams.read(key=task), f"classification.{task}"
     settings = params.task
     check_files(settings, key)
-    with guarded(f"classification.{task}", [Path(settings.folder)], params.settings):
+    with guarded(f"classification-{task}", [Path(settings.folder)], params.settings):
         write_task_source(task, read_files(settings, key))
 
 
