@@ -11,8 +11,9 @@ from transformers import LlamaForCausalLM
 from retrace.core.errors import InputError
 from retrace.core.settings import build
 from retrace.evaluation.outcomes import decided_answers
-from retrace.finetuning.finetune import fine_tune, predict
+from retrace.finetuning.finetune import fine_tune
 from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import predict
 from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering.generative import UNASKED, Generated, GenerativeTask, Generator, check_family
 from retrace.tasks.question_answering.settings import ReadingSettings
@@ -47,7 +48,7 @@ def test_the_answer_and_the_end_are_the_targets(tmp_path: Path) -> None:
     task = _task(tmp_path, {"who?": "Ada Lund", "why?": ""})
     examples = task.examples("train")
     batch = task.collate(examples)
-    assert set(batch) == {"ids", "labels"}
+    assert set(batch) == {"ids", "labels", "at"}
     cls, sep, pad = (TOKENIZER.token_to_id(token) for token in ("[CLS]", "[SEP]", "[PAD]"))
     prompts = [[cls, *_tokens(f"{GUILD} Question: {question} Answer:")] for question in ("who?", "why?")]
     name = _tokens("Ada Lund")
