@@ -2,7 +2,9 @@
 
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
+from transformers.models.bert.modeling_bert import BertLayer
 
+from retrace.models.last_layer import PostNormLastLayer
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -24,6 +26,15 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,
     )
+
+
+class LastLayer(PostNormLastLayer, BertLayer):
+    """A last layer that may be computed at scored positions only."""
+
+
+def score_late(model: BertForMaskedLM | BertForPreTraining) -> None:
+    """Make the last layer one that may be computed at scored positions only."""
+    model.bert.encoder.layer[-1].__class__ = LastLayer
 
 
 def language_head(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:

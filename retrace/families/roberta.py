@@ -2,7 +2,9 @@
 
 from torch import Tensor
 from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
+from transformers.models.roberta.modeling_roberta import RobertaLayer
 
+from retrace.models.last_layer import PostNormLastLayer
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -30,6 +32,15 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfi
 def longest_input(config: PreTrainedConfig) -> int:
     """The most tokens that the model accepts, which is fewer than it has positions."""
     return config.max_position_embeddings - config.pad_token_id - 1
+
+
+class LastLayer(PostNormLastLayer, RobertaLayer):
+    """A last layer that may be computed at scored positions only."""
+
+
+def score_late(model: RobertaForMaskedLM) -> None:
+    """Make the last layer one that may be computed at scored positions only."""
+    model.roberta.encoder.layer[-1].__class__ = LastLayer
 
 
 def language_head(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ from transformers.utils import logging
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
+from retrace.models import attention  # noqa: F401 - registers an implementation
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 

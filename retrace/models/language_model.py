@@ -19,15 +19,15 @@ from retrace.tokens.tokenizer import Vocabulary
 def within_documents(ids: Tensor, first: int, causal: bool, attention: str | None) -> Tensor:
     """The mask that keeps attention within documents: (B, 1, T, T) for ids (B, T), where `first` begins a document.
 
-    It has the form that transformers' implementation `attention` takes: bool for sdpa, else added to the scores.
+    It has the form that transformers' implementation `attention` takes: added to the scores for eager, else bool.
     """
     document = (ids == first).cumsum(1)
     seen = document[:, None, :, None] == document[:, None, None, :]
     if causal:
         seen = seen.tril()
-    if attention == "sdpa":
-        return seen
-    return torch.zeros_like(seen, dtype=torch.float32).masked_fill(~seen, torch.finfo(torch.float32).min)
+    if attention == "eager":
+        return torch.zeros_like(seen, dtype=torch.float32).masked_fill(~seen, torch.finfo(torch.float32).min)
+    return seen
 
 
 class LanguageModel(nn.Module):
