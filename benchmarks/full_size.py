@@ -84,7 +84,7 @@ class Same:
         labels = torch.full_like(ids, -100)
         labels.view(-1)[: self.load.scored] = 5
         for _ in range(self.steps):
-            yield LabelledBatch(ids, labels)
+            yield LabelledBatch.of(ids, labels)
 
     def loss(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, int]:
         """Cross-entropy, summed."""

@@ -1,4 +1,4 @@
-"""Seeded generators, and sequences of different lengths as one padded tensor."""
+"""Seeded generators, sequences of different lengths as one padded tensor, positions in a tensor."""
 
 import zlib
 from collections.abc import Sequence
@@ -19,6 +19,11 @@ def padded(sequences: Sequence[Sequence[int] | np.ndarray], fill: int) -> Tensor
     for row, sequence in zip(rows, sequences, strict=True):
         row[: len(sequence)] = sequence
     return torch.from_numpy(rows)
+
+
+def true_positions(mask: Tensor) -> Tensor:
+    """The positions in the flattened mask at which it is true: (N,), ascending."""
+    return torch.nonzero(mask.flatten())[:, 0]
 
 
 def mask_of(sequences: Sequence[Sequence[int] | np.ndarray]) -> Tensor:

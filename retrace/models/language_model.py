@@ -43,12 +43,8 @@ class LanguageModel(nn.Module):
         self._head = family_of(body.config).language_head
 
     def forward(self, ids: Tensor, at: Tensor) -> Tensor:
-        """Token ids (B, T) and a mask (B, T) of N positions → scores over the vocabulary (N, V)."""
-        return self._head(self.body, self._hidden(ids)[at])
-
-    def first(self, ids: Tensor, count: int) -> Tensor:
-        """Scores at the first `count` positions: a shape that does not depend on values, as meta tensors need."""
-        return self._head(self.body, self._hidden(ids).flatten(0, 1)[:count])
+        """Token ids (B, T) and positions in the flattened ids (N,) → scores over the vocabulary (N, V)."""
+        return self._head(self.body, self._hidden(ids).flatten(0, 1).index_select(0, at))
 
     def _hidden(self, ids: Tensor) -> Tensor:
         config, mask = self.body.config, None
@@ -68,10 +64,11 @@ class PairModel(nn.Module):
         self._family = family_of(body.config)
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor | None, at: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids, segments, attention mask and a mask of N positions, all (B, T) → scores (N, V) and (B, 2)."""
+        """Ids, segments and attention mask (B, T), positions in the flattened ids (N,) → scores (N, V) and (B, 2)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-        tokens = self._family.language_head(self.body, output.last_hidden_state[at])
+        hidden = output.last_hidden_state.flatten(0, 1).index_select(0, at)
+        tokens = self._family.language_head(self.body, hidden)
         return tokens, self._family.relation_head(self.body, output.pooler_output)
 
     def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.tensors import seeded
+from retrace.compute.tensors import seeded, true_positions
 from retrace.core.errors import InputError
 from retrace.core.settings import MaskReplacement
 from retrace.tokens.blocks import cut_blocks
@@ -26,19 +26,33 @@ IGNORED = -100  # the label of a position that is not predicted
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """Input ids and target ids, both (B, T)."""
+    """Input ids and target ids, both (B, T), and where there is a target.
+
+    Positions are listed on the host when the batch is made: to find them, a GPU would make the host wait.
+    """
 
     ids: Tensor
     labels: Tensor
+    at: Tensor  # (N,), ascending positions in the flattened ids
+
+    @classmethod
+    def of(cls, ids: Tensor, labels: Tensor) -> "LabelledBatch":
+        """A batch whose targets are the labels that are not `IGNORED`."""
+        return LabelledBatch(ids, labels, true_positions(labels != IGNORED))
+
+    @property
+    def targets(self) -> Tensor:
+        """The target ids, (N,)."""
+        return self.labels.flatten().index_select(0, self.at)
 
     def to(self, device: torch.device) -> "LabelledBatch":
         """The same on another device."""
-        return LabelledBatch(self.ids.to(device), self.labels.to(device))
+        return LabelledBatch(self.ids.to(device), self.labels.to(device), self.at.to(device))
 
 
 @dataclass(frozen=True)
 class HeldOut(LabelledBatch):
-    """Blocks of a held-out stream, and the place in it of each position's target, (B, T)."""
+    """Blocks of a held-out stream, and the place in it of each target, (N,)."""
 
     places: Tensor
 
@@ -66,7 +80,7 @@ class BlockModelling:
         for step in range(self.steps):
             rows = np.sort(order[step * self._batch : (step + 1) * self._batch])
             labelled = self._label(torch.from_numpy(blocks[rows].astype(np.int64)), generator)
-            yield LabelledBatch(labelled.ids[rank_slice], labelled.labels[rank_slice]).to(self._device)
+            yield LabelledBatch.of(labelled.ids[rank_slice], labelled.labels[rank_slice]).to(self._device)
 
     def loss(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, int]:
         """The loss summed over the targets."""
@@ -79,14 +93,8 @@ class BlockModelling:
 
 def token_loss(model: Answers, batch: LabelledBatch) -> tuple[Tensor, int]:
     """The negative log-likelihood summed over the targets, in nats, and the number of targets."""
-    scores, labels = target_scores(model, batch)
-    return functional.cross_entropy(scores, labels, reduction="sum"), len(labels)
-
-
-def target_scores(model: Answers, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-    """The scores at positions with a target, (N, V), and the targets, (N,)."""
-    at = batch.labels != IGNORED
-    return model(batch.ids, at).float(), batch.labels[at]
+    scores = model(batch.ids, batch.at).float()
+    return functional.cross_entropy(scores, batch.targets, reduction="sum"), len(batch.at)
 
 
 @torch.no_grad()
@@ -115,7 +123,7 @@ def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
     after = torch.full_like(blocks, IGNORED)
     after[:, :-1] = blocks[:, 1:]
     special = torch.isin(after, torch.tensor(vocabulary.special))
-    return LabelledBatch(blocks, after.masked_fill(special, IGNORED))
+    return LabelledBatch.of(blocks, after.masked_fill(special, IGNORED))
 
 
 def sliding_batches(
@@ -136,8 +144,10 @@ def sliding_batches(
             if start:
                 known = starts[first + row - 1] + block - start  # tokens of the window that were targets before
                 labelled.labels[row, : max(0, known - 1)] = IGNORED
-        places = torch.tensor(rows)[:, None] + torch.arange(1, blocks.shape[1] + 1)
-        yield HeldOut(labelled.ids, labelled.labels, places)
+        at = true_positions(labelled.labels != IGNORED)
+        width = blocks.shape[1]
+        places = torch.tensor(rows)[at // width] + at % width + 1
+        yield HeldOut(labelled.ids, labelled.labels, at, places)
 
 
 @dataclass(frozen=True)
@@ -168,13 +178,13 @@ def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, genera
     labels = blocks.where(chosen, IGNORED)
     mask = mask_id(vocabulary)
     if masking.mask_replacement == "mask":
-        return LabelledBatch(blocks.masked_fill(chosen, mask), labels)
+        return LabelledBatch.of(blocks.masked_fill(chosen, mask), labels)
     fate = torch.rand(blocks.shape, generator=generator)
     others = torch.randint(vocabulary.size - len(vocabulary.special), blocks.shape, generator=generator)
     for token in sorted(vocabulary.special):
         others += others >= token  # skip it
     ids = blocks.masked_fill(chosen & (fate < 0.8), mask)
-    return LabelledBatch(others.where(chosen & (fate >= 0.9), ids), labels)
+    return LabelledBatch.of(others.where(chosen & (fate >= 0.9), ids), labels)
 
 
 def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
@@ -208,5 +218,4 @@ def masked_batches(
     for start in range(0, len(blocks), batch_size):
         batch = torch.from_numpy(blocks[start : start + batch_size].astype(np.int64))
         masked = mask_blocks(batch, Masking(rate), vocabulary, generator)
-        places = torch.arange(start * block, start * block + batch.numel()).view_as(batch)
-        yield HeldOut(masked.ids, masked.labels, places)
+        yield HeldOut(masked.ids, masked.labels, masked.at, start * block + masked.at)

@@ -19,7 +19,7 @@ from retrace.compute.device import Device
 from retrace.compute.tensors import mask_of, padded, seeded
 from retrace.core.errors import InputError
 from retrace.core.settings import SHORTEST_PAIR
-from retrace.objectives.language_modelling import IGNORED, Masking, mask_blocks
+from retrace.objectives.language_modelling import LabelledBatch, Masking, mask_blocks
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
@@ -36,6 +36,7 @@ class Pairs:
     segments: Tensor  # (B, T), 0 for [CLS] A [SEP], 1 for B [SEP]
     mask: Tensor  # (B, T), 0 at padding
     labels: Tensor  # (B, T), of masked tokens
+    at: Tensor  # (N,), ascending positions of masked tokens in the flattened ids
     unrelated: Tensor  # (B,), 1 where B is from another document, as transformers numbers the two
 
     def to(self, device: torch.device) -> "Pairs":
@@ -82,8 +83,7 @@ class PairModelling:
             chosen = order[step * self._batch : (step + 1) * self._batch]
             draws = torch.rand((len(chosen), DRAWS), generator=generator, dtype=torch.float64).numpy()
             drawn = [self._pair(passage, shift, row) for passage, row in zip(chosen, draws, strict=True)]
-            pairs = self._collate(drawn, generator)
-            yield Pairs(*(tensor[rank_slice] for tensor in vars(pairs).values())).to(self._device)
+            yield self._collate(drawn, generator, rank_slice).to(self._device)
 
     def loss(self, model: nn.Module, batch: Pairs) -> tuple[Tensor, int]:
         """The loss summed over the masked tokens, plus that of the pairs.
@@ -91,9 +91,9 @@ class PairModelling:
         The paper adds the mean over masked tokens and the mean over pairs. The training loop divides by the number of
         masked tokens, so the loss of a pair is multiplied by the number of masks in a full pair.
         """
-        at = batch.labels != IGNORED
-        tokens, relations = model(batch.ids, batch.segments, batch.mask, at)
-        filled = functional.cross_entropy(tokens.float(), batch.labels[at], reduction="sum")
+        tokens, relations = model(batch.ids, batch.segments, batch.mask, batch.at)
+        targets = batch.labels.flatten().index_select(0, batch.at)
+        filled = functional.cross_entropy(tokens.float(), targets, reduction="sum")
         related = functional.cross_entropy(relations.float(), batch.unrelated, reduction="sum")
         return filled + self._masks * related, len(tokens)
 
@@ -141,13 +141,16 @@ class PairModelling:
         places = np.flatnonzero(np.isin(tokens[:-1], self._ends)) + 1
         return places if len(places) else np.arange(1, len(tokens))
 
-    def _collate(self, pairs: list[tuple[np.ndarray, np.ndarray, bool]], generator: torch.Generator) -> Pairs:
+    def _collate(
+        self, pairs: list[tuple[np.ndarray, np.ndarray, bool]], generator: torch.Generator, rows: slice
+    ) -> Pairs:
         begin, end = self._vocabulary.begin, self._vocabulary.end
         ids = [np.array([begin, *left, end, *right, end]) for left, right, _ in pairs]
         segments = [np.arange(len(left) + len(right) + SPECIALS) >= len(left) + 2 for left, right, _ in pairs]
         labelled = mask_blocks(padded(ids, self._vocabulary.pad), self._masking, self._vocabulary, generator)
         unrelated = torch.tensor([int(elsewhere) for _, _, elsewhere in pairs])
-        return Pairs(labelled.ids, padded(segments, 0), mask_of(ids), labelled.labels, unrelated)
+        mine = LabelledBatch.of(labelled.ids[rows], labelled.labels[rows])
+        return Pairs(mine.ids, padded(segments, 0)[rows], mask_of(ids)[rows], mine.labels, mine.at, unrelated[rows])
 
 
 @torch.no_grad()
@@ -157,7 +160,7 @@ def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device
     for batch, counts in device.share_batches(batches):
         pairs = batch.to(device.torch_device)
         with device.autocast():
-            _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.labels != IGNORED)
+            _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.at)
         if counts:
             right += float((relations.argmax(-1) == pairs.unrelated).sum())
             seen += len(relations)

@@ -22,7 +22,6 @@ from retrace.objectives.language_modelling import (
     HeldOut,
     LabelledBatch,
     mask_id,
-    target_scores,
     token_loss,
 )
 from retrace.perplexity.measures import Losses, Sizes
@@ -55,11 +54,12 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
     total, sums, scored = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
     for batch, counts in device.share_batches(batches):
         with device.autocast():
-            scores, labels = target_scores(model, batch.to(device.torch_device))
-            each = functional.cross_entropy(scores, labels, reduction="none")
-            loss = functional.cross_entropy(scores, labels, reduction="sum")
+            asked = batch.to(device.torch_device)
+            scores = model(asked.ids, asked.at).float()
+            each = functional.cross_entropy(scores, asked.targets, reduction="none")
+            loss = functional.cross_entropy(scores, asked.targets, reduction="sum")
         if counts:
-            documents = np.searchsorted(ends, batch.places[batch.labels != IGNORED].numpy(), side="right")
+            documents = np.searchsorted(ends, batch.places.numpy(), side="right")
             total += loss.item()
             sums += np.bincount(documents, each.cpu().numpy(), minlength=len(ends))
             scored += np.bincount(documents, minlength=len(ends))
@@ -136,9 +136,9 @@ def pseudo_losses(
 ) -> tuple[Losses, Sizes]:
     """The losses on the passages, and their sizes; processes share the batches."""
     total, sums, scored = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
-    for (number, batch), counts in device.share_batches(_batches(passages, vocabulary, device)):
+    for (number, batch), counts in device.share_batches(_batches(passages, vocabulary)):
         with device.autocast():
-            loss, count = token_loss(model, batch)
+            loss, count = token_loss(model, batch.to(device.torch_device))
         if counts:
             nats = loss.item()
             total += nats
@@ -149,13 +149,13 @@ def pseudo_losses(
     return losses, Sizes(losses.scored, words, sizes)
 
 
-def _batches(passages: list[Passage], vocabulary: Vocabulary, device: Device) -> Iterator[tuple[int, LabelledBatch]]:
+def _batches(passages: list[Passage], vocabulary: Vocabulary) -> Iterator[tuple[int, LabelledBatch]]:
     """Copies of each passage, each with another token masked, (≤ ROWS, T), with the passage's number."""
-    special = torch.tensor(vocabulary.special, device=device.torch_device)
+    special = torch.tensor(vocabulary.special)
     for number, passage in enumerate(passages):
-        ids = torch.tensor(passage.ids, device=device.torch_device)
+        ids = torch.tensor(passage.ids)
         ordinary = torch.nonzero(~torch.isin(ids, special))[:, 0]
         for places in ordinary.split(ROWS) if len(ordinary) else ():
             at = nn.functional.one_hot(places, len(ids)).bool()
             masked = ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary))
-            yield number, LabelledBatch(masked, ids.where(at, IGNORED))
+            yield number, LabelledBatch.of(masked, ids.where(at, IGNORED))

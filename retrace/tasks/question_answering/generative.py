@@ -18,7 +18,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedModel
 
-from retrace.compute.tensors import mask_of, padded
+from retrace.compute.tensors import mask_of, padded, true_positions
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin, plugin_names
 from retrace.datasets.squad import Question
@@ -135,11 +135,15 @@ class GenerativeTask(QuestionAnswering):
         return Generator(cast(PreTrainedModel, model))
 
     def collate(self, examples: Sequence[Prompt]) -> Tensors:
-        """ids and labels (the next tokens), (B, T); to generate also prompt and mask (B, P), padded on the left."""
+        """ids and labels (the next tokens), (B, T), and where there are labels, (N,), in the flattened ids.
+
+        To generate also prompt and mask (B, P), padded on the left.
+        """
         prompts = [example.ids for example in examples]
         inputs = [np.append(example.ids, example.answer[:-1]) for example in examples]  # the end is a label only
         labels = [[UNASKED] * (len(example.ids) - 1) + example.answer for example in examples]
         batch = {"ids": padded(inputs, self._pad), "labels": padded(labels, UNASKED)}
+        batch["at"] = true_positions(batch["labels"] != UNASKED)
         if examples[0].generates:
             batch["prompt"] = padded([prompt[::-1] for prompt in prompts], self._pad).flip(1)
             batch["mask"] = mask_of(prompts).flip(1)
@@ -151,10 +155,10 @@ class GenerativeTask(QuestionAnswering):
         With a prompt, (B, 3 + max_answer): also that of the generated answer, that of no answer, and the ids of the
         generated answer, filled up with ends.
         """
-        at = batch["labels"] != UNASKED
+        labels, at = batch["labels"], batch["at"]
         logits = model(batch["ids"], at).float()  # (N, V), N labels
-        found = -functional.cross_entropy(logits, batch["labels"][at], reduction="none")
-        right = torch.zeros(at.shape, device=at.device).masked_scatter(at, found).sum(1, keepdim=True)
+        found = -functional.cross_entropy(logits, labels.flatten()[at], reduction="none")
+        right = torch.zeros(labels.numel(), device=at.device).scatter(0, at, found).view_as(labels).sum(1, keepdim=True)
         if "prompt" not in batch:
             return right
         most = self._settings.max_answer_length
@@ -163,7 +167,7 @@ class GenerativeTask(QuestionAnswering):
 
     def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
         """Cross-entropy summed over the tokens of the right answers, and their number."""
-        return -scores[:, 0].sum(), int((batch["labels"] != UNASKED).sum())
+        return -scores[:, 0].sum(), len(batch["at"])
 
     def rows(self, examples: Sequence[Prompt], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, generated answer, its score and that of no answer (None if the model never abstains)."""

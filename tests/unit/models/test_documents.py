@@ -21,10 +21,8 @@ def _model(family: str, attention: str, within: bool = True) -> LanguageModel:
 
 
 def _scores(model: LanguageModel, ids: list[int], row: slice) -> torch.Tensor:
-    at = torch.zeros(1, len(ids), dtype=torch.bool)
-    at[:, row] = True
     with torch.no_grad():
-        return model(torch.tensor([ids]), at)
+        return model(torch.tensor([ids]), torch.arange(len(ids))[row])
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])

@@ -47,7 +47,7 @@ def test_the_answer_and_the_end_are_the_targets(tmp_path: Path) -> None:
     task = _task(tmp_path, {"who?": "Ada Lund", "why?": ""})
     examples = task.examples("train")
     batch = task.collate(examples)
-    assert set(batch) == {"ids", "labels"}
+    assert set(batch) == {"ids", "labels", "at"}
     cls, sep, pad = (TOKENIZER.token_to_id(token) for token in ("[CLS]", "[SEP]", "[PAD]"))
     prompts = [[cls, *_tokens(f"{GUILD} Question: {question} Answer:")] for question in ("who?", "why?")]
     name = _tokens("Ada Lund")

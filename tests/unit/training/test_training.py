@@ -373,7 +373,7 @@ def test_a_text_of_headings_has_passages_too() -> None:
 
 
 def test_a_mean_of_nothing_ends_in_a_sentence() -> None:
-    nothing = [LabelledBatch(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
+    nothing = [LabelledBatch.of(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
     with pytest.raises(InputError, match="no token to predict"):
         mean_loss(_model().eval(), nothing, tiny_device())
 
@@ -432,3 +432,13 @@ def test_nothing_is_masked_without_a_mask() -> None:
     blocks = torch.full((1, 8), 20)
     with pytest.raises(InputError, match="the tokenizer has no mask"):
         mask_blocks(blocks, Masking(0.3), replace(VOCABULARY, mask=None), seeded(0, "test"))
+
+
+def test_targets_are_listed_with_the_batch() -> None:
+    ids = torch.arange(12).view(3, 4)
+    labels = torch.tensor([[IGNORED, 7, IGNORED, 8], [IGNORED] * 4, [9, IGNORED, IGNORED, IGNORED]])
+    batch = LabelledBatch.of(ids, labels)
+    assert (batch.at.tolist(), batch.targets.tolist()) == ([1, 3, 8], [7, 8, 9])
+    model = _model().eval()
+    every = model(ids, torch.arange(12))
+    torch.testing.assert_close(model(ids, batch.at), every[[1, 3, 8]])
