@@ -37,9 +37,9 @@ def score_late(model: BertForMaskedLM | BertForPreTraining) -> None:
     model.bert.encoder.layer[-1].__class__ = LastLayer
 
 
-def language_head(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.cls.predictions(hidden)
+def before_vocabulary(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    return model.cls.predictions.transform(hidden)
 
 
 def relation_head(model: BertForPreTraining, pooled: Tensor) -> Tensor:

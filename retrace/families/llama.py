@@ -35,6 +35,6 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
     )
 
 
-def language_head(model: LlamaForCausalLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.lm_head(hidden)
+def before_vocabulary(model: LlamaForCausalLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    return hidden

@@ -73,6 +73,6 @@ def score_late(model: ModernBertForMaskedLM) -> None:
     model.model.layers[-1].__class__ = LastLayer
 
 
-def language_head(model: ModernBertForMaskedLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.decoder(model.head(hidden))
+def before_vocabulary(model: ModernBertForMaskedLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    return model.head(hidden)

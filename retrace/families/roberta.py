@@ -1,6 +1,7 @@
 """RoBERTa (Liu et al. 2019): BERT's architecture without segments; positions are numbered from after the padding id."""
 
 from torch import Tensor
+from torch.nn.functional import gelu
 from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
 from transformers.models.roberta.modeling_roberta import RobertaLayer
 
@@ -43,6 +44,6 @@ def score_late(model: RobertaForMaskedLM) -> None:
     model.roberta.encoder.layer[-1].__class__ = LastLayer
 
 
-def language_head(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.lm_head(hidden)
+def before_vocabulary(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    return model.lm_head.layer_norm(gelu(model.lm_head.dense(hidden)))

@@ -21,18 +21,28 @@ def lean_attention(
 ) -> tuple[Tensor, None]:  # fmt: skip
     """Queries (B, H, M, D), keys and values (B, K, T, D) for K heads that divide H → (B, M, H, D).
 
-    The mask is True where a query sees a key, and broadcasts to (B, H, M, T); without one a causal module's queries see
-    the keys up to their own position (Vaswani et al. 2017, equation 1).
+    The mask (B, 1, M, T), of `added_mask`, is added to the scores (Vaswani et al. 2017, equation 1).
     """
     if query.shape[1] != key.shape[1]:  # a key for several queries (Ainslie et al. 2023)
         key, value = (states.repeat_interleave(query.shape[1] // key.shape[1], 1) for states in (key, value))
     scores = torch.matmul(query * scaling, key.mT)
-    if attention_mask is None and getattr(module, "is_causal", False):
-        attention_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if attention_mask is not None:
-        scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
+        scores.add_(attention_mask)
     weights = functional.dropout(scores.softmax(-1), dropout, module.training)
     return torch.matmul(weights, value).transpose(1, 2), None
+
+
+def added_mask(seen: Tensor) -> Tensor:
+    """What is added to scores so that a query sees a key where `seen` is True, in the precision of products."""
+    kind = seen.device.type
+    precision = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+    return torch.zeros_like(seen, dtype=precision).masked_fill_(~seen, torch.finfo(precision).min)
+
+
+def _lean_mask(*sizes: Any, **options: Any) -> Tensor | None:
+    """transformers' mask for PyTorch's attention as numbers; it leaves out one that is merely causal, which is needed."""
+    seen = sdpa_mask(*sizes, **{**options, "allow_is_causal_skip": False})
+    return None if seen is None else added_mask(seen)
 
 
 class _Rotation(torch.autograd.Function):
@@ -49,29 +59,24 @@ class _Rotation(torch.autograd.Function):
         return _turn(gradients[0], cos, -sin), None, None
 
 
-def rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
-    """transformers' `apply_rotary_pos_emb` (Su et al. 2021, equation 34), in the precision of the queries.
-
-    Queries and keys (B, H, T, D), angles (B, T, D) of which the second half repeats the first.
-    """
-    return turned(query, cos, sin, unsqueeze_dim), turned(key, cos, sin, unsqueeze_dim)
-
-
 def turned(states: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> Tensor:
-    """Queries or keys of `rotated` alone."""
-    half = cos.shape[-1] // 2
-    tables = (table[..., :half].unsqueeze(unsqueeze_dim).to(states.dtype) for table in (cos, sin))
+    """Queries or keys (B, H, T, D) turned by angles (B, T, D), whose second half repeats the first, in their precision.
+
+    The pairs of numbers that are turned together are D/2 apart (Su et al. 2021, equation 34, in another order).
+    """
+    first, second = sin.chunk(2, -1)
+    tables = (table.unsqueeze(unsqueeze_dim).to(states.dtype) for table in (cos, torch.cat((-first, second), -1)))
     return cast(Tensor, _Rotation.apply(states, *tables))
 
 
+def rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
+    """Stands in for transformers' `apply_rotary_pos_emb`."""
+    return turned(query, cos, sin, unsqueeze_dim), turned(key, cos, sin, unsqueeze_dim)
+
+
 def _turn(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    first, second = states.chunk(2, -1)
-    result = torch.empty(states.shape, dtype=states.dtype, device=states.device)
-    left, right = result.chunk(2, -1)
-    torch.addcmul(first * cos, second, sin, value=-1, out=left)
-    torch.addcmul(second * cos, first, sin, out=right)
-    return result
+    return states.roll(states.shape[-1] // 2, -1).mul_(sin).addcmul_(states, cos)
 
 
 AttentionInterface.register(LEAN, lean_attention)
-AttentionMaskInterface.register(LEAN, sdpa_mask)
+AttentionMaskInterface.register(LEAN, _lean_mask)

@@ -33,17 +33,19 @@ class LabelledBatch:
 
     ids: Tensor
     labels: Tensor
-    at: Tensor  # (N,), ascending positions in the flattened ids
+    at: Tensor  # ascending positions in the flattened ids: (B, M) where each row has M targets, else (N,)
 
     @classmethod
     def of(cls, ids: Tensor, labels: Tensor) -> "LabelledBatch":
         """A batch whose targets are the labels that are not `IGNORED`."""
-        return LabelledBatch(ids, labels, true_positions(labels != IGNORED))
+        has_target = labels != IGNORED
+        at, counts = true_positions(has_target), has_target.sum(1)
+        return LabelledBatch(ids, labels, at.view(len(ids), -1) if bool((counts == counts[0]).all()) else at)
 
     @property
     def targets(self) -> Tensor:
         """The target ids, (N,)."""
-        return self.labels.flatten().index_select(0, self.at)
+        return self.labels.flatten().index_select(0, self.at.flatten())
 
     def to(self, device: torch.device) -> "LabelledBatch":
         """The same on another device."""
@@ -84,7 +86,7 @@ class BlockModelling:
 
     def loss(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, int]:
         """The loss summed over the targets."""
-        return token_loss(model, batch)
+        return model(batch.ids, batch.at, batch.targets), batch.at.numel()
 
     def tokens(self, batch: LabelledBatch) -> int:
         """All tokens; blocks have no padding."""
@@ -94,7 +96,7 @@ class BlockModelling:
 def token_loss(model: Answers, batch: LabelledBatch) -> tuple[Tensor, int]:
     """The negative log-likelihood summed over the targets, in nats, and the number of targets."""
     scores = model(batch.ids, batch.at).float()
-    return functional.cross_entropy(scores, batch.targets, reduction="sum"), len(batch.at)
+    return functional.cross_entropy(scores, batch.targets, reduction="sum"), batch.at.numel()
 
 
 @torch.no_grad()
@@ -218,4 +220,4 @@ def masked_batches(
     for start in range(0, len(blocks), batch_size):
         batch = torch.from_numpy(blocks[start : start + batch_size].astype(np.int64))
         masked = mask_blocks(batch, Masking(rate), vocabulary, generator)
-        yield HeldOut(masked.ids, masked.labels, masked.at, start * block + masked.at)
+        yield HeldOut(masked.ids, masked.labels, masked.at, start * block + masked.at.flatten())

@@ -92,7 +92,7 @@ class PairModelling:
         masked tokens, so the loss of a pair is multiplied by the number of masks in a full pair.
         """
         tokens, relations = model(batch.ids, batch.segments, batch.mask, batch.at)
-        targets = batch.labels.flatten().index_select(0, batch.at)
+        targets = batch.labels.flatten().index_select(0, batch.at.flatten())
         filled = functional.cross_entropy(tokens.float(), targets, reduction="sum")
         related = functional.cross_entropy(relations.float(), batch.unrelated, reduction="sum")
         return filled + self._masks * related, len(tokens)
