@@ -55,7 +55,9 @@ class LastLayer(modeling_modernbert.ModernBertEncoderLayer):
             return super().forward(hidden_states, attention_mask, position_embeddings, **others)
         attention, normed, width = self.attn, self.attn_norm(hidden_states), hidden_states.shape[-1]
         query_matrix, matrix = attention.Wqkv.weight.split((width, 2 * width))
-        query_bias, bias = (None, None) if attention.Wqkv.bias is None else attention.Wqkv.bias.split((width, 2 * width))
+        query_bias, bias = (
+            (None, None) if attention.Wqkv.bias is None else attention.Wqkv.bias.split((width, 2 * width))
+        )
         query = by_head(linear(rows_at(normed, scored), query_matrix, query_bias), attention.head_dim)
         key, value = (by_head(part, attention.head_dim) for part in linear(normed, matrix, bias).chunk(2, -1))
         cos, sin = position_embeddings

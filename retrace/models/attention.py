@@ -9,10 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
-
-LEAN = "lean"  # its name among transformers' implementations
 
 
 def lean_attention(
@@ -39,8 +36,8 @@ def added_mask(seen: Tensor) -> Tensor:
     return torch.zeros_like(seen, dtype=precision).masked_fill_(~seen, torch.finfo(precision).min)
 
 
-def _lean_mask(*sizes: Any, **options: Any) -> Tensor | None:
-    """transformers' mask for PyTorch's attention as numbers; it leaves out one that is merely causal, which is needed."""
+def lean_mask(*sizes: Any, **options: Any) -> Tensor | None:
+    """transformers' mask for PyTorch's attention as numbers; unlike there, a merely causal one is not left out."""
     seen = sdpa_mask(*sizes, **{**options, "allow_is_causal_skip": False})
     return None if seen is None else added_mask(seen)
 
@@ -76,7 +73,3 @@ def rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim:
 
 def _turn(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return states.roll(states.shape[-1] // 2, -1).mul_(sin).addcmul_(states, cos)
-
-
-AttentionInterface.register(LEAN, lean_attention)
-AttentionMaskInterface.register(LEAN, _lean_mask)

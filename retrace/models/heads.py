@@ -13,6 +13,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -26,7 +28,7 @@ from transformers.utils import logging
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
-from retrace.models import attention  # noqa: F401 - registers an implementation
+from retrace.models.attention import lean_attention, lean_mask
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -37,6 +39,9 @@ FAMILIES = "retrace.families"
 # transformers warns of new head weights, which are checked below, and shows progress bars of its own.
 logging.set_verbosity_error()
 logging.disable_progress_bar()
+
+AttentionInterface.register("lean", lean_attention)
+AttentionMaskInterface.register("lean", lean_mask)
 
 _CLASSES = {
     "pairs": AutoModelForPreTraining,

@@ -56,7 +56,7 @@ class LanguageModel(nn.Module):
             hidden = self._hidden(ids, scored=at).flatten(0, 1)
         else:
             hidden = self._hidden(ids).flatten(0, 1).index_select(0, at.flatten())
-        hidden, head = self._before_vocabulary(self.body, hidden), self.body.get_output_embeddings()
+        hidden, head = self._before_vocabulary(self.body, hidden), cast(nn.Linear, self.body.get_output_embeddings())
         return head(hidden) if targets is None else head_loss(hidden, head, targets)
 
     def _hidden(self, ids: Tensor, **options: Tensor) -> Tensor:
@@ -81,7 +81,8 @@ class PairModel(nn.Module):
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
         hidden = output.last_hidden_state.flatten(0, 1).index_select(0, at.flatten())
-        tokens = self.body.get_output_embeddings()(self._family.before_vocabulary(self.body, hidden))
+        head = cast(nn.Linear, self.body.get_output_embeddings())
+        tokens = head(self._family.before_vocabulary(self.body, hidden))
         return tokens, self._family.relation_head(self.body, output.pooler_output)
 
     def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ def by_head(states: Tensor, size: int) -> Tensor:
 
 
 def attend_at(
-    scored: Tensor, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float,
+    scored: Tensor, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float,
     dropout: float,
 ) -> Tensor:  # fmt: skip
     """The config's attention for queries (B, H, M, D) at scored positions → (B, M, C); the mask is (B, 1, T, T)."""
@@ -37,6 +37,9 @@ def attend_at(
 class PostNormLastLayer(nn.Module):
     """The last layer of BERT or RoBERTa, whose layers mix this in."""
 
+    attention: Any
+    feed_forward_chunk: Any
+
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: Any, scored: Tensor | None = None,
         **others: Any,
@@ -44,7 +47,7 @@ class PostNormLastLayer(nn.Module):
         """Hidden states (B, T, C) → those after the layer: at positions (B, M) of the flattened batch, else all."""
         if scored is None:
             return super().forward(hidden_states, attention_mask, *rest, **others)
-        attention: Any = self.attention.self
+        attention = self.attention.self
         asked, size = rows_at(hidden_states, scored), attention.attention_head_size
         query = by_head(attention.query(asked), size)
         key, value = (by_head(of(hidden_states), size) for of in (attention.key, attention.value))

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Count, Positive, Section, require
+from retrace.core.settings import Positive, Section, require
 
 
 class OptimizerSettings(Section):
