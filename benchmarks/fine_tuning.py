@@ -178,7 +178,7 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
 
 def accuracy(task: Any, model: Any, device: Any) -> float:
     """The share of held-out sentences that are classified rightly."""
-    from retrace.finetuning.finetune import predict
+    from retrace.finetuning.task import predict
 
     examples: Sequence[Any] = task.examples("dev")
     scores, _ = predict(task, model.eval(), examples, 64, device)

@@ -3,7 +3,7 @@
 # saves its state; the job then requeues itself and continues.
 #
 #   sbatch --gpus=1 launch/slurm.sh
-#   sbatch --gpus=8 --export=ALL,RETRACE_LAUNCH=gpus launch/slurm.sh    # num_processes: 8 in launch/gpus.yaml
+#   sbatch --gpus=8 --export=ALL,RETRACE_LAUNCH=gpus launch/slurm.sh
 #
 # Arguments after the script's name are passed to `dvc repro`.
 #

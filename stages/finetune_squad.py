@@ -11,9 +11,9 @@ from typing import Any
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.paths import QUESTIONS, source_folder
-from retrace.finetuning.finetune import Task
 from retrace.finetuning.method import read_method
 from retrace.finetuning.run import read_cell, run_cell
+from retrace.finetuning.task import Task
 from retrace.models.heads import read_config
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask, check_family

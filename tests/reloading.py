@@ -16,10 +16,10 @@ from huggingface_hub import hf_hub_download
 from retrace.compute.device import open_device
 from retrace.core.paths import source_folder
 from retrace.core.settings import build, read_params
-from retrace.finetuning.finetune import Row, Task, predict
 from retrace.finetuning.method import PRETRAINED
 from retrace.finetuning.run import PREDICTIONS
 from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import Row, Task, predict
 from retrace.models.heads import read_config, takes_segments
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification

@@ -14,9 +14,10 @@ from typing import TypeVar
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import set_seed
+from accelerate.utils import parse_flag_from_env, set_seed
 from torch import Tensor
 
+from retrace.compute.lease import lease_gpus
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.settings import LARGEST_SEED, Precision
@@ -109,7 +110,7 @@ class Device:
 
 
 def open_device(seed: int, precision: Precision = "auto") -> Device:
-    """Join the process group; set threads, seeds and deterministic kernels.
+    """Join the process group, on a GPU of its own where there are any; set threads, seeds and deterministic kernels.
 
     Raises InputError for a seed that not all generators accept.
     """
@@ -123,6 +124,8 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
     if sharded:  # retrace.compute.sharding does it; these keep Accelerate and transformers from doing it too
         os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
+    if torch.version.cuda and not parse_flag_from_env("ACCELERATE_USE_CPU"):
+        lease_gpus()  # before CUDA starts, and so before the process group is made
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))
     set_seed(seed)

@@ -10,11 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NotRequired, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, NotRequired, TypedDict
 
-import numpy as np
 import torch
-from accelerate.utils import gather_object
 from torch import Tensor, nn
 
 from retrace.compute.device import Device
@@ -22,8 +20,9 @@ from retrace.compute.sharding import gather_weights, load_weights
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
+from retrace.finetuning.features import Parts, computed_once
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.models.heads import Head
+from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
 from retrace.results.grid import Kind
 from retrace.results.predictions import (
     DRAWN,
@@ -40,52 +39,6 @@ from retrace.training.progress import Meter
 from retrace.training.throughput import Speed
 
 POOL = 100  # batches that are sorted by length together: 2% of padding on SST-2; a larger pool is less random
-
-Example = TypeVar("Example")
-Tensors = dict[str, Tensor]
-Row = dict[str, Any]
-
-
-class Task(Protocol[Example]):
-    """A labelled data set, and how a model is trained and scored on it."""
-
-    name: str
-    kind: Kind
-    head: Head
-    classes: tuple[str, ...]  # of a classifier, by number; empty of another head
-    has_test: bool  # whether there is a test split beside `dev`
-
-    def examples(self, part: str) -> list[Example]:
-        """The encoded examples of `train`, `dev` or, where there is one, `test`."""
-        ...
-
-    def length(self, example: Example) -> int:
-        """Tokens of an example."""
-        ...
-
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """The model that `scores` takes, around one with the task's head."""
-        ...
-
-    def collate(self, examples: Sequence[Example]) -> Tensors:
-        """Examples padded to the longest, as tensors."""
-        ...
-
-    def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
-        """The model's scores for a batch, one row an example."""
-        ...
-
-    def targets(self, example: Example) -> int:
-        """Over how many targets an example's loss is summed: 1, or tokens of it."""
-        ...
-
-    def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
-        """The loss summed over the targets, in nats."""
-        ...
-
-    def rows(self, examples: Sequence[Example], scores: Sequence[np.ndarray]) -> list[Row]:
-        """What the model answered, one row a sentence or question, in the order of the data."""
-        ...
 
 
 def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator) -> list[list[int]]:
@@ -106,8 +59,8 @@ class TaskObjective(Generic[Example]):
         examples = task.examples("train")
         order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.max_train_examples]
         self.drawn = sorted(order) if len(order) < len(examples) else None  # numbers; None for all
-        self._examples = [examples[index] for index in sorted(order)]
-        self._lengths = [task.length(example) for example in self._examples]
+        self.examples: Sequence[Example] = [examples[index] for index in sorted(order)]
+        self._lengths = [task.length(example) for example in self.examples]
         self.steps = len(self.batches(1))
 
     def batches(self, epoch: int) -> list[list[int]]:
@@ -116,7 +69,7 @@ class TaskObjective(Generic[Example]):
 
     def targets(self, batch: list[int]) -> int:
         """The number of targets."""
-        return sum(self._task.targets(self._examples[index]) for index in batch)
+        return sum(self._task.targets(self.examples[index]) for index in batch)
 
     def tokens(self, batch: list[int]) -> int:
         """Tokens without padding."""
@@ -124,37 +77,11 @@ class TaskObjective(Generic[Example]):
 
     def part(self, batch: list[int], rows: slice, device: Device) -> Tensors:
         """Some of the examples, collated."""
-        return _sent(self._task.collate([self._examples[index] for index in batch[rows]]), device)
+        return moved(self._task.collate([self.examples[index] for index in batch[rows]]), device)
 
     def loss(self, model: nn.Module, part: Tensors) -> Tensor:
         """The task's summed loss."""
         return self._task.loss(self._task.scores(model, part), part)
-
-
-@torch.no_grad()
-def predict(
-    task: Task[Example], model: nn.Module, examples: Sequence[Example], batch_size: int, device: Device
-) -> tuple[list[np.ndarray], float]:
-    """The scores of every example, in order and without padding, and the mean loss per target in nats."""
-    order = sorted(range(len(examples)), key=lambda index: task.length(examples[index]))
-    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-    found: list[tuple[int, np.ndarray]] = []
-    losses: list[tuple[float, int]] = []  # summed, and over how many targets
-    for indices, counts in device.share_batches(batches):
-        tensors = _sent(task.collate([examples[index] for index in indices]), device)
-        with device.autocast():
-            scores = task.scores(model, tensors)
-        if not counts:
-            continue
-        count = sum(task.targets(examples[index]) for index in indices)
-        losses.append((task.loss(scores, tensors).item(), count))
-        rows = scores.float().cpu().numpy()
-        for index, row in zip(indices, rows, strict=True):
-            found.append((index, row[: task.length(examples[index])] if row.ndim > 1 else row))
-    if device.processes > 1:
-        found, losses = gather_object(found), gather_object(losses)
-    found.sort(key=lambda item: item[0])
-    return [row for _, row in found], sum(loss for loss, _ in losses) / sum(count for _, count in losses)
 
 
 class Predicted(TypedDict):
@@ -183,40 +110,53 @@ def fine_tune(
 ) -> Tuned:  # fmt: skip
     """Train `model`, and leave it with the weights of the epoch that is kept."""
     objective = TaskObjective(task, settings, seed)
-    held_out = task.examples("dev")
-    run = Run(title, model, objective, device, settings.optimizer, settings.lr, Budget(settings.epochs), checkpointer)
+    parts = {"train": objective.examples, "dev": task.examples("dev")}
+    if task.has_test:
+        parts["test"] = task.examples("test")
+    with computed_once(task, model, parts, 2 * settings.batch_size, device) as parts:
+        objective.examples = parts["train"]
+        budget = Budget(settings.epochs)
+        run = Run(title, model, objective, device, settings.optimizer, settings.lr, budget, checkpointer)
+        speed, tests = _tune(task, run, parts, settings)
+    found: list[Predicted] = run.journal
+    rows, losses = [row for epoch in found for row in epoch["rows"]], [epoch["loss"] for epoch in found]
+    return Tuned(task.kind, rows, losses, speed, objective.drawn, tests)
+
+
+def _tune(
+    task: Task[Example], run: Run, parts: Parts[Example], settings: FineTuneSettings
+) -> tuple[Speed, tuple[Predicted, ...]]:
+    """Train, and take the weights of the epoch that is kept; returns the predictions on the test set too."""
 
     def after_epoch(epoch: Epoch, meter: Meter) -> Predicted:
-        loss, rows = _answered(task, run, "validation", held_out, epoch.number, settings.batch_size)
-        meter.say(f"{title}  epoch {epoch.number}  validation loss {loss:.4f}")
+        loss, rows = _answered(task, run, "validation", parts["dev"], epoch.number, settings.batch_size)
+        meter.say(f"{run.title}  epoch {epoch.number}  validation loss {loss:.4f}")
         better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
         kept = bool(epoch.number) and (better or settings.checkpoint == "last")
         if kept:
             for earlier in run.journal:
                 earlier["loss"]["kept"] = False
             run.kept.update(
-                {name: value.cpu().clone() for name, value in gather_weights(model, only_trained=True).items()}
+                {name: value.cpu().clone() for name, value in gather_weights(run.model, only_trained=True).items()}
             )
         losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
         predicted = Predicted(loss=losses, rows=rows)
-        if epoch.number == 0 and task.has_test:
-            predicted["test"] = _tested(task, run, 0, settings.batch_size)
+        if epoch.number == 0 and "test" in parts:
+            predicted["test"] = _tested(task, run, parts["test"], 0, settings.batch_size)
         return predicted
 
     speed = train(run, after_epoch)
-    load_weights(model, run.kept)
-    found: list[Predicted] = run.journal
-    rows, losses = [row for epoch in found for row in epoch["rows"]], [epoch["loss"] for epoch in found]
-    tests = [epoch["test"] for epoch in found if "test" in epoch]
-    if task.has_test:
-        (kept,) = (loss["epoch"] for loss in losses if loss["kept"])
-        tests.append(_tested(task, run, kept, settings.batch_size))
-    return Tuned(task.kind, rows, losses, speed, objective.drawn, tuple(tests))
+    load_weights(run.model, run.kept)
+    if "test" not in parts:
+        return speed, ()
+    (kept,) = (found["loss"]["epoch"] for found in run.journal if found["loss"]["kept"])
+    last = _tested(task, run, parts["test"], kept, settings.batch_size)
+    return speed, (run.journal[0]["test"], last)
 
 
-def _tested(task: Task[Any], run: Run, epoch: int, batch_size: int) -> Predicted:
+def _tested(task: Task[Example], run: Run, examples: Sequence[Example], epoch: int, batch_size: int) -> Predicted:
     """Predictions on the test set."""
-    loss, rows = _answered(task, run, "test", task.examples("test"), epoch, batch_size)
+    loss, rows = _answered(task, run, "test", examples, epoch, batch_size)
     return {"loss": {"epoch": epoch, "loss": loss, "kept": epoch > 0}, "rows": rows}
 
 
@@ -242,7 +182,3 @@ def write_tuned(path: Path, tuned: Tuned) -> None:
             rows = [row for tested in tuned.tests for row in tested["rows"]]
             write_predictions(folder / TEST_PREDICTIONS, tuned.kind, rows)
             write_json(folder / TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
-
-
-def _sent(tensors: Tensors, device: Device) -> Tensors:
-    return {name: device.send(tensor) for name, tensor in tensors.items()}

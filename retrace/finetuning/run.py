@@ -12,9 +12,10 @@ from retrace.compute.sharding import gather_weights, to_device
 from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
-from retrace.finetuning.finetune import Task, fine_tune, write_tuned
+from retrace.finetuning.finetune import fine_tune, write_tuned
 from retrace.finetuning.method import Method, is_part, save_trained
 from retrace.finetuning.settings import FineTuneSettings, MethodSettings
+from retrace.finetuning.task import Task
 from retrace.models.heads import check_length, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -117,6 +117,21 @@ def in_body(model: PreTrainedModel, name: str) -> bool:
     BERT's pooler belongs to the classifier, although its name is one of the body's: a language model has none.
     """
     return name.startswith(f"{model.base_model_prefix}.") and ".pooler." not in name
+
+
+def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+    """What a classifier of transformers reads of hidden states (B, T, C), given ids and attention mask (B, T): (B, C).
+
+    The vector of the last token of a causal model that is not padding, else the mean over the tokens where the config
+    says so, else the vector of the first token.
+    """
+    if objective_of(config) == "causal":
+        places = torch.arange(ids.shape[1], device=ids.device)
+        last = (places * (ids != config.pad_token_id)).argmax(1)
+        return hidden[torch.arange(len(ids), device=ids.device), last]
+    if getattr(config, "classifier_pooling", "cls") == "mean":
+        return (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+    return hidden[:, 0]
 
 
 def set_dropout(model: PreTrainedModel, rate: float) -> None:

@@ -11,8 +11,8 @@ from torch.nn import functional
 from retrace.compute.tensors import mask_of, padded
 from retrace.core.paths import has_test
 from retrace.datasets.examples import read_classes, read_examples
-from retrace.finetuning.finetune import Row, Tensors
 from retrace.finetuning.settings import check_length
+from retrace.finetuning.task import Reads, Row, Tensors
 from retrace.models.heads import Head
 from retrace.results.grid import Kind
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
@@ -23,6 +23,7 @@ class EncodedExample:
     """Token ids, [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] in the tokenizer's own format, and the class."""
 
     ids: list[int]
+    length: int  # tokens, also where numbers of features are in place of the ids
     second: int  # the first token of the pair; the number of tokens where there is none, or no segments tell
     label: int
 
@@ -37,6 +38,7 @@ class Classification:
 
     kind: Kind = "classification"
     head: Head = "classifier"
+    reads: Reads = "text"
 
     def __init__(
         self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False
@@ -54,7 +56,9 @@ class Classification:
             [example.text if example.pair is None else (example.text, example.pair) for example in examples]
         )
         return [
-            EncodedExample(e.ids, next((i for i, segment in enumerate(e.type_ids) if segment), len(e.ids)), row.label)
+            EncodedExample(
+                e.ids, len(e.ids), next((i for i, segment in enumerate(e.type_ids) if segment), len(e.ids)), row.label
+            )
             for e, row in zip(encodings, examples, strict=True)
         ]
 
@@ -66,7 +70,7 @@ class Classification:
 
     def length(self, example: EncodedExample) -> int:
         """Tokens of an example."""
-        return len(example.ids)
+        return example.length
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """The classifier as it is."""

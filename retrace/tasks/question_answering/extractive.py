@@ -18,7 +18,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded
-from retrace.finetuning.finetune import Row, Tensors
+from retrace.finetuning.task import Reads, Row, Tensors
 from retrace.models.heads import Head, takes_segments
 from retrace.tasks.question_answering.windows import (
     KINDS,
@@ -112,6 +112,11 @@ class ExtractiveTask(QuestionAnswering):
     """Questions for extractive models."""
 
     head: Head = "spans"
+
+    @property
+    def reads(self) -> Reads | None:
+        """A vector for each token, unless embeddings before the body are trained."""
+        return None if self._settings.question_match else "tokens"
 
     def examples(self, part: str) -> list[Window]:
         """Every window of the part's questions, in the order of the data."""

@@ -22,7 +22,7 @@ from retrace.compute.tensors import mask_of, padded, true_positions
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin, plugin_names
 from retrace.datasets.squad import Question
-from retrace.finetuning.finetune import Row, Tensors
+from retrace.finetuning.task import Row, Tensors
 from retrace.models.heads import FAMILIES, Head
 from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, ReadingSettings
@@ -96,6 +96,7 @@ class GenerativeTask(QuestionAnswering):
     """Questions for generative models."""
 
     head: Head = "language_model"
+    reads = None  # it generates
 
     def __init__(
         self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, settings: ReadingSettings

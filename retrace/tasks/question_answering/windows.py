@@ -16,8 +16,8 @@ import numpy as np
 
 from retrace.core.paths import questions_path, splits_of
 from retrace.datasets.squad import Question, read_questions
-from retrace.finetuning.finetune import Row
 from retrace.finetuning.settings import check_length
+from retrace.finetuning.task import Row
 from retrace.results.grid import Kind
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, Vocabulary

@@ -1,11 +1,15 @@
 import os
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
 
 from retrace.compute import device
+from tests.toy import ROOT
 
 
 def test_kernels_and_reductions_are_deterministic_before_processes_meet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +27,32 @@ def test_kernels_and_reductions_are_deterministic_before_processes_meet(monkeypa
     device.open_device(0, "fp32")
     assert found == [(True, "^NVLS")]
     assert torch.are_deterministic_algorithms_enabled()
+
+
+def test_threads_wait_asleep_so_that_processes_side_by_side_keep_their_cores() -> None:
+    """The number of threads would change a run's last digits; how they wait does not."""
+    said = subprocess.run(
+        [sys.executable, "-c", "import retrace, torch"], cwd=ROOT, env={"OMP_DISPLAY_ENV": "verbose"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "GOMP_SPINCOUNT = '10000'" in said.stderr
+
+
+def test_a_gpu_is_taken_before_cuda_starts_unless_processors_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    monkeypatch.setattr(device, "lease_gpus", lambda: order.append("lease"))
+    monkeypatch.setattr(device, "Accelerator", lambda: order.append("start") or made())
+    made = Accelerator
+    for cuda, use_cpu, expected in (
+        ("12.8", "0", ["lease", "start"]),
+        ("12.8", "1", ["start"]),
+        (None, "0", ["start"]),
+    ):
+        order.clear()
+        monkeypatch.setattr(torch.version, "cuda", cuda)
+        monkeypatch.setenv("ACCELERATE_USE_CPU", use_cpu)
+        device.open_device(0, "fp32")
+        assert order == expected
 
 
 def test_each_process_drops_other_activations_and_the_first_those_of_one_alone() -> None:

@@ -10,8 +10,9 @@ import torch
 from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.finetuning import finetune as fine_tuning
-from retrace.finetuning.finetune import TaskObjective, fine_tune, predict, write_tuned
+from retrace.finetuning.finetune import TaskObjective, fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import predict
 from retrace.models.heads import make_model
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification

@@ -11,8 +11,9 @@ from transformers import LlamaForCausalLM
 from retrace.core.errors import InputError
 from retrace.core.settings import build
 from retrace.evaluation.outcomes import decided_answers
-from retrace.finetuning.finetune import fine_tune, predict
+from retrace.finetuning.finetune import fine_tune
 from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import predict
 from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering.generative import UNASKED, Generated, GenerativeTask, Generator, check_family
 from retrace.tasks.question_answering.settings import ReadingSettings

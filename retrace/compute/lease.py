@@ -1,0 +1,103 @@
+"""A lease on a GPU, so that processes that run side by side take one each.
+
+A lease is a lock on a file in the temporary folder, which all workspaces and users of a machine share. The system lets
+go of it when the process ends, however it ends. GPUs are told apart by UUID: jobs of Slurm see different ones under the
+same number.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+import psutil
+
+from retrace.core.guard import Holder, holder, take
+
+SHARED = "RETRACE_SHARE_GPUS"
+PAUSE = 0.2  # seconds between two looks at the locks
+_leases: list[TextIO] = []  # open until the process ends
+
+
+def lease_gpus() -> None:
+    """Wait for a free GPU and make it the only one that CUDA sees; nothing happens where there is none.
+
+    Processes that a launcher starts on this machine take those of their numbers, in turn, and go on when all have: two
+    launches that took GPUs in any order could wait for each other forever, and a process group would not wait for long.
+
+    To be called before CUDA starts. `RETRACE_SHARE_GPUS=1` leaves all GPUs to everyone.
+    """
+    gpus = {} if _leases or os.environ.get(SHARED) else visible_gpus()
+    names, uuids = list(gpus), list(gpus.values())
+    rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if gpus and (processes == 1 or len(gpus) == 1):  # Slurm may show each process a GPU of its own
+        os.environ["CUDA_VISIBLE_DEVICES"] = names[_take_first(uuids)]
+    elif processes <= len(gpus):
+        if rank > 0:
+            _await_taken(uuids[rank - 1])
+        _take_first([uuids[rank]])
+        _await_taken(uuids[processes - 1])
+
+
+def visible_gpus() -> dict[str, str]:
+    """UUIDs of the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES, in CUDA's order."""
+    command = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
+    try:
+        uuids = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return {}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    found = {}
+    for name in uuids if visible is None else visible.split(","):
+        if name.startswith("MIG-"):  # a part of a GPU, by a UUID of its own
+            meant = [name]
+        else:
+            meant = uuids[int(name) :] if name.isdigit() else [each for each in uuids if name and each.startswith(name)]
+        if not meant:
+            break  # nor does CUDA see those after one that is not there
+        found[name] = meant[0]
+    return found
+
+
+def _take_first(uuids: Sequence[str]) -> int:
+    """Wait until one of these GPUs is free and take it; its place among them."""
+    said = False
+    while True:
+        for place, uuid in enumerate(uuids):
+            mask = os.umask(0)  # another user may lock the file too
+            try:
+                lease = take(_lock_of(uuid))
+            finally:
+                os.umask(mask)
+            if lease is not None:
+                _leases.append(lease)
+                return place
+        busy = sorted({found.process for uuid in uuids if (found := _holder(uuid)) is not None})
+        if busy and not said:
+            which = "a GPU" if len(uuids) > 1 else uuids[0]
+            print(f"waiting for {which}: taken by processes {', '.join(map(str, busy))}", file=sys.stderr, flush=True)
+            said = True
+        time.sleep(PAUSE)
+
+
+def _lock_of(uuid: str) -> Path:
+    return Path(tempfile.gettempdir()) / "retrace-gpus" / f"{uuid}.lock"
+
+
+def _holder(uuid: str) -> Holder | None:
+    return holder(_lock_of(uuid)) if _lock_of(uuid).exists() else None
+
+
+def _await_taken(uuid: str) -> None:
+    """Wait until this process, or another that the same launcher started, has taken a GPU."""
+    while True:
+        with suppress(psutil.NoSuchProcess):
+            other = _holder(uuid)
+            if other is not None and psutil.Process(other.process).ppid() == os.getppid():
+                return
+        time.sleep(PAUSE)

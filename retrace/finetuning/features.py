@@ -1,0 +1,113 @@
+"""Features of a frozen body: what the head reads of its output, computed once for all epochs and evaluations.
+
+As in the feature-based approach of Devlin et al. 2018, section 5.3, a body of which nothing is trained has no dropout.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
+
+from retrace.compute.device import Device
+from retrace.finetuning.task import Example, Task, Tensors, outputs
+from retrace.models.heads import in_body, text_vector
+
+MOST = 2**32  # bytes; where features would take more, the body computes them anew for every batch
+
+Parts = Mapping[str, Sequence[Example]]
+
+
+class Lookup(nn.Module):
+    """Stands for a body: tokens are numbers of features, which it returns as the last layer's output."""
+
+    def __init__(self, features: Tensor, pooler: nn.Module | None) -> None:
+        super().__init__()
+        self._features = (features,)  # no buffer, which processes would send each other
+        self.pooler = pooler  # BERT's, which belongs to the head
+
+    def forward(self, input_ids: Tensor, **_: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
+        """Numbers (B, T) → hidden states (B, T, C)."""
+        (features,) = self._features
+        numbers = input_ids.clamp(max=len(features) - 1)  # padding is the tokenizer's, which may be any number
+        hidden: Any = functional.embedding(numbers, features)
+        pooled = None if self.pooler is None else self.pooler(hidden)
+        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=hidden, pooler_output=pooled)
+
+
+@contextmanager
+def computed_once(
+    task: Task[Example], model: nn.Module, parts: Parts[Example], batch_size: int, device: Device
+) -> Iterator[Parts[Example]]:
+    """The parts of the data with numbers of features in place of ids, and a `Lookup` in place of the model's body.
+
+    Neither is changed where something in the body is trained, the head reads more than the last layer's output, the
+    features would take more than MOST bytes, or processes share the weights. Else every process computes its share of
+    the features and holds all of them.
+    """
+    body = cast(PreTrainedModel, model if isinstance(model, PreTrainedModel) else model.body)
+    base = cast(nn.Module, body.base_model)
+    if any(weight.requires_grad for name, weight in body.named_parameters() if in_body(body, name)):
+        yield parts
+        return
+    base.register_forward_pre_hook(_without_dropout)
+    vectors = sum(_vectors(task, example) for part in parts.values() for example in part)
+    size = vectors * body.config.hidden_size * torch.float32.itemsize
+    if task.reads is None or device.sharded or size > MOST:
+        yield parts
+        return
+    found = [_features(task, model.eval(), body, part, batch_size, device) for part in parts.values()]
+    features = torch.from_numpy(np.concatenate([vector for part in found for vector in part]))
+    lookup = Lookup(features.to(device.torch_device), getattr(base, "pooler", None))
+    setattr(body, body.base_model_prefix, lookup)
+    try:
+        yield _numbered(task, parts)
+    finally:
+        setattr(body, body.base_model_prefix, base)
+
+
+def _without_dropout(base: nn.Module, _: Any) -> None:
+    base.eval()
+
+
+def _vectors(task: Task[Example], example: Example) -> int:
+    return task.length(example) if task.reads == "tokens" else 1
+
+
+def _features(
+    task: Task[Example], model: nn.Module, body: PreTrainedModel, part: Sequence[Example], batch_size: int,
+    device: Device,
+) -> list[np.ndarray]:  # fmt: skip
+    """The vectors of each example, (N, C), from a forward pass in the batches in which `predict` makes it."""
+    seen: list[Tensor] = []
+    hook = cast(nn.Module, body.base_model).register_forward_hook(lambda *call: seen.append(call[2].last_hidden_state))
+
+    def compute(batch: Tensors) -> tuple[Tensor, None]:
+        with device.autocast():
+            task.scores(model, batch)
+            hidden = seen.pop()
+            if task.reads == "text":
+                hidden = text_vector(body.config, hidden, batch["ids"], batch["mask"])
+        return hidden, None
+
+    rows, _ = outputs(task, part, batch_size, device, compute)
+    hook.remove()
+    return [np.atleast_2d(row) for row in rows]
+
+
+def _numbered(task: Task[Example], parts: Parts[Example]) -> Parts[Example]:
+    """The examples with the numbers of their vectors in place of ids."""
+    first, numbered = 0, {}
+    for name, part in parts.items():
+        numbered[name] = []
+        for example in part:
+            numbers = np.arange(first, first + _vectors(task, example))
+            numbered[name].append(replace(cast(Any, example), ids=numbers))
+            first += len(numbers)
+    return numbered

@@ -1,0 +1,116 @@
+"""A task to fine-tune on, and a model's outputs for its examples."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor, nn
+
+from retrace.compute.device import Device
+from retrace.models.heads import Head
+from retrace.results.grid import Kind
+
+Example = TypeVar("Example")
+Result = TypeVar("Result")
+Tensors = dict[str, Tensor]
+Row = dict[str, Any]
+Reads = Literal["text", "tokens"]
+
+
+class Task(Protocol[Example]):
+    """A labelled data set, and how a model is trained and scored on it."""
+
+    name: str
+    kind: Kind
+    head: Head
+    classes: tuple[str, ...]  # of a classifier, by number; empty of another head
+    has_test: bool  # whether there is a test split beside `dev`
+
+    @property
+    def reads(self) -> Reads | None:
+        """What the head reads of a body that is not trained: a vector for a text, or one for each token.
+
+        Examples are then dataclasses in which numbers of such vectors may be in place of `ids`. None: it is not known
+        before training, or more than that.
+        """
+        ...
+
+    def examples(self, part: str) -> list[Example]:
+        """The encoded examples of `train`, `dev` or, where there is one, `test`."""
+        ...
+
+    def length(self, example: Example) -> int:
+        """Tokens of an example."""
+        ...
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The model that `scores` takes, around one with the task's head."""
+        ...
+
+    def collate(self, examples: Sequence[Example]) -> Tensors:
+        """Examples padded to the longest, as tensors."""
+        ...
+
+    def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
+        """The model's scores for a batch, one row an example."""
+        ...
+
+    def targets(self, example: Example) -> int:
+        """Over how many targets an example's loss is summed: 1, or tokens of it."""
+        ...
+
+    def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
+        """The loss summed over the targets, in nats."""
+        ...
+
+    def rows(self, examples: Sequence[Example], scores: Sequence[np.ndarray]) -> list[Row]:
+        """What the model answered, one row a sentence or question, in the order of the data."""
+        ...
+
+
+def predict(
+    task: Task[Example], model: nn.Module, examples: Sequence[Example], batch_size: int, device: Device
+) -> tuple[list[np.ndarray], float]:
+    """The scores of every example, in order and without padding, and the mean loss per target in nats."""
+
+    def score(batch: Tensors) -> tuple[Tensor, float]:
+        with device.autocast():
+            scores = task.scores(model, batch)
+        return scores, task.loss(scores, batch).item()
+
+    rows, losses = outputs(task, examples, batch_size, device, score)
+    return rows, sum(losses) / sum(map(task.targets, examples))
+
+
+@torch.no_grad()
+def outputs(
+    task: Task[Example], examples: Sequence[Example], batch_size: int, device: Device,
+    compute: Callable[[Tensors], tuple[Tensor, Result]],
+) -> tuple[list[np.ndarray], list[Result]]:  # fmt: skip
+    """What `compute` gives for batches of similar length, which the processes share.
+
+    Of its tensors each example's row, in order and without padding; its results one a batch.
+    """
+    order = sorted(range(len(examples)), key=lambda index: task.length(examples[index]))
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    found: list[tuple[int, np.ndarray]] = []
+    results: list[Result] = []
+    for indices, counts in device.share_batches(batches):
+        batch = moved(task.collate([examples[index] for index in indices]), device)
+        tensor, result = compute(batch)
+        if not counts:
+            continue
+        results.append(result)
+        for index, row in zip(indices, tensor.float().cpu().numpy(), strict=True):
+            found.append((index, row[: task.length(examples[index])] if row.ndim > 1 else row))
+    if device.processes > 1:
+        found, results = gather_object(found), gather_object(results)
+    found.sort(key=lambda item: item[0])
+    return [row for _, row in found], results
+
+
+def moved(tensors: Tensors, device: Device) -> Tensors:
+    """The tensors on a device."""
+    return {name: device.send(tensor) for name, tensor in tensors.items()}

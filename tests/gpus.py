@@ -1,0 +1,12 @@
+"""GPUs that are not there: an `nvidia-smi` that lists them, and a temporary folder for their leases."""
+
+from pathlib import Path
+
+
+def pretend_gpus(folder: Path, count: int) -> dict[str, str]:
+    """The variables of a process that is to see so many GPUs, GPU-0 and on."""
+    folder.mkdir(exist_ok=True)
+    program = folder / "nvidia-smi"
+    program.write_text("#!/bin/sh\n" + "".join(f"echo GPU-{number}\n" for number in range(count)))
+    program.chmod(0o755)
+    return {"PATH": f"{folder}:/usr/bin:/bin", "TMPDIR": str(folder), "RETRACE_SHARE_GPUS": ""}

@@ -1,0 +1,120 @@
+"""Processes that share GPUs which are not there."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from retrace.compute.lease import visible_gpus
+from tests.gpus import pretend_gpus
+from tests.toy import ROOT
+
+TAKE = """
+import os, sys
+from retrace.compute.lease import lease_gpus
+lease_gpus()
+print(os.environ.get("LOCAL_RANK", "-"), os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
+sys.stdin.read()
+"""
+RANK = """
+import os, time
+from retrace.compute.lease import lease_gpus
+lease_gpus()
+print(time.monotonic(), flush=True)
+time.sleep(0.5)
+print(time.monotonic(), flush=True)
+"""
+LAUNCH = """
+import os, subprocess, sys
+ranks = [subprocess.Popen([sys.executable, "-c", sys.argv[1]], env={**os.environ, "LOCAL_RANK": rank}) for rank in "10"]
+sys.exit(max(rank.wait() for rank in ranks))
+"""
+
+
+def _start(gpus: dict[str, str], *command: str, **variables: str) -> subprocess.Popen[str]:
+    command = command or (sys.executable, "-c", TAKE)
+    environment = {**gpus, "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, stderr=-1, text=True)
+
+
+def _said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def _waits(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    return process.stderr.readline().strip()
+
+
+def _end(*processes: subprocess.Popen[str]) -> None:
+    for process in processes:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+
+
+def test_each_takes_another_gpu_and_one_too_many_waits_until_a_lease_ends(tmp_path: Path) -> None:
+    gpus = pretend_gpus(tmp_path / "two", 2)
+    first, second = _start(gpus), _start(gpus)
+    assert {_said(first), _said(second)} == {"- GPU-0", "- GPU-1"}
+    third = _start(gpus)
+    taken_by = ", ".join(map(str, sorted((first.pid, second.pid))))
+    assert _waits(third) == f"waiting for a GPU: taken by processes {taken_by}"
+    elsewhere = pretend_gpus(tmp_path / "one", 1)
+    alone = _start(elsewhere)
+    assert _said(alone) == "- GPU-0"
+    shares = _start(elsewhere, RETRACE_SHARE_GPUS="1")
+    assert _said(shares) == "- None"
+    second.send_signal(signal.SIGKILL)
+    second.communicate()
+    assert _said(third) in ("- GPU-0", "- GPU-1")
+    _end(first, third, alone, shares)
+
+
+def test_launches_of_several_processes_take_turns_and_do_not_wait_for_each_other_forever(tmp_path: Path) -> None:
+    """Each launch's second process starts before its first, which takes the first GPU before that."""
+    gpus = {**pretend_gpus(tmp_path, 2), "LOCAL_WORLD_SIZE": "2"}
+    alone = _start(gpus, LOCAL_WORLD_SIZE="1", CUDA_VISIBLE_DEVICES="1")
+    assert _said(alone) == "- 1"
+    launches = [_start(gpus, sys.executable, "-c", LAUNCH, RANK) for _ in range(3)]
+    assert _waits(launches[0]).startswith("waiting for GPU-")
+    _end(alone)
+    times = [sorted(map(float, launch.communicate(timeout=60)[0].split())) for launch in launches]
+    assert [len(each) for each in times] == [4, 4, 4]
+    first, second, third = sorted((each[0], each[-1]) for each in times)
+    assert first[1] < second[0]
+    assert second[1] < third[0]
+
+
+@pytest.mark.parametrize(
+    ("visible", "expected"),
+    [
+        (None, {"GPU-0": "GPU-0", "GPU-1": "GPU-1", "GPU-2": "GPU-2"}),
+        ("2,0", {"2": "GPU-2", "0": "GPU-0"}),
+        ("GPU-1", {"GPU-1": "GPU-1"}),
+        ("MIG-7,1", {"MIG-7": "MIG-7", "1": "GPU-1"}),
+        ("0,9,1", {"0": "GPU-0"}),
+        ("", {}),
+        ("-1", {}),
+    ],
+)
+def test_gpus_are_those_that_cuda_would_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str | None, expected: dict[str, str]
+) -> None:
+    monkeypatch.setenv("PATH", pretend_gpus(tmp_path, 3)["PATH"])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert visible_gpus() == expected
+    assert list(visible_gpus()) == list(expected)
+
+
+def test_there_are_no_gpus_without_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert visible_gpus() == {}
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho NVIDIA-SMI has failed because it could not talk to the driver\nexit 9\n")
+    program.chmod(0o755)
+    assert visible_gpus() == {}

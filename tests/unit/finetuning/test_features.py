@@ -1,0 +1,161 @@
+"""A frozen body's features, computed once, against a body that computes in every epoch and evaluation."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from retrace.compute.device import Device
+from retrace.finetuning import features
+from retrace.finetuning import task as tasks
+from retrace.finetuning.features import Lookup, computed_once
+from retrace.finetuning.finetune import Tuned, fine_tune
+from retrace.finetuning.method import read_method
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import Task, outputs
+from retrace.models.heads import make_model, set_dropout
+from retrace.tasks.classification import Classification
+from retrace.tasks.question_answering.extractive import ExtractiveTask
+from retrace.tasks.question_answering.generative import GenerativeTask
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.training.settings import OptimizerSettings
+from tests.tiny import FAMILIES, tiny_config, tiny_device, tiny_questions, tiny_sentences, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+CONTEXT = "The guild of weavers was founded by Ada Lund in the year 1601."
+ASKED = {"who founded the guild?": "Ada Lund", "when?": "1601", "what was founded by Ada Lund in the year?": ""}
+SETTINGS = FineTuneSettings(
+    lr=0.01, epochs=2, batch_size=4, max_length=32, max_train_examples=9, optimizer=OptimizerSettings(kind="adamw")
+)
+EXAMPLES = {"sst2": (9, 12), "squad": (3, 3)}  # trained on and held out
+
+
+def _task(name: str, folder: Path, **reading: Any) -> Task[Any]:
+    if name == "sst2":
+        rows = [f"the {noun}{' was' * tall} {word}\t{label}" for noun, tall in (("ale", 1), ("hall of the river", 4))
+                for word, label in (("stale", 0), ("full", 1), ("charming songs", 1)) for _ in range(2)]  # fmt: skip
+        return Classification("sst2", tiny_sentences(folder, ["sentence\tlabel", *rows]), TOKENIZER, 32)
+    kind = GenerativeTask if reading.pop("generates", False) else ExtractiveTask
+    return kind("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, 60, ReadingSettings(**reading))
+
+
+def _model(task: Task[Any], family: str, method: str = "frozen") -> nn.Module:
+    started = make_model(task.head, tiny_config(family, TOKENIZER), 0, "eager", task.classes)
+    read_method({}, method).tune(started, task.head)
+    return task.wrap(started)
+
+
+def _body(model: nn.Module) -> nn.Module:
+    return cast(nn.Module, cast(PreTrainedModel, getattr(model, "body", model)).base_model)
+
+
+def _calls(body: nn.Module) -> list[int]:
+    """The number of examples in each call from now on."""
+    seen: list[int] = []
+    body.register_forward_hook(lambda *call: seen.append(len(call[2].last_hidden_state)))
+    return seen
+
+
+def _tuned(task: Task[Any], model: nn.Module) -> Tuned:
+    torch.manual_seed(1)
+    return fine_tune(task, model, SETTINGS, 1, tiny_device(), "t")
+
+
+def _numbers(tuned: Tuned) -> list[float]:
+    rows = [value for row in tuned.rows for value in row.values() if isinstance(value, float)]
+    return [*rows, *(loss["validation_loss"] for loss in tuned.losses), *(loss for _, loss in tuned.speed.points)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_one_pass_over_the_data_gives_what_a_pass_for_every_batch_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, family: str
+) -> None:
+    task = _task(name, tmp_path)
+    once, anew = _model(task, family), _model(task, family)
+    body, calls = _body(once), _calls(_body(once))
+    found = _tuned(task, once)
+    train, held_out = EXAMPLES[name]
+    assert len(calls) == -(-train // 8) + -(-held_out // 8)  # batches: two of training make one
+    assert sum(calls) == train + held_out
+    assert _body(once) is body
+    monkeypatch.setattr(features, "MOST", 0)
+    calls = _calls(_body(anew))
+    expected = _tuned(task, anew)
+    assert sum(calls) > 2 * (train + held_out)
+    np.testing.assert_allclose(_numbers(found), _numbers(expected), atol=2e-5)
+    assert all(torch.allclose(once.state_dict()[key], weight, atol=2e-5) for key, weight in anew.state_dict().items())
+    assert found.speed.tokens == expected.speed.tokens
+
+
+@pytest.mark.parametrize("most", [0, features.MOST])
+def test_a_frozen_body_has_no_dropout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Its outputs in training are those of evaluation, and the head's dropout is left."""
+    monkeypatch.setattr(features, "MOST", most)
+    task = _task("sst2", tmp_path)
+    model = cast(Any, _model(task, "bert"))
+    set_dropout(model, 0.5)
+    batch = task.collate(task.examples("dev"))
+    with computed_once(task, model, {"dev": task.examples("dev")}, 12, tiny_device()) as parts:
+        given = task.collate(parts["dev"])["ids"]
+        hidden, same = (model.train().bert(given, attention_mask=batch["mask"][:, : given.shape[1]]) for _ in range(2))
+        assert torch.equal(hidden.pooler_output, same.pooler_output)
+        scores, others = (task.scores(model.train(), task.collate(parts["dev"])) for _ in range(2))
+    assert not torch.equal(scores, others)
+    exact = model.eval().bert(batch["ids"], attention_mask=batch["mask"])
+    torch.testing.assert_close(hidden.pooler_output, exact.pooler_output)
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "method", "reading"),
+    [
+        ("sst2", "modernbert", "lora", {}),
+        ("squad", "modernbert", "adapter", {}),
+        ("squad", "bert", "frozen", {"question_match": True}),  # embeddings before the body are trained
+        ("squad", "llama", "frozen", {"generates": True, "max_answer_length": 4}),
+    ],
+)
+def test_what_changes_in_training_or_generates_has_no_features(
+    tmp_path: Path, name: str, family: str, method: str, reading: dict[str, Any]
+) -> None:
+    task = _task(name, tmp_path, **reading)
+    model, parts = _model(task, family, method), {"dev": task.examples("dev")}
+    body = _body(model)
+    with computed_once(task, model, parts, 8, tiny_device()) as same:
+        assert same is parts
+        assert _body(model) is body
+
+
+def test_padding_may_have_any_number() -> None:
+    table = torch.arange(6.0).view(3, 2)
+    output = Lookup(table, None)(torch.tensor([[2, 0, 128_004]]))
+    assert output.last_hidden_state.tolist() == [[[4, 5], [0, 1], [4, 5]]]
+
+
+def test_processes_compute_a_share_and_hold_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the batches of one process."""
+    task = _task("sst2", tmp_path)
+    examples, sent = task.examples("dev"), cast(list[list[Any]], [])
+
+    def compute(batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, int]:
+        return batch["ids"].float(), len(batch["ids"])
+
+    alone, sizes = outputs(task, examples, 5, tiny_device(), compute)
+    monkeypatch.setattr(tasks, "gather_object", lambda mine: sent.append(mine) or mine)
+    for device in _two():
+        outputs(task, examples, 5, device, compute)
+    assert sorted(sent[1] + sent[3]) == sorted(sizes)
+    found = sorted(sent[0] + sent[2], key=lambda item: item[0])
+    assert all(np.array_equal(row, expected) for (_, row), expected in zip(found, alone, strict=True))
+
+
+def _two() -> Iterator[Device]:
+    for rank in range(2):
+        accelerator: Any = SimpleNamespace(process_index=rank, num_processes=2, device=torch.device("cpu"))
+        yield Device(accelerator, False, False)
