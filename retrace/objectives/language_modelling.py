@@ -40,7 +40,7 @@ class LabelledBatch:
         """A batch whose targets are the labels that are not `IGNORED`."""
         has_target = labels != IGNORED
         at, counts = true_positions(has_target), has_target.sum(1)
-        return LabelledBatch(ids, labels, at.view(len(ids), -1) if bool((counts == counts[0]).all()) else at)
+        return LabelledBatch(ids, labels, at.view(len(ids), -1) if len(at) and len(counts.unique()) == 1 else at)
 
     @property
     def targets(self) -> Tensor:

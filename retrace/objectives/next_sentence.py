@@ -90,7 +90,7 @@ class PairModelling:
 
     def targets(self, batch: Pairs) -> int:
         """The number of masked tokens."""
-        return len(batch.at)
+        return batch.at.numel()
 
     def tokens(self, batch: Pairs) -> int:
         """Real tokens."""
