@@ -165,9 +165,9 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
     from retrace.finetuning.finetune import TaskObjective
     from retrace.training.loop import Budget, Run, train
 
-    objective = TaskObjective(task, settings, seed, device.torch_device)
+    objective = TaskObjective(task, settings, seed)
     run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, Budget(1))
-    shapes = [batch.tensors["ids"].shape for batch in objective.batches(1, slice(None))]
+    shapes = [objective.part(batch, slice(None), device)["ids"].shape for batch in objective.batches(1)]
     speed = train(run, lambda epoch, meter: None)
     return {
         "examples_a_second": sum(rows for rows, _ in shapes) / speed.seconds,

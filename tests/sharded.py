@@ -46,7 +46,7 @@ def run(case: str, device: Device) -> dict[str, Any]:
         answers = model.of_tokens if kind == "pairs" else model
         found = [epoch.loss or 0.0, mean_loss(answers, masked_batches(STREAM, 32, 0.15, VOCABULARY, 7), device)[0]]
         if kind == "pairs":
-            return [*found, relation_accuracy(model, objective.batches(0, slice(None)), device)]
+            return [*found, relation_accuracy(model, objective.batches(0), device)]
         return [*found, pseudo_losses(model, PASSAGES, VOCABULARY, device)[0].mean]
 
     done = Run("test", model, objective, device, settings, 0.002, Budget(1))
@@ -60,21 +60,22 @@ def start(family: str, pairs: bool, device: Device, masking: Masking = MASKING) 
     config = tiny_config(family, TOKENIZER)
     if pairs:
         model = to_device(make_pair_model(config, 0, "eager"), device)
-        return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1, device.torch_device)
+        return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1)
 
     def label(blocks: Tensor, draws: torch.Generator) -> LabelledBatch:
         return next_tokens(blocks, VOCABULARY) if family == "llama" else mask_blocks(blocks, masking, VOCABULARY, draws)
 
     model = to_device(make_language_model(config, 0, "eager"), device)
-    return model, BlockModelling(STREAM, 32, 8, label, 1, device.torch_device)
+    return model, BlockModelling(STREAM, 32, 8, label, 1)
 
 
 def held(kind: Literal["muon", "adamw"], device: Device) -> int:
     """Bytes of weights, gradients and moments that this process holds after a step."""
     model, objective = start("modernbert", False, device)
     optimizers = make_optimizers(model, OptimizerSettings(kind=kind), 0.002)
-    batch = next(iter(objective.batches(1, device.rank_slice)))
-    objective.loss(model, batch)[0].backward()
+    batch = next(iter(objective.batches(1)))
+    ((rows, _),) = device.share(len(batch))
+    objective.loss(model, objective.part(batch, rows, device)).backward()
     for optimizer in optimizers:
         optimizer.step()
     tensors = [t for weight in model.parameters() for t in (weight, weight.grad)]

@@ -45,9 +45,13 @@ class LabelledBatch:
         """The target ids, (N,)."""
         return self.labels.flatten().index_select(0, self.at)
 
-    def to(self, device: torch.device) -> "LabelledBatch":
-        """The same on another device."""
-        return LabelledBatch(self.ids.to(device), self.labels.to(device), self.at.to(device))
+    def __len__(self) -> int:
+        """The number of blocks."""
+        return len(self.ids)
+
+    def to(self, device: Device) -> "LabelledBatch":
+        """The same on a device."""
+        return LabelledBatch(device.send(self.ids), device.send(self.labels), device.send(self.at))
 
 
 @dataclass(frozen=True)
@@ -64,37 +68,41 @@ Answers = Callable[[Tensor, Tensor], Tensor]  # the forward pass of a `LanguageM
 class BlockModelling:
     """The pretraining objective: blocks at a random offset each epoch, with new labels."""
 
-    def __init__(
-        self, stream: np.ndarray, block: int, batch_size: int, label: Label, seed: int, device: torch.device
-    ) -> None:
-        self._stream, self._block, self._batch, self._label = stream, block, batch_size, label
-        self._seed, self._device = seed, device
+    def __init__(self, stream: np.ndarray, block: int, batch_size: int, label: Label, seed: int) -> None:
+        self._stream, self._block, self._batch, self._label, self._seed = stream, block, batch_size, label, seed
         self.steps = max(1, (len(cut_blocks(stream, block)) - 1) // batch_size)
 
-    def batches(self, epoch: int, rank_slice: slice) -> Iterator[LabelledBatch]:
-        """The epoch's batches, this process's rows of each."""
+    def batches(self, epoch: int) -> Iterator[LabelledBatch]:
+        """The epoch's batches, on the host."""
         generator = seeded(self._seed, f"pretraining epoch {epoch}")
         offset = int(torch.randint(self._block, (1,), generator=generator)) % max(1, len(self._stream) - self._block)
         blocks = cut_blocks(self._stream, self._block, offset)
         order = torch.randperm(len(blocks), generator=generator).numpy()
         for step in range(self.steps):
             rows = np.sort(order[step * self._batch : (step + 1) * self._batch])
-            labelled = self._label(torch.from_numpy(blocks[rows].astype(np.int64)), generator)
-            yield LabelledBatch.of(labelled.ids[rank_slice], labelled.labels[rank_slice]).to(self._device)
+            yield self._label(torch.from_numpy(blocks[rows].astype(np.int64)), generator)
 
-    def loss(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, int]:
-        """The loss summed over the targets."""
-        return token_loss(model, batch)
+    def targets(self, batch: LabelledBatch) -> int:
+        """The number of targets."""
+        return len(batch.at)
 
     def tokens(self, batch: LabelledBatch) -> int:
         """All tokens; blocks have no padding."""
         return batch.ids.numel()
 
+    def part(self, batch: LabelledBatch, rows: slice, device: Device) -> LabelledBatch:
+        """Some of the blocks."""
+        return LabelledBatch.of(batch.ids[rows], batch.labels[rows]).to(device)
 
-def token_loss(model: Answers, batch: LabelledBatch) -> tuple[Tensor, int]:
-    """The negative log-likelihood summed over the targets, in nats, and the number of targets."""
+    def loss(self, model: nn.Module, part: LabelledBatch) -> Tensor:
+        """The loss summed over the targets."""
+        return token_loss(model, part)
+
+
+def token_loss(model: Answers, batch: LabelledBatch) -> Tensor:
+    """The negative log-likelihood summed over the targets, in nats."""
     scores = model(batch.ids, batch.at).float()
-    return functional.cross_entropy(scores, batch.targets, reduction="sum"), len(batch.at)
+    return functional.cross_entropy(scores, batch.targets, reduction="sum")
 
 
 @torch.no_grad()
@@ -106,9 +114,9 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
     total, seen = 0.0, 0
     for batch, counts in device.share_batches(batches):
         with device.autocast():
-            loss, count = token_loss(model, batch.to(device.torch_device))
+            loss = token_loss(model, batch.to(device))
         if counts:
-            total, seen = total + loss.item(), seen + count
+            total, seen = total + loss.item(), seen + len(batch.at)
     summed, labels = device.all_reduce_sum([total, seen])
     if not labels:
         raise InputError("the validation text has no token to predict: the vocabulary has no word of it")

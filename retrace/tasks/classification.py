@@ -100,9 +100,13 @@ class Classification:
             given["token_type_ids"] = batch["segments"]
         return model(**given).logits
 
-    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
+    def targets(self, example: EncodedExample) -> int:
+        """The class."""
+        return 1
+
+    def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
         """Cross-entropy summed over the examples."""
-        return functional.cross_entropy(scores.float(), batch["labels"], reduction="sum"), len(scores)
+        return functional.cross_entropy(scores.float(), batch["labels"], reduction="sum")
 
     def rows(self, examples: Sequence[EncodedExample], scores: Sequence[np.ndarray]) -> list[Row]:
         """Row number in the data, right class and the logit of each class, logit_0 to logit_{C-1}."""

@@ -46,18 +46,22 @@ class Muon(Optimizer):
     ) -> None:
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay})
         self._precision, self._steps = precision, steps
+        # 1 where the next step is to change no weight, as with torch's fused optimizers.
+        self.found_inf = torch.zeros((), device=self.param_groups[0]["params"][0].device)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] - takes none
         """Make one update; that of a tall matrix is scaled by the root of height over width."""
+        skips = self.found_inf > 0
         for group in self.param_groups:
+            kept = 1 - (group["lr"] * group["weight_decay"]) * (~skips).double()  # of each weight
             for weights in _batched([weight for weight in group["params"] if weight.grad is not None]):
                 # Sharded matrices are gathered for their own orthogonalisation only.
                 directions = torch.stack([full_tensor(self._direction(weight)) for weight in weights])
-                updates = orthogonalised(directions, self._precision, self._steps)
+                updates = orthogonalised(directions, self._precision, self._steps).masked_fill(skips, 0.0)
                 tall = math.sqrt(max(1, directions.shape[1] / directions.shape[2]))
                 for weight, update in zip(weights, updates, strict=True):
-                    weight.mul_(1 - group["lr"] * group["weight_decay"])
+                    weight.mul_(kept)
                     weight.add_(local_shard(update, weight), alpha=-group["lr"] * tall)
 
     def _direction(self, weight: nn.Parameter) -> Tensor:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -43,10 +43,10 @@ class ProductOperations(TorchDispatchMode):
         return result
 
 
-def count_flops(model: nn.Module, loss: Callable[[], Tensor]) -> int:
+def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
     """Operations of the matrix products in one forward and backward pass; generators are left unchanged."""
     with torch.random.fork_rng(), ProductOperations() as operations:
-        loss().backward()
+        backward()
     model.zero_grad(set_to_none=True)
     return operations.total
 

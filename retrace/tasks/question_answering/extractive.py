@@ -154,11 +154,15 @@ class ExtractiveTask(QuestionAnswering):
         scores = model(batch["ids"], mask, batch["segments"], batch["match"]).float()
         return scores if mask is None else scores.masked_fill(mask[..., None] == 0, LOWEST)
 
-    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
+    def targets(self, example: Window) -> int:
+        """The span."""
+        return 1
+
+    def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
         """The mean of start and end cross-entropy, summed over the windows."""
         start = functional.cross_entropy(scores[..., 0], batch["start"], reduction="sum")
         end = functional.cross_entropy(scores[..., 1], batch["end"], reduction="sum")
-        return (start + end) / 2, len(scores)
+        return (start + end) / 2
 
     def rows(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, best span, its score and the null score (None if the model never abstains)."""

@@ -46,11 +46,11 @@ class Cut(BlockModelling):
     action: Any = None
     seen = -1  # the first loss of a run is asked for before its steps, to count operations
 
-    def loss(self, model: torch.nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, int]:
+    def loss(self, model: torch.nn.Module, part: LabelledBatch) -> torch.Tensor:
         if self.seen == self.at:
             self.action()
         self.seen += 1
-        return super().loss(model, batch)
+        return super().loss(model, part)
 
 
 def _fail() -> None:
@@ -66,7 +66,7 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     def label(blocks: torch.Tensor, draws: torch.Generator) -> LabelledBatch:
         return mask_blocks(blocks, Masking(0.3), VOCABULARY, draws)
 
-    objective = Cut(STREAM, 32, 4, label, 1, device.torch_device)
+    objective = Cut(STREAM, 32, 4, label, 1)
     objective.at, objective.action = at, action
     checkpointer = Checkpointer("test", "", device)
     run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(EPOCHS), checkpointer)
