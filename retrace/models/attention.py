@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers.masking_utils import sdpa_mask
+from transformers import masking_utils
 
 
 def lean_attention(
@@ -36,9 +36,20 @@ def added_mask(seen: Tensor) -> Tensor:
     return torch.zeros_like(seen, dtype=precision).masked_fill_(~seen, torch.finfo(precision).min)
 
 
-def lean_mask(*sizes: Any, **options: Any) -> Tensor | None:
-    """transformers' mask for PyTorch's attention as numbers; unlike there, a merely causal one is not left out."""
-    seen = sdpa_mask(*sizes, **{**options, "allow_is_causal_skip": False})
+def sdpa_mask(
+    attention_mask: Tensor | None = None, allow_is_bidirectional_skip: bool = False, **rest: Any
+) -> Tensor | None:
+    """The mask of transformers, which does not look first whether any token is hidden: the host would wait for a GPU.
+
+    Batches have a mask only where some token is padding.
+    """
+    skips = allow_is_bidirectional_skip and attention_mask is None
+    return masking_utils.sdpa_mask(attention_mask=attention_mask, allow_is_bidirectional_skip=skips, **rest)
+
+
+def lean_mask(**options: Any) -> Tensor | None:
+    """The same as numbers; a mask that is merely causal is not left out, as it is for PyTorch's attention."""
+    seen = sdpa_mask(**{**options, "allow_is_causal_skip": False})
     return None if seen is None else added_mask(seen)
 
 
