@@ -121,6 +121,7 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     # NVLS adds in the network switch, in any order. NCCL and PyTorch look at both only when the process group is made.
     os.environ.setdefault("NCCL_ALGO", "^NVLS")
     torch.use_deterministic_algorithms(True)
+    torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass is not deterministic; the other kernels' are
     _keep_freed_memory()
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
     if sharded:  # retrace.compute.sharding does it; these keep Accelerate and transformers from doing it too

@@ -205,5 +205,6 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
             scores = SpanModel(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
             scores = scores.transpose(1, 2).flatten(0, 1)
         else:
-            scores = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+            mask = torch.ones_like(ids) if objective_of(model.config) == "masked" else None
+            scores = model(input_ids=ids, attention_mask=mask).logits
     return functional.cross_entropy(scores.float(), torch.zeros(len(scores), dtype=torch.long))

@@ -22,6 +22,7 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from transformers.utils import logging
 
 from retrace.core.errors import InputError
@@ -36,6 +37,20 @@ FAMILIES = "retrace.families"
 # transformers warns of new head weights, which are checked below, and shows progress bars of its own.
 logging.set_verbosity_error()
 logging.disable_progress_bar()
+
+
+def _sdpa_mask(
+    attention_mask: Tensor | None = None, allow_is_bidirectional_skip: bool = False, **rest: Any
+) -> Tensor | None:
+    """The mask of transformers, which does not look first whether any token is hidden: the host would wait for a GPU.
+
+    Batches have a mask only where some token is padding.
+    """
+    skips = allow_is_bidirectional_skip and attention_mask is None
+    return sdpa_mask(attention_mask=attention_mask, allow_is_bidirectional_skip=skips, **rest)
+
+
+AttentionMaskInterface.register("sdpa", _sdpa_mask)
 
 _CLASSES = {
     "pairs": AutoModelForPreTraining,
@@ -119,7 +134,7 @@ def in_body(model: PreTrainedModel, name: str) -> bool:
     return name.startswith(f"{model.base_model_prefix}.") and ".pooler." not in name
 
 
-def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Tensor | None) -> Tensor:
     """What a classifier of transformers reads of hidden states (B, T, C), given ids and attention mask (B, T): (B, C).
 
     The vector of the last token of a causal model that is not padding, else the mean over the tokens where the config
@@ -130,6 +145,7 @@ def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Ten
         last = (places * (ids != config.pad_token_id)).argmax(1)
         return hidden[torch.arange(len(ids), device=ids.device), last]
     if getattr(config, "classifier_pooling", "cls") == "mean":
+        mask = torch.ones_like(ids) if mask is None else mask
         return (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
     return hidden[:, 0]
 
