@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
+from transformers import PreTrainedConfig
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
@@ -55,17 +56,20 @@ def run(case: str, device: Device) -> dict[str, Any]:
     return {"journal": done.journal, "flops": speed.flops, "weights": norms}
 
 
-def start(family: str, pairs: bool, device: Device, masking: Masking = MASKING) -> tuple[Any, Objective]:
+def start(
+    family: str, pairs: bool, device: Device, masking: Masking = MASKING, config: PreTrainedConfig | None = None,
+    attention: str = "eager",
+) -> tuple[Any, Objective]:  # fmt: skip
     """A model and what it learns."""
-    config = tiny_config(family, TOKENIZER)
+    config = config or tiny_config(family, TOKENIZER)
     if pairs:
-        model = to_device(make_pair_model(config, 0, "eager"), device)
+        model = to_device(make_pair_model(config, 0, attention), device)
         return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1)
 
     def label(blocks: Tensor, draws: torch.Generator) -> LabelledBatch:
         return next_tokens(blocks, VOCABULARY) if family == "llama" else mask_blocks(blocks, masking, VOCABULARY, draws)
 
-    model = to_device(make_language_model(config, 0, "eager"), device)
+    model = to_device(make_language_model(config, 0, attention), device)
     return model, BlockModelling(STREAM, 32, 8, label, 1)
 
 
@@ -74,7 +78,7 @@ def held(kind: Literal["muon", "adamw"], device: Device) -> int:
     model, objective = start("modernbert", False, device)
     optimizers = make_optimizers(model, OptimizerSettings(kind=kind), 0.002)
     batch = next(iter(objective.batches(1)))
-    ((rows, _),) = device.share(len(batch))
+    rows, _ = device.share(len(batch))[0]
     objective.loss(model, objective.part(batch, rows, device)).backward()
     for optimizer in optimizers:
         optimizer.step()

@@ -35,6 +35,7 @@ class Device:
     bf16: bool
     sharded: bool  # whether each process holds a shard of the weights rather than all of them
     micro_batch: int | None = None  # the most examples of a forward pass in training
+    recomputes: bool = False  # whether the backward pass computes what is within a layer again, rather than keep it
 
     @property
     def torch_device(self) -> torch.device:
@@ -133,8 +134,8 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     # Deterministic mode also fills memory before it is written, in case something reads it unwritten.
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))
-    micro_batch = whole_number("RETRACE_MICRO_BATCH")
-    return Device(accelerator, bf16, sharded and torch.distributed.is_initialized(), micro_batch)
+    sharded = sharded and torch.distributed.is_initialized()
+    return Device(accelerator, bf16, sharded, whole_number("RETRACE_MICRO_BATCH"), recomputes())
 
 
 def peak_memory() -> int:
@@ -161,6 +162,14 @@ def _threads(accelerator: Accelerator) -> int:
     """
     here = int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)
     return whole_number("RETRACE_THREADS") or max(1, len(os.sched_getaffinity(0)) // here)
+
+
+def recomputes() -> bool:
+    """Whether `RETRACE_ACTIVATION_CHECKPOINTING` asks for it; raises InputError where it is neither true nor false."""
+    wanted = os.environ.get("RETRACE_ACTIVATION_CHECKPOINTING") or "false"
+    if wanted not in ("true", "false"):
+        raise InputError(f"RETRACE_ACTIVATION_CHECKPOINTING: {wanted!r} is not allowed; expected true or false")
+    return wanted == "true"
 
 
 def whole_number(variable: str) -> int | None:

@@ -111,6 +111,24 @@ def test_a_run_cut_off_anywhere_ends_with_the_same_bytes(tmp_path: Path) -> None
         assert _same(_run(), whole), f"cut off before step {at + 1}"
 
 
+def test_a_run_whose_batches_are_passed_in_parts_ends_with_the_same_bytes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "3")  # of batches of four
+    whole = _run()
+    with pytest.raises(CutOffError):
+        _run(7)
+    capsys.readouterr()
+    assert _same(_run(), whole)
+    assert "resuming after step 3" in capsys.readouterr().out
+    with pytest.raises(CutOffError):
+        _run(7)
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")  # rounds otherwise
+    capsys.readouterr()
+    _run()
+    assert capsys.readouterr().out.startswith("test  not resuming after step 3: saved on CPU")
+
+
 def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:
     whole = _run()
     for _ in range(3):
