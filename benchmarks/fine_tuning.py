@@ -130,14 +130,12 @@ def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Task, settings and device of the questions."""
     from retrace.compute.device import open_device
-    from retrace.core.settings import build, read_params
     from retrace.finetuning.method import PRETRAINED
     from retrace.tasks.question_answering.extractive import ExtractiveTask
-    from retrace.tasks.question_answering.settings import ReadingSettings
     from retrace.tokens.tokenizer import load_tokenizer
 
-    settings, asked = limited("squad", arguments.windows), build(ReadingSettings, read_params(), "squad")
-    task = ExtractiveTask("squad", source(), load_tokenizer(PRETRAINED), settings.max_length, asked)
+    settings = limited("squad", arguments.windows)
+    task = ExtractiveTask("squad", source(), load_tokenizer(PRETRAINED), settings.max_length, settings)
     return task, settings, open_device(arguments.seed)
 
 
@@ -165,9 +163,9 @@ def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> 
     from retrace.finetuning.finetune import TaskObjective
     from retrace.training.loop import Budget, Run, train
 
-    objective = TaskObjective(task, settings, seed, device.torch_device)
+    objective = TaskObjective(task, settings, seed)
     run = Run("retrace", model, objective, device, settings.optimizer, settings.lr, Budget(1))
-    shapes = [batch.tensors["ids"].shape for batch in objective.batches(1, slice(None))]
+    shapes = [objective.part(batch, slice(None), device)["ids"].shape for batch in objective.batches(1)]
     speed = train(run, lambda epoch, meter: None)
     return {
         "examples_a_second": sum(rows for rows, _ in shapes) / speed.seconds,

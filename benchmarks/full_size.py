@@ -33,7 +33,7 @@ from retrace.estimates.memory import Load, update_needs  # noqa: E402
 from retrace.finetuning.method import read_method  # noqa: E402
 from retrace.models.heads import Head, make_model  # noqa: E402
 from retrace.models.language_model import LanguageModel  # noqa: E402
-from retrace.objectives.language_modelling import LabelledBatch, token_loss  # noqa: E402
+from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, token_loss  # noqa: E402
 from retrace.training.loop import Budget, Run, Speed, train  # noqa: E402
 from retrace.training.settings import OptimizerSettings  # noqa: E402
 
@@ -70,33 +70,30 @@ CELLS = {
 }
 
 
-@dataclass(frozen=True)
-class Same:
-    """The same batch over and over."""
+class Same(BlockModelling):
+    """The same batch over and over; of a classifier the labels are not looked at."""
 
-    load: Load
-    torch_device: torch.device
-    steps: int = UPDATES
+    def __init__(self, load: Load) -> None:
+        self.load, self.steps = load, UPDATES
 
-    def batches(self, epoch: int, rank_slice: slice) -> Iterator[LabelledBatch]:
-        """Ids and labels (B, T); of a classifier the labels are not looked at."""
-        ids = torch.full((self.load.batch, self.load.length), 5, device=self.torch_device)
+    def batches(self, epoch: int) -> Iterator[LabelledBatch]:
+        """Ids and labels (B, T)."""
+        ids = torch.full((self.load.batch, self.load.length), 5)
         labels = torch.full_like(ids, -100)
         labels.view(-1)[: self.load.scored] = 5
         for _ in range(self.steps):
             yield LabelledBatch.of(ids, labels)
 
-    def loss(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, int]:
+    def targets(self, batch: LabelledBatch) -> int:
+        """Those of a language model, else one an example."""
+        return self.load.scored or self.load.batch
+
+    def loss(self, model: nn.Module, part: LabelledBatch) -> Tensor:
         """Cross-entropy, summed."""
         if isinstance(model, LanguageModel):
-            return token_loss(model, batch)
-        scores = model(input_ids=batch.ids, attention_mask=torch.ones_like(batch.ids)).logits
-        right = torch.zeros(len(batch.ids), dtype=torch.long, device=self.torch_device)
-        return nn.functional.cross_entropy(scores, right, reduction="sum"), len(right)
-
-    def tokens(self, batch: LabelledBatch) -> int:
-        """All of them."""
-        return batch.ids.numel()
+            return token_loss(model, part)
+        scores = model(input_ids=part.ids, attention_mask=torch.ones_like(part.ids)).logits
+        return nn.functional.cross_entropy(scores, torch.zeros_like(part.ids[:, 0]), reduction="sum")
 
 
 def main() -> None:
@@ -151,7 +148,7 @@ def trained(cell: Cell, load: Load, device: Device) -> Speed:
     model = (body if cell.examples else LanguageModel(body)).to(device.torch_device)
     speed = None
     for updates in (1, UPDATES):
-        run = Run("run", model, Same(load, device.torch_device), device, OPTIMISER, 1e-5, Budget(1, updates))
+        run = Run("run", model, Same(load), device, OPTIMISER, 1e-5, Budget(1, updates))
         speed = train(run, lambda epoch, meter: None)
     assert speed is not None
     return speed

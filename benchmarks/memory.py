@@ -57,21 +57,27 @@ class Sentences:
     load: Load
     steps: int = UPDATES
 
-    def batches(self, epoch: int, rank_slice: slice) -> Iterator[Tensor]:
+    def batches(self, epoch: int) -> Iterator[Tensor]:
         """Token ids (B, T)."""
         for _ in range(self.steps):
             yield torch.ones(self.load.batch, self.load.length, dtype=torch.long)
 
-    def loss(self, model: nn.Module, batch: Tensor) -> tuple[Tensor, int]:
-        """Cross-entropy, summed."""
-        scores = model(input_ids=batch, attention_mask=torch.ones_like(batch)).logits
-        return nn.functional.cross_entropy(scores, torch.zeros(len(batch), dtype=torch.long), reduction="sum"), len(
-            batch
-        )
+    def targets(self, batch: Tensor) -> int:
+        """One an example."""
+        return len(batch)
 
     def tokens(self, batch: Tensor) -> int:
         """All of them."""
         return batch.numel()
+
+    def part(self, batch: Tensor, rows: slice, device: Device) -> Tensor:
+        """Some of the examples."""
+        return device.send(batch[rows])
+
+    def loss(self, model: nn.Module, part: Tensor) -> Tensor:
+        """Cross-entropy, summed."""
+        scores = model(input_ids=part, attention_mask=torch.ones_like(part)).logits
+        return nn.functional.cross_entropy(scores, torch.zeros(len(part), dtype=torch.long), reduction="sum")
 
 
 def main() -> None:

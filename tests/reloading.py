@@ -20,7 +20,7 @@ from retrace.finetuning.method import PRETRAINED
 from retrace.finetuning.run import PREDICTIONS
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, Task, predict
-from retrace.models.heads import read_config, takes_segments
+from retrace.models.heads import objective_of, read_config, takes_segments
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask, SpanModel
@@ -58,7 +58,9 @@ def predicted(model: Any, task_name: str) -> list[Row]:
 def _task(name: str, max_length: int, params: dict[str, Any]) -> Task[Any]:
     source, tokenizer = source_folder(params["data"]), load_tokenizer(PRETRAINED)
     if name != "squad":
-        return Classification(name, source, tokenizer, max_length, takes_segments(read_config(PRETRAINED)))
+        config = read_config(PRETRAINED)
+        segments, causal = takes_segments(config), objective_of(config) == "causal"
+        return Classification(name, source, tokenizer, max_length, segments, causal)
     reading = build(AnswerSettings, params, "squad")
     return {"extractive": ExtractiveTask, "generative": GenerativeTask}[reading.answers](
         name, source, tokenizer, max_length, reading

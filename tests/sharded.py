@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
+from transformers import PreTrainedConfig
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
@@ -46,7 +47,7 @@ def run(case: str, device: Device) -> dict[str, Any]:
         answers = model.of_tokens if kind == "pairs" else model
         found = [epoch.loss or 0.0, mean_loss(answers, masked_batches(STREAM, 32, 0.15, VOCABULARY, 7), device)[0]]
         if kind == "pairs":
-            return [*found, relation_accuracy(model, objective.batches(0, slice(None)), device)]
+            return [*found, relation_accuracy(model, objective.batches(0), device)]
         return [*found, pseudo_losses(model, PASSAGES, VOCABULARY, device)[0].mean]
 
     done = Run("test", model, objective, device, settings, 0.002, Budget(1))
@@ -55,26 +56,30 @@ def run(case: str, device: Device) -> dict[str, Any]:
     return {"journal": done.journal, "flops": speed.flops, "weights": norms}
 
 
-def start(family: str, pairs: bool, device: Device, masking: Masking = MASKING) -> tuple[Any, Objective]:
+def start(
+    family: str, pairs: bool, device: Device, masking: Masking = MASKING, config: PreTrainedConfig | None = None,
+    attention: str = "eager",
+) -> tuple[Any, Objective]:  # fmt: skip
     """A model and what it learns."""
-    config = tiny_config(family, TOKENIZER)
+    config = config or tiny_config(family, TOKENIZER)
     if pairs:
-        model = to_device(make_pair_model(config, 0, "eager"), device)
-        return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1, device.torch_device)
+        model = to_device(make_pair_model(config, 0, attention), device)
+        return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1)
 
     def label(blocks: Tensor, draws: torch.Generator) -> LabelledBatch:
         return next_tokens(blocks, VOCABULARY) if family == "llama" else mask_blocks(blocks, masking, VOCABULARY, draws)
 
-    model = to_device(make_language_model(config, 0, "eager"), device)
-    return model, BlockModelling(STREAM, 32, 8, label, 1, device.torch_device)
+    model = to_device(make_language_model(config, 0, attention), device)
+    return model, BlockModelling(STREAM, 32, 8, label, 1)
 
 
 def held(kind: Literal["muon", "adamw"], device: Device) -> int:
     """Bytes of weights, gradients and moments that this process holds after a step."""
     model, objective = start("modernbert", False, device)
     optimizers = make_optimizers(model, OptimizerSettings(kind=kind), 0.002)
-    batch = next(iter(objective.batches(1, device.rank_slice)))
-    objective.loss(model, batch)[0].backward()
+    batch = next(iter(objective.batches(1)))
+    rows, _ = device.share(len(batch))[0]
+    objective.loss(model, objective.part(batch, rows, device)).backward()
     for optimizer in optimizers:
         optimizer.step()
     tensors = [t for weight in model.parameters() for t in (weight, weight.grad)]

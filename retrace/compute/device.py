@@ -15,6 +15,7 @@ from typing import TypeVar
 import torch
 from accelerate import Accelerator
 from accelerate.utils import parse_flag_from_env, set_seed
+from torch import Tensor
 
 from retrace.compute.lease import lease_gpus
 from retrace.compute.tensors import seeded
@@ -33,6 +34,8 @@ class Device:
     accelerator: Accelerator
     bf16: bool
     sharded: bool  # whether each process holds a shard of the weights rather than all of them
+    micro_batch: int | None = None  # the most examples of a forward pass in training
+    recomputes: bool = False  # whether the backward pass computes what is within a layer again, rather than keep it
 
     @property
     def torch_device(self) -> torch.device:
@@ -50,19 +53,31 @@ class Device:
         return self.accelerator.num_processes
 
     @property
-    def rank_slice(self) -> slice:
-        """This process's items: every n-th, starting at its rank."""
-        return slice(self.rank, None, self.processes)
-
-    @property
     def is_main(self) -> bool:
         """Whether this process writes the files."""
         return self.accelerator.is_main_process
 
     @property
     def attention(self) -> str:
-        """transformers' fastest attention here: on CPUs eager beats sdpa at short lengths."""
-        return "sdpa" if self.torch_device.type == "cuda" else "eager"
+        """The fastest attention here, by the name that transformers knows it by."""
+        return "sdpa" if self.torch_device.type == "cuda" else "lean"
+
+    def send(self, tensor: Tensor) -> Tensor:
+        """A tensor of the host on the device; the host waits for no GPU, which reads pinned memory by itself."""
+        pinned = tensor.pin_memory() if self.torch_device.type == "cuda" else tensor
+        return pinned.to(self.torch_device, non_blocking=True)
+
+    def share(self, count: int) -> list[tuple[slice, bool]]:
+        """This process's share of a batch of `count` examples: rows for each forward pass, and whether they count.
+
+        Every process makes as many passes, since all take part in a sharded model's: where none of the examples is
+        left for a pass, the first one stands in and does not count.
+        """
+        most = -(-count // self.processes)  # examples of a process
+        passes = -(-most // self.micro_batch) if self.micro_batch else 1
+        parts = passes * self.processes
+        firsts = range(self.rank, parts, self.processes)
+        return [(slice(first, None, parts), True) if first < count else (slice(1), False) for first in firsts]
 
     def share_batches(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, bool]]:
         """This process's batches, each with whether it counts.
@@ -77,10 +92,13 @@ class Device:
 
     def all_reduce_sum(self, values: Sequence[float]) -> list[float]:
         """The sums of `values` over all processes."""
-        totals = torch.tensor(values, dtype=torch.float64, device=self.torch_device)
+        return self.all_reduce(torch.tensor(values, dtype=torch.float64, device=self.torch_device)).tolist()
+
+    def all_reduce(self, values: Tensor) -> Tensor:
+        """The sums of a tensor over all processes, in its place."""
         if self.processes > 1:
-            torch.distributed.all_reduce(totals)
-        return totals.tolist()
+            torch.distributed.all_reduce(values)
+        return values
 
     def seed_dropout(self) -> None:
         """Give this process dropout masks of its own, once the weights are drawn; the main process's stay the same."""
@@ -103,6 +121,7 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     # NVLS adds in the network switch, in any order. NCCL and PyTorch look at both only when the process group is made.
     os.environ.setdefault("NCCL_ALGO", "^NVLS")
     torch.use_deterministic_algorithms(True)
+    torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass is not deterministic; the other kernels' are
     _keep_freed_memory()
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
     if sharded:  # retrace.compute.sharding does it; these keep Accelerate and transformers from doing it too
@@ -115,7 +134,8 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     # Deterministic mode also fills memory before it is written, in case something reads it unwritten.
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))
-    return Device(accelerator, bf16, sharded and torch.distributed.is_initialized())
+    sharded = sharded and torch.distributed.is_initialized()
+    return Device(accelerator, bf16, sharded, whole_number("RETRACE_MICRO_BATCH"), recomputes())
 
 
 def peak_memory() -> int:
@@ -140,13 +160,24 @@ def _threads(accelerator: Accelerator) -> int:
 
     Accelerate sets OMP_NUM_THREADS to 1 for its children, which would leave cores idle.
     """
-    wanted = os.environ.get("RETRACE_THREADS", "")
-    if wanted:
-        if not wanted.isdigit() or int(wanted) < 1:
-            raise InputError(f"RETRACE_THREADS: {wanted!r} is not allowed; expected a whole number above 0")
-        return int(wanted)
     here = int(os.environ.get("LOCAL_WORLD_SIZE") or accelerator.num_processes)
-    return max(1, len(os.sched_getaffinity(0)) // here)
+    return whole_number("RETRACE_THREADS") or max(1, len(os.sched_getaffinity(0)) // here)
+
+
+def recomputes() -> bool:
+    """Whether `RETRACE_ACTIVATION_CHECKPOINTING` asks for it; raises InputError where it is neither true nor false."""
+    wanted = os.environ.get("RETRACE_ACTIVATION_CHECKPOINTING") or "false"
+    if wanted not in ("true", "false"):
+        raise InputError(f"RETRACE_ACTIVATION_CHECKPOINTING: {wanted!r} is not allowed; expected true or false")
+    return wanted == "true"
+
+
+def whole_number(variable: str) -> int | None:
+    """An environment variable's number, None where it is not set; raises InputError where it is none above 0."""
+    wanted = os.environ.get(variable, "")
+    if wanted and (not wanted.isdigit() or int(wanted) < 1):
+        raise InputError(f"{variable}: {wanted!r} is not allowed; expected a whole number above 0")
+    return int(wanted) if wanted else None
 
 
 def _has_fast_bf16(device: torch.device) -> bool:

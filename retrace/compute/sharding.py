@@ -16,6 +16,7 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate
+from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from retrace.compute.device import Device
@@ -36,8 +37,21 @@ def to_device(model: Model, device: Device) -> Model:
     return model
 
 
+def recompute_layers(model: nn.Module, **options: bool) -> None:
+    """Keep of each layer only its input for the backward pass, which computes the rest again (Chen et al. 2016).
+
+    Dropout draws the same again. `options` are torch.utils.checkpoint's.
+    """
+    for body in model.modules():
+        has_layers = any(isinstance(module, GradientCheckpointingLayer) for module in body.modules())
+        if isinstance(body, PreTrainedModel) and has_layers:  # features may stand for layers
+            body.activation_checkpointing_enable({"use_reentrant": False, **options})
+
+
 def data_parallel(model: nn.Module, device: Device) -> nn.Module:
     """A model whose gradients are averaged over the processes in the backward pass."""
+    if device.recomputes:
+        recompute_layers(model)
     return model if isinstance(model, FSDPModule) else device.accelerator.prepare_model(model)
 
 

@@ -26,6 +26,11 @@ def true_positions(mask: Tensor) -> Tensor:
     return torch.nonzero(mask.flatten())[:, 0]
 
 
+def ragged(sequences: Sequence[Sequence[int] | np.ndarray]) -> bool:
+    """Whether some are shorter than others, and so are padded."""
+    return len(set(map(len, sequences))) > 1
+
+
 def mask_of(sequences: Sequence[Sequence[int] | np.ndarray]) -> Tensor:
     """The attention mask, 1 for tokens and 0 for padding: (B, T), int64."""
     return padded([np.ones(len(sequence)) for sequence in sequences], 0)

@@ -21,6 +21,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from retrace.core.errors import InputError
 from retrace.estimates.parameters import empty_model
+from retrace.finetuning.method import is_part, round_frozen
 from retrace.models.heads import Head, objective_of
 from retrace.models.language_model import LanguageModel
 from retrace.pretraining.settings import PretrainSettings
@@ -65,7 +66,7 @@ class LiveMemory(TorchDispatchMode):
         self.now -= size
 
 
-FLOAT = 4  # bytes; weights, gradients and moments are float32 whatever the precision of products
+FLOAT = 4  # bytes; what is trained, gradients and moments are float32 whatever the precision of products
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,12 @@ class Needs:
 
     parameters: int
     trained: int  # of these
+    weights: int  # bytes of all parameters
     flops: float  # of matrix products, for one token, forward and backward
     moments: int  # the optimizer's
     peak: int  # the most that is held at once
     layer: int  # of the parameters, those of the largest layer
     outside: int  # those of no layer
-
-    @property
-    def weights(self) -> int:
-        """Bytes of all parameters."""
-        return FLOAT * self.parameters
 
     @property
     def gradients(self) -> int:
@@ -141,6 +138,8 @@ def update_needs(
     if tune is not None:
         with torch.device("meta"):
             tune(model, head)
+        if load.bf16 and is_part(model):
+            round_frozen(model)
     with FakeTensorMode(), LiveMemory() as live:
         _give_fake_weights(model.train())
         try:
@@ -158,6 +157,7 @@ def update_needs(
     return Needs(
         parameters=_size(model),
         trained=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
+        weights=sum(weight.nbytes for weight in model.parameters()),
         flops=operations.total / (load.batch * load.length),
         moments=live.now - held,
         peak=live.peak,
@@ -200,10 +200,12 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
     ids = torch.zeros(load.batch, load.length, dtype=torch.long)
     with torch.autocast("cpu", torch.bfloat16, enabled=load.bf16):
         if head == "language_model":
-            scores = LanguageModel(model)(ids, torch.arange(load.scored))
-        elif head == "spans":
+            at = torch.arange(load.scored).view(load.batch, -1)
+            return LanguageModel(model)(ids, at, torch.zeros(load.scored, dtype=torch.long)) / load.scored
+        if head == "spans":
             scores = SpanModel(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
             scores = scores.transpose(1, 2).flatten(0, 1)
         else:
-            scores = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+            mask = torch.ones_like(ids) if objective_of(model.config) == "masked" else None
+            scores = model(input_ids=ids, attention_mask=mask).logits
     return functional.cross_entropy(scores.float(), torch.zeros(len(scores), dtype=torch.long))

@@ -16,7 +16,7 @@ from retrace.core.files import size
 from retrace.core.paths import CHECKPOINT, named_checkpoint
 from retrace.core.settings import build, section
 from retrace.estimates.architectures import config_of, find_model
-from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
+from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import WEIGHTS, Cell, adjusted
 from retrace.finetuning.settings import FineTuneSettings
@@ -130,7 +130,9 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
 def _disk(runs: Iterable[Planned]) -> int:
     """Bytes that are still to be written."""
     left = [run for run in runs if not run.is_done]
-    fetched = {run.base: run.needs.weights for run in left if run.base and not named_checkpoint(run.base).is_dir()}
+    fetched = {
+        run.base: FLOAT * run.needs.parameters for run in left if run.base and not named_checkpoint(run.base).is_dir()
+    }
     states = STATES * max((run.state for run in left), default=0)
     return FETCHED * sum(fetched.values()) + TRAINED * sum(run.saved for run in left) + states
 

@@ -93,7 +93,7 @@ def _features(
             task.scores(model, batch)
             hidden = seen.pop()
             if task.reads == "text":
-                hidden = text_vector(body.config, hidden, batch["ids"], batch["mask"])
+                hidden = text_vector(body.config, hidden, batch["ids"], batch.get("mask"))
         return hidden, None
 
     rows, _ = outputs(task, part, batch_size, device, compute)

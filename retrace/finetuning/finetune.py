@@ -7,7 +7,7 @@ chooses nothing. A task computes no metric: it writes down what the model answer
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NotRequired, TypedDict
@@ -51,45 +51,37 @@ def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator
     return [batches[index] for index in torch.randperm(len(batches), generator=generator).tolist()]
 
 
-@dataclass(frozen=True)
-class TaskBatch:
-    """Collated examples on a device."""
-
-    tensors: Tensors
-    tokens: int  # without padding; 0 where this process has no examples and one only stands in
-
-
 class TaskObjective(Generic[Example]):
-    """A task's training examples for the training loop."""
+    """A task's training examples for the training loop; a batch is a list of their numbers."""
 
-    def __init__(self, task: Task[Example], settings: FineTuneSettings, seed: int, device: torch.device) -> None:
-        self._task, self._settings, self._seed, self._device = task, settings, seed, device
+    def __init__(self, task: Task[Example], settings: FineTuneSettings, seed: int) -> None:
+        self._task, self._settings, self._seed = task, settings, seed
         examples = task.examples("train")
         order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.max_train_examples]
         self.drawn = sorted(order) if len(order) < len(examples) else None  # numbers; None for all
         self.examples: Sequence[Example] = [examples[index] for index in sorted(order)]
         self._lengths = [task.length(example) for example in self.examples]
-        self.steps = len(self._epoch(1))
+        self.steps = len(self.batches(1))
 
-    def _epoch(self, epoch: int) -> list[list[int]]:
+    def batches(self, epoch: int) -> list[list[int]]:
+        """The epoch's batches of similar length."""
         return bucketed(self._lengths, self._settings.batch_size, seeded(self._seed, f"fine-tuning epoch {epoch}"))
 
-    def batches(self, epoch: int, rank_slice: slice) -> Iterator[TaskBatch]:
-        """The epoch's batches of similar length."""
-        for batch in self._epoch(epoch):
-            mine = batch[rank_slice]
-            # Every process has to take part in the backward pass, so an example stands in where it has none.
-            tensors = self._task.collate([self.examples[index] for index in mine or batch[:1]])
-            yield TaskBatch(moved(tensors, self._device), sum(self._lengths[index] for index in mine))
+    def targets(self, batch: list[int]) -> int:
+        """The number of targets."""
+        return sum(self._task.targets(self.examples[index]) for index in batch)
 
-    def loss(self, model: nn.Module, batch: TaskBatch) -> tuple[Tensor, int]:
-        """The task's summed loss."""
-        loss, count = self._task.loss(self._task.scores(model, batch.tensors), batch.tensors)
-        return (loss, count) if batch.tokens else (loss * 0.0, 0)
-
-    def tokens(self, batch: TaskBatch) -> int:
+    def tokens(self, batch: list[int]) -> int:
         """Tokens without padding."""
-        return batch.tokens
+        return sum(self._lengths[index] for index in batch)
+
+    def part(self, batch: list[int], rows: slice, device: Device) -> Tensors:
+        """Some of the examples, collated."""
+        return moved(self._task.collate([self.examples[index] for index in batch[rows]]), device)
+
+    def loss(self, model: nn.Module, part: Tensors) -> Tensor:
+        """The task's summed loss."""
+        return self._task.loss(self._task.scores(model, part), part)
 
 
 class Predicted(TypedDict):
@@ -117,7 +109,7 @@ def fine_tune(
     checkpointer: Checkpointer | None = None,
 ) -> Tuned:  # fmt: skip
     """Train `model`, and leave it with the weights of the epoch that is kept."""
-    objective = TaskObjective(task, settings, seed, device.torch_device)
+    objective = TaskObjective(task, settings, seed)
     parts = {"train": objective.examples, "dev": task.examples("dev")}
     if task.has_test:
         parts["test"] = task.examples("test")

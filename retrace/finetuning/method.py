@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -70,6 +71,16 @@ def is_new(model: PreTrainedModel, head: Head, name: str) -> bool:
 def is_part(model: nn.Module) -> bool:
     """Whether some weights are not trained."""
     return not all(weight.requires_grad for weight in model.parameters())
+
+
+def round_frozen(model: PreTrainedModel) -> None:
+    """Store the body's frozen matrices in bf16, to which autocast would round them for every batch.
+
+    Only what is trained is saved, so nothing saved is rounded. Embeddings and norms stay: autocast does not round them.
+    """
+    for module in cast(nn.Module, model.base_model).modules():
+        if isinstance(module, nn.Linear) and not any(weight.requires_grad for weight in module.parameters()):
+            module.to(torch.bfloat16)
 
 
 def save_trained(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:

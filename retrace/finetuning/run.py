@@ -13,7 +13,7 @@ from retrace.core.files import atomic_folder
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
 from retrace.finetuning.finetune import fine_tune, write_tuned
-from retrace.finetuning.method import Method, is_part, save_trained
+from retrace.finetuning.method import Method, is_part, round_frozen, save_trained
 from retrace.finetuning.settings import FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Task
 from retrace.models.heads import check_length, set_dropout
@@ -72,6 +72,8 @@ def run_cell(
         started = method.start(task.head, base, cell.seed, device.attention, task.classes)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
+        if is_part(started) and device.bf16 and not device.sharded:  # sharded ones are gathered in bf16
+            round_frozen(started)
         model = to_device(task.wrap(started), device)
         checkpointer = Checkpointer(name, guard.digest(), device)
         tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, checkpointer)

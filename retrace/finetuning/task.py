@@ -57,8 +57,12 @@ class Task(Protocol[Example]):
         """The model's scores for a batch, one row an example."""
         ...
 
-    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
-        """The summed loss in nats, and over how many targets: examples, or tokens of them."""
+    def targets(self, example: Example) -> int:
+        """Over how many targets an example's loss is summed: 1, or tokens of it."""
+        ...
+
+    def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
+        """The loss summed over the targets, in nats."""
         ...
 
     def rows(self, examples: Sequence[Example], scores: Sequence[np.ndarray]) -> list[Row]:
@@ -71,14 +75,13 @@ def predict(
 ) -> tuple[list[np.ndarray], float]:
     """The scores of every example, in order and without padding, and the mean loss per target in nats."""
 
-    def score(batch: Tensors) -> tuple[Tensor, tuple[float, int]]:
+    def score(batch: Tensors) -> tuple[Tensor, float]:
         with device.autocast():
             scores = task.scores(model, batch)
-        loss, count = task.loss(scores, batch)
-        return scores, (loss.item(), count)
+        return scores, task.loss(scores, batch).item()
 
     rows, losses = outputs(task, examples, batch_size, device, score)
-    return rows, sum(loss for loss, _ in losses) / sum(count for _, count in losses)
+    return rows, sum(losses) / sum(map(task.targets, examples))
 
 
 @torch.no_grad()
@@ -95,7 +98,7 @@ def outputs(
     found: list[tuple[int, np.ndarray]] = []
     results: list[Result] = []
     for indices, counts in device.share_batches(batches):
-        batch = moved(task.collate([examples[index] for index in indices]), device.torch_device)
+        batch = moved(task.collate([examples[index] for index in indices]), device)
         tensor, result = compute(batch)
         if not counts:
             continue
@@ -108,6 +111,6 @@ def outputs(
     return [row for _, row in found], results
 
 
-def moved(tensors: Tensors, device: torch.device) -> Tensors:
+def moved(tensors: Tensors, device: Device) -> Tensors:
     """The tensors on a device."""
-    return {name: tensor.to(device) for name, tensor in tensors.items()}
+    return {name: device.send(tensor) for name, tensor in tensors.items()}

@@ -13,6 +13,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -26,6 +28,7 @@ from transformers.utils import logging
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
+from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -36,6 +39,10 @@ FAMILIES = "retrace.families"
 # transformers warns of new head weights, which are checked below, and shows progress bars of its own.
 logging.set_verbosity_error()
 logging.disable_progress_bar()
+
+AttentionInterface.register("lean", lean_attention)
+AttentionMaskInterface.register("lean", lean_mask)
+AttentionMaskInterface.register("sdpa", sdpa_mask)
 
 _CLASSES = {
     "pairs": AutoModelForPreTraining,
@@ -119,7 +126,7 @@ def in_body(model: PreTrainedModel, name: str) -> bool:
     return name.startswith(f"{model.base_model_prefix}.") and ".pooler." not in name
 
 
-def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Tensor | None) -> Tensor:
     """What a classifier of transformers reads of hidden states (B, T, C), given ids and attention mask (B, T): (B, C).
 
     The vector of the last token of a causal model that is not padding, else the mean over the tokens where the config
@@ -130,6 +137,7 @@ def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Ten
         last = (places * (ids != config.pad_token_id)).argmax(1)
         return hidden[torch.arange(len(ids), device=ids.device), last]
     if getattr(config, "classifier_pooling", "cls") == "mean":
+        mask = torch.ones_like(ids) if mask is None else mask
         return (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
     return hidden[:, 0]
 

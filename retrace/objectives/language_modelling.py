@@ -33,21 +33,27 @@ class LabelledBatch:
 
     ids: Tensor
     labels: Tensor
-    at: Tensor  # (N,), ascending positions in the flattened ids
+    at: Tensor  # ascending positions in the flattened ids: (B, M) where each row has M targets, else (N,)
 
     @classmethod
     def of(cls, ids: Tensor, labels: Tensor) -> "LabelledBatch":
         """A batch whose targets are the labels that are not `IGNORED`."""
-        return LabelledBatch(ids, labels, true_positions(labels != IGNORED))
+        has_target = labels != IGNORED
+        at, counts = true_positions(has_target), has_target.sum(1)
+        return LabelledBatch(ids, labels, at.view(len(ids), -1) if len(at) and len(counts.unique()) == 1 else at)
 
     @property
     def targets(self) -> Tensor:
         """The target ids, (N,)."""
-        return self.labels.flatten().index_select(0, self.at)
+        return self.labels.flatten().index_select(0, self.at.flatten())
 
-    def to(self, device: torch.device) -> "LabelledBatch":
-        """The same on another device."""
-        return LabelledBatch(self.ids.to(device), self.labels.to(device), self.at.to(device))
+    def __len__(self) -> int:
+        """The number of blocks."""
+        return len(self.ids)
+
+    def to(self, device: Device) -> "LabelledBatch":
+        """The same on a device."""
+        return LabelledBatch(device.send(self.ids), device.send(self.labels), device.send(self.at))
 
 
 @dataclass(frozen=True)
@@ -64,37 +70,41 @@ Answers = Callable[[Tensor, Tensor], Tensor]  # the forward pass of a `LanguageM
 class BlockModelling:
     """The pretraining objective: blocks at a random offset each epoch, with new labels."""
 
-    def __init__(
-        self, stream: np.ndarray, block: int, batch_size: int, label: Label, seed: int, device: torch.device
-    ) -> None:
-        self._stream, self._block, self._batch, self._label = stream, block, batch_size, label
-        self._seed, self._device = seed, device
+    def __init__(self, stream: np.ndarray, block: int, batch_size: int, label: Label, seed: int) -> None:
+        self._stream, self._block, self._batch, self._label, self._seed = stream, block, batch_size, label, seed
         self.steps = max(1, (len(cut_blocks(stream, block)) - 1) // batch_size)
 
-    def batches(self, epoch: int, rank_slice: slice) -> Iterator[LabelledBatch]:
-        """The epoch's batches, this process's rows of each."""
+    def batches(self, epoch: int) -> Iterator[LabelledBatch]:
+        """The epoch's batches, on the host."""
         generator = seeded(self._seed, f"pretraining epoch {epoch}")
         offset = int(torch.randint(self._block, (1,), generator=generator)) % max(1, len(self._stream) - self._block)
         blocks = cut_blocks(self._stream, self._block, offset)
         order = torch.randperm(len(blocks), generator=generator).numpy()
         for step in range(self.steps):
             rows = np.sort(order[step * self._batch : (step + 1) * self._batch])
-            labelled = self._label(torch.from_numpy(blocks[rows].astype(np.int64)), generator)
-            yield LabelledBatch.of(labelled.ids[rank_slice], labelled.labels[rank_slice]).to(self._device)
+            yield self._label(torch.from_numpy(blocks[rows].astype(np.int64)), generator)
 
-    def loss(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, int]:
-        """The loss summed over the targets."""
-        return token_loss(model, batch)
+    def targets(self, batch: LabelledBatch) -> int:
+        """The number of targets."""
+        return batch.at.numel()
 
     def tokens(self, batch: LabelledBatch) -> int:
         """All tokens; blocks have no padding."""
         return batch.ids.numel()
 
+    def part(self, batch: LabelledBatch, rows: slice, device: Device) -> LabelledBatch:
+        """Some of the blocks."""
+        return LabelledBatch.of(batch.ids[rows], batch.labels[rows]).to(device)
 
-def token_loss(model: Answers, batch: LabelledBatch) -> tuple[Tensor, int]:
-    """The negative log-likelihood summed over the targets, in nats, and the number of targets."""
+    def loss(self, model: nn.Module, part: LabelledBatch) -> Tensor:
+        """The loss summed over the targets."""
+        return model(part.ids, part.at, part.targets)
+
+
+def token_loss(model: Answers, batch: LabelledBatch) -> Tensor:
+    """The negative log-likelihood summed over the targets, in nats."""
     scores = model(batch.ids, batch.at).float()
-    return functional.cross_entropy(scores, batch.targets, reduction="sum"), len(batch.at)
+    return functional.cross_entropy(scores, batch.targets, reduction="sum")
 
 
 @torch.no_grad()
@@ -106,9 +116,9 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
     total, seen = 0.0, 0
     for batch, counts in device.share_batches(batches):
         with device.autocast():
-            loss, count = token_loss(model, batch.to(device.torch_device))
+            loss = token_loss(model, batch.to(device))
         if counts:
-            total, seen = total + loss.item(), seen + count
+            total, seen = total + loss.item(), seen + batch.at.numel()
     summed, labels = device.all_reduce_sum([total, seen])
     if not labels:
         raise InputError("the validation text has no token to predict: the vocabulary has no word of it")
@@ -218,4 +228,4 @@ def masked_batches(
     for start in range(0, len(blocks), batch_size):
         batch = torch.from_numpy(blocks[start : start + batch_size].astype(np.int64))
         masked = mask_blocks(batch, Masking(rate), vocabulary, generator)
-        yield HeldOut(masked.ids, masked.labels, masked.at, start * block + masked.at)
+        yield HeldOut(masked.ids, masked.labels, masked.at, start * block + masked.at.flatten())

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.tensors import mask_of, padded, seeded
+from retrace.compute.tensors import mask_of, padded, seeded, true_positions
 from retrace.core.errors import InputError
 from retrace.core.settings import SHORTEST_PAIR
-from retrace.objectives.language_modelling import LabelledBatch, Masking, mask_blocks
+from retrace.objectives.language_modelling import IGNORED, Masking, mask_blocks
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
@@ -39,25 +39,28 @@ class Pairs:
     at: Tensor  # (N,), ascending positions of masked tokens in the flattened ids
     unrelated: Tensor  # (B,), 1 where B is from another document, as transformers numbers the two
 
-    def to(self, device: torch.device) -> "Pairs":
-        """The same on another device."""
-        return Pairs(*(tensor.to(device) for tensor in vars(self).values()))
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return len(self.ids)
+
+    def to(self, device: Device) -> "Pairs":
+        """The same on a device."""
+        return Pairs(*(device.send(tensor) for tensor in vars(self).values()))
 
 
 class PairModelling:
     """The pretraining objective: passages of the documents, cut into pairs and masked anew each epoch."""
 
     def __init__(
-        self, stream: np.ndarray, tokenizer: SubwordTokenizer, block: int, batch_size: int, masking: Masking, seed: int,
-        device: torch.device,
-    ) -> None:  # fmt: skip
+        self, stream: np.ndarray, tokenizer: SubwordTokenizer, block: int, batch_size: int, masking: Masking, seed: int
+    ) -> None:
         """Pairs of at most `block` tokens, masked.
 
         Raises InputError where the text has fewer than two documents.
         """
         self._stream, self._batch, self._masking = stream, batch_size, masking
         self._masks = max(1, int(block * masking.rate))  # of a full pair
-        self._seed, self._device, self._room = seed, device, block - SPECIALS
+        self._seed, self._room = seed, block - SPECIALS
         self._vocabulary = Vocabulary.of(tokenizer)
         ends = (tokenizer.token_to_id(mark) for mark in SENTENCE_ENDS)
         self._ends = [end for end in ends if end is not None]
@@ -74,8 +77,8 @@ class PairModelling:
         self._number = np.concatenate([np.arange(count) for count in counts])  # within it
         self.steps = max(1, len(self._passages) // batch_size)
 
-    def batches(self, epoch: int, rank_slice: slice) -> Iterator[Pairs]:
-        """The epoch's batches, this process's rows of each."""
+    def batches(self, epoch: int) -> Iterator[Pairs]:
+        """The epoch's batches, on the host."""
         generator = seeded(self._seed, f"pairs epoch {epoch}")
         order = torch.randperm(len(self._passages), generator=generator).numpy()
         shift = float(torch.rand(1, generator=generator))
@@ -83,23 +86,33 @@ class PairModelling:
             chosen = order[step * self._batch : (step + 1) * self._batch]
             draws = torch.rand((len(chosen), DRAWS), generator=generator, dtype=torch.float64).numpy()
             drawn = [self._pair(passage, shift, row) for passage, row in zip(chosen, draws, strict=True)]
-            yield self._collate(drawn, generator, rank_slice).to(self._device)
+            yield self._collate(drawn, generator)
 
-    def loss(self, model: nn.Module, batch: Pairs) -> tuple[Tensor, int]:
+    def targets(self, batch: Pairs) -> int:
+        """The number of masked tokens."""
+        return batch.at.numel()
+
+    def tokens(self, batch: Pairs) -> int:
+        """Real tokens."""
+        return int(batch.mask.sum())
+
+    def part(self, batch: Pairs, rows: slice, device: Device) -> Pairs:
+        """Some of the pairs."""
+        masked = true_positions(batch.labels[rows] != IGNORED)
+        rest = {name: tensor[rows] for name, tensor in vars(batch).items() if name != "at"}
+        return Pairs(at=masked, **rest).to(device)
+
+    def loss(self, model: nn.Module, part: Pairs) -> Tensor:
         """The loss summed over the masked tokens, plus that of the pairs.
 
         The paper adds the mean over masked tokens and the mean over pairs. The training loop divides by the number of
         masked tokens, so the loss of a pair is multiplied by the number of masks in a full pair.
         """
-        tokens, relations = model(batch.ids, batch.segments, batch.mask, batch.at)
-        targets = batch.labels.flatten().index_select(0, batch.at)
+        tokens, relations = model(part.ids, part.segments, part.mask, part.at)
+        targets = part.labels.flatten().index_select(0, part.at.flatten())
         filled = functional.cross_entropy(tokens.float(), targets, reduction="sum")
-        related = functional.cross_entropy(relations.float(), batch.unrelated, reduction="sum")
-        return filled + self._masks * related, len(tokens)
-
-    def tokens(self, batch: Pairs) -> int:
-        """Real tokens."""
-        return int(batch.mask.sum())
+        related = functional.cross_entropy(relations.float(), part.unrelated, reduction="sum")
+        return filled + self._masks * related
 
     def _pair(self, passage: int, shift: float, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """A, B and whether B is from another document; `shift` and the `draws` (DRAWS,) are from 0 up to 1."""
@@ -141,16 +154,13 @@ class PairModelling:
         places = np.flatnonzero(np.isin(tokens[:-1], self._ends)) + 1
         return places if len(places) else np.arange(1, len(tokens))
 
-    def _collate(
-        self, pairs: list[tuple[np.ndarray, np.ndarray, bool]], generator: torch.Generator, rows: slice
-    ) -> Pairs:
+    def _collate(self, pairs: list[tuple[np.ndarray, np.ndarray, bool]], generator: torch.Generator) -> Pairs:
         begin, end = self._vocabulary.begin, self._vocabulary.end
         ids = [np.array([begin, *left, end, *right, end]) for left, right, _ in pairs]
         segments = [np.arange(len(left) + len(right) + SPECIALS) >= len(left) + 2 for left, right, _ in pairs]
         labelled = mask_blocks(padded(ids, self._vocabulary.pad), self._masking, self._vocabulary, generator)
         unrelated = torch.tensor([int(elsewhere) for _, _, elsewhere in pairs])
-        mine = LabelledBatch.of(labelled.ids[rows], labelled.labels[rows])
-        return Pairs(mine.ids, padded(segments, 0)[rows], mask_of(ids)[rows], mine.labels, mine.at, unrelated[rows])
+        return Pairs(labelled.ids, padded(segments, 0), mask_of(ids), labelled.labels, labelled.at, unrelated)
 
 
 @torch.no_grad()
@@ -158,7 +168,7 @@ def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device
     """The accuracy of predicting whether B follows A; processes share the batches."""
     right = seen = 0.0
     for batch, counts in device.share_batches(batches):
-        pairs = batch.to(device.torch_device)
+        pairs = batch.to(device)
         with device.autocast():
             _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.at)
         if counts:

@@ -54,7 +54,7 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
     total, sums, scored = 0.0, np.zeros(len(ends)), np.zeros(len(ends))
     for batch, counts in device.share_batches(batches):
         with device.autocast():
-            asked = batch.to(device.torch_device)
+            asked = batch.to(device)
             scores = model(asked.ids, asked.at).float()
             each = functional.cross_entropy(scores, asked.targets, reduction="none")
             loss = functional.cross_entropy(scores, asked.targets, reduction="sum")
@@ -138,12 +138,12 @@ def pseudo_losses(
     total, sums, scored = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
     for (number, batch), counts in device.share_batches(_batches(passages, vocabulary)):
         with device.autocast():
-            loss, count = token_loss(model, batch.to(device.torch_device))
+            loss = token_loss(model, batch.to(device))
         if counts:
             nats = loss.item()
             total += nats
             sums[number] += nats
-            scored[number] += count
+            scored[number] += batch.at.numel()
     losses = summed_losses(total, sums, scored, device)
     words, sizes = np.array([p.words for p in passages]), np.array([p.bytes for p in passages])
     return losses, Sizes(losses.scored, words, sizes)

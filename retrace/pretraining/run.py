@@ -50,14 +50,14 @@ def load(
     model = to_device(_initial_model(params, checkpoint, vocabulary, device.attention), device)
     sizes, masking = (recipe.block_size, recipe.batch_size), _masking(recipe, tokenizer)
     if isinstance(model, PairModel):
-        return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed, device.torch_device)
+        return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed)
 
     def label(blocks: Tensor, generator: torch.Generator) -> LabelledBatch:
         if objective_of(model.body.config) == "causal":
             return next_tokens(blocks, vocabulary)
         return mask_blocks(blocks, masking, vocabulary, generator)
 
-    return model, BlockModelling(stream, *sizes, label, params.seed, device.torch_device)
+    return model, BlockModelling(stream, *sizes, label, params.seed)
 
 
 def training_budget(recipe: PretrainSettings) -> Budget:
@@ -77,7 +77,7 @@ def validation(
     language_model = model if isinstance(model, LanguageModel) else model.of_tokens
     vocabulary, recipe = Vocabulary.of(tokenizer), params.pretrain
     size, fixed = (recipe.block_size, recipe.batch_size), Masking(EVALUATION_RATE)
-    pairs = PairModelling(stream, tokenizer, *size, fixed, 0, device.torch_device) if recipe.next_sentence else None
+    pairs = PairModelling(stream, tokenizer, *size, fixed, 0) if recipe.next_sentence else None
 
     def after_epoch(epoch: Epoch, meter: Meter) -> dict[str, float | None]:
         if objective_of(model.body.config) == "causal":
@@ -92,7 +92,7 @@ def validation(
             )
         figures = {"validation_loss": loss, "perplexity": math.exp(loss) if loss <= MAX_LOSS else None}
         if pairs is not None:
-            figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, slice(None)), device)
+            figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0), device)
         if recipe.max_seconds is not None:  # otherwise no time is among the results, which would differ between runs
             figures["seconds"] = round(epoch.seconds, 1)
         shown = (f"{name.replace('_', ' ')} {value:.4f}" for name, value in figures.items() if value is not None)

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional
 
-from retrace.compute.tensors import mask_of, padded
+from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.core.paths import has_test
 from retrace.datasets.examples import read_classes, read_examples
 from retrace.finetuning.settings import check_length
@@ -34,17 +34,23 @@ class EncodedExample:
 
 
 class Classification:
-    """One of C classes for each text or pair of texts; `segments`: whether the model tells the two apart by them."""
+    """One of C classes for each text or pair of texts.
+
+    `segments`: whether the model tells the two apart by them; `causal`: whether it is causal, so that no token sees the
+    padding after it.
+    """
 
     kind: Kind = "classification"
     head: Head = "classifier"
     reads: Reads = "text"
 
     def __init__(
-        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False
-    ) -> None:
+        self, name: str, source: Path, tokenizer: SubwordTokenizer, max_length: int, segments: bool = False,
+        causal: bool = False,
+    ) -> None:  # fmt: skip
         self.name, self.classes, self.has_test = name, read_classes(source, name), has_test(source, name)
-        self._source, self._tokenizer, self._max_length, self._segments = source, tokenizer, max_length, segments
+        self._source, self._tokenizer, self._max_length = source, tokenizer, max_length
+        self._segments, self._causal = segments, causal
         self._pad = Vocabulary.of(tokenizer).pad
 
     def examples(self, part: str) -> list[EncodedExample]:
@@ -77,24 +83,30 @@ class Classification:
         return model
 
     def collate(self, examples: Sequence[EncodedExample]) -> Tensors:
-        """ids and mask (B, T), segments (B, T) for a model that takes them, labels (B,)."""
+        """ids (B, T), labels (B,); where the model needs them a mask of the padding and segments, (B, T)."""
         ids = [example.ids for example in examples]
         labels = padded([[example.label] for example in examples], 0)[:, 0]
-        tensors = {"ids": padded(ids, self._pad), "mask": mask_of(ids), "labels": labels}
+        tensors = {"ids": padded(ids, self._pad), "labels": labels}
+        if ragged(ids) and not self._causal:
+            tensors["mask"] = mask_of(ids)
         if self._segments:
             tensors["segments"] = padded([example.segments for example in examples], 0)
         return tensors
 
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
         """Logits of the classes, (B, C)."""
-        given = {"input_ids": batch["ids"], "attention_mask": batch["mask"]}
+        given = {"input_ids": batch["ids"], "attention_mask": batch.get("mask")}
         if self._segments:
             given["token_type_ids"] = batch["segments"]
         return model(**given).logits
 
-    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
+    def targets(self, example: EncodedExample) -> int:
+        """The class."""
+        return 1
+
+    def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
         """Cross-entropy summed over the examples."""
-        return functional.cross_entropy(scores.float(), batch["labels"], reduction="sum"), len(scores)
+        return functional.cross_entropy(scores.float(), batch["labels"], reduction="sum")
 
     def rows(self, examples: Sequence[EncodedExample], scores: Sequence[np.ndarray]) -> list[Row]:
         """Row number in the data, right class and the logit of each class, logit_0 to logit_{C-1}."""

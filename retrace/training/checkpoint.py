@@ -216,7 +216,8 @@ def _hardware(device: Device) -> str:
     else:
         where = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     processes = f"{device.processes} {'sharded ' if device.sharded else ''}× {torch.get_num_threads()} threads"
-    return f"{where}, {processes}, {'bf16' if device.bf16 else 'fp32'}, torch {torch.__version__}"
+    parts = f", {device.micro_batch} examples a pass" if device.micro_batch else ""
+    return f"{where}, {processes}{parts}, {'bf16' if device.bf16 else 'fp32'}, torch {torch.__version__}"
 
 
 def _free_place(first: Path) -> tuple[Path, TextIO]:

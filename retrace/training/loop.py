@@ -7,13 +7,14 @@ checkpoint and ends with an exit code of its own.
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from types import FrameType
 from typing import Any, Generic, Protocol, TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -28,24 +29,33 @@ from retrace.training.throughput import Speed, count_flops
 
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 POINTS = 100  # of the curve by update; up to twice as many
-Batch = TypeVar("Batch")
+Batch = TypeVar("Batch", bound=Sized)
+Part = TypeVar("Part")
 
 
-class Objective(Protocol[Batch]):
+class Objective(Protocol[Batch, Part]):
     """What a model is trained on: batches for each epoch, and their loss."""
 
     steps: int  # an epoch
 
-    def batches(self, epoch: int, rank_slice: slice) -> Iterable[Batch]:
-        """The epoch's batches, this process's rows of each; the same every time."""
+    def batches(self, epoch: int) -> Iterable[Batch]:
+        """The epoch's batches of examples for all processes, on the host; the same every time."""
         ...
 
-    def loss(self, model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
-        """The loss summed over a batch's targets, in nats, and the number of targets."""
+    def targets(self, batch: Batch) -> int:
+        """The number of targets in a batch."""
         ...
 
     def tokens(self, batch: Batch) -> int:
-        """The number of tokens in the batch, without padding."""
+        """The number of tokens in a batch, without padding."""
+        ...
+
+    def part(self, batch: Batch, rows: slice, device: Device) -> Part:
+        """Some of a batch's examples, on the device, for one forward pass."""
+        ...
+
+    def loss(self, model: nn.Module, part: Part) -> Tensor:
+        """The loss summed over the targets, in nats."""
         ...
 
 
@@ -68,12 +78,12 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Run(Generic[Batch]):
+class Run(Generic[Batch, Part]):
     """One training run of a model, and its results so far."""
 
     title: str
     model: nn.Module
-    objective: Objective[Batch]
+    objective: Objective[Batch, Part]
     device: Device
     optimizer: OptimizerSettings
     lr: float
@@ -95,16 +105,23 @@ class Run(Generic[Batch]):
 
 
 @dataclass(frozen=True)
+class Share(Generic[Part]):
+    """What this process does of an update, on its device, and the size of the whole."""
+
+    parts: list[tuple[Part, bool]]  # one for each forward pass, with whether it counts
+    targets: int  # over all processes
+    tokens: int  # likewise, without padding
+
+
+@dataclass(frozen=True)
 class Update:
     """One update, over all processes."""
 
     loss: float  # summed over the targets, nats
-    targets: int
-    tokens: int  # without padding
-    norm: float  # of the gradient, before clipping
     elapsed: float  # seconds of training before it, on the main process
-    save: bool  # whether a checkpoint is due
-    stop: bool  # whether some process was asked to stop
+    save: float  # above 0 where a checkpoint is due
+    stop: float  # above 0 where some process was asked to stop
+    norm: float  # of the gradient, before clipping
 
 
 @contextmanager
@@ -123,7 +140,7 @@ def noted_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
+def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     """Train until the budget is used up; what `after_epoch(epoch, meter)` returns is appended to the journal.
 
     A run that has a checkpoint resumes from there. Raises InputError where the loss or the gradient is not finite or
@@ -149,8 +166,8 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
             at.epoch = 0
         while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
             meter.resume()
-            for update in _rest_of_epoch(run, model, optimizers, at, signals):
-                meter.step(update.tokens, update.loss / update.targets, update.norm, run.done(at))
+            for share, update in _rest_of_epoch(run, model, optimizers, at, signals):
+                meter.step(share.tokens, update.loss / share.targets, update.norm, run.done(at))
                 live.log(at.step, loss=at.level, gradient_norm=update.norm, tokens_per_second=meter.speed)
             run.model.eval()
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
@@ -159,19 +176,15 @@ def train(run: Run[Batch], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
 
 
-def _flops_a_token(run: Run[Batch], model: nn.Module) -> float:
-    """Operations per token, measured on this process's rows of the first batch.
+def _flops_a_token(run: Run[Batch, Part], model: nn.Module) -> float:
+    """Operations per token, measured on the first batch.
 
     This is also DistributedDataParallel's first backward pass, after which it groups gradients anew, by the order in
     which they came. Otherwise the first update after resuming would sum three processes' gradients in another order.
     """
-    batch = next(iter(run.objective.batches(1, run.device.rank_slice)))
-
-    def loss() -> Tensor:
-        with run.device.autocast():
-            return run.objective.loss(model, batch)[0]
-
-    return count_flops(model, loss) / max(1, run.objective.tokens(batch))
+    share = next(_shares(run, 1))
+    (operations,) = run.device.all_reduce_sum([count_flops(model, lambda: _backward(run, model, share))])
+    return operations / share.tokens
 
 
 class Clock:
@@ -186,65 +199,89 @@ class Clock:
         return self._last - last
 
 
+def _shares(run: Run[Batch, Part], epoch: int, done: int = 0) -> Iterator[Share[Part]]:
+    """This process's shares of the epoch's batches but the first `done`, which are drawn too, as generators go on."""
+    for batch in islice(run.objective.batches(epoch), done, None):
+        parts = [(run.objective.part(batch, rows, run.device), counts) for rows, counts in run.device.share(len(batch))]
+        yield Share(parts, run.objective.targets(batch), run.objective.tokens(batch))
+
+
 def _rest_of_epoch(
-    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: list[int]
-) -> Iterator[Update]:
+    run: Run[Batch, Part], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: list[int]
+) -> Iterator[tuple[Share[Part], Update]]:
     """Make the remaining updates of the epoch, as far as the budget allows.
 
-    Batches before those are drawn too, so that all generators stay in step.
+    A GPU computes one while the next batch is drawn; then the host waits for it, the only time in an update.
     """
     run.model.train()
     clock = Clock()
-    batches = run.objective.batches(at.epoch + 1, run.device.rank_slice)
-    for batch in islice(batches, at.step - at.epoch * run.objective.steps, None):
-        if run.done(at) >= 1:
-            return
-        at.waited += clock.lap()
+    shares = _shares(run, at.epoch + 1, at.step - at.epoch * run.objective.steps)
+    share = next(shares, None)
+    at.waited += clock.lap()
+    while share is not None and run.done(at) < 1:
         set_rate(optimizers, rate_factor(run.done(at), run.optimizer.warmup_ratio, run.optimizer.decay_start))
-        update = _update(run, model, optimizers, batch, at, signals)
-        at.add(update.loss, update.targets, update.tokens, clock.lap())
+        figures = _update(run, model, optimizers, share, at, signals)
+        at.seconds += clock.lap()
+        following = next(shares, None)
+        at.waited += clock.lap()
+        update = Update(*figures.tolist())
+        _require_finite(run, update, at.step)
+        at.add(update.loss, share.targets, share.tokens, clock.lap())
         at.elapsed = update.elapsed
         if at.step % max(1, run.updates // POINTS) == 0:
             at.mark()
-        yield update
+        yield share, update
         _require_no_spike(run, at)
         _keep(run, optimizers, at, update)
         at.seconds += clock.lap()
+        share = following
 
 
 def _update(
-    run: Run[Batch], model: nn.Module, optimizers: list[Optimizer], batch: Batch, at: Position, signals: list[int]
-) -> Update:
-    """Make one update.
-
-    Gradients are averaged over processes, so each process's sum is divided by the mean number of targets: processes
-    count by their number of targets.
-    """
-    with run.device.autocast():
-        loss, count = run.objective.loss(model, batch)
+    run: Run[Batch, Part], model: nn.Module, optimizers: list[Optimizer], share: Share[Part], at: Position,
+    signals: list[int],
+) -> Tensor:  # fmt: skip
+    """Make one update, or none where the loss or the gradient is not finite; returns an `Update` on the device."""
+    loss = _backward(run, model, share)
     due, asked_to_stop = run.checkpointer is not None and run.checkpointer.due(), bool(signals)
     elapsed = at.seconds + at.waited if run.device.is_main else 0.0
-    mine = [loss.item(), count, run.objective.tokens(batch), elapsed, due, asked_to_stop]
-    summed, targets, tokens, elapsed, saving, stopping = run.device.all_reduce_sum(mine)
-    _require_finite(run, summed, "loss", at.step)
-    run.device.accelerator.backward(loss * (run.device.processes / targets))
-    norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimizer.max_grad_norm)).item()
-    _require_finite(run, norm, "norm of the gradient", at.step)
+    mine = torch.cat([loss[None], run.device.send(torch.tensor([elapsed, due, asked_to_stop], dtype=torch.float64))])
+    norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimizer.max_grad_norm))
+    figures = torch.cat([run.device.all_reduce(mine), norm.double()[None]])
+    skips = (~figures.isfinite().all()).float()
     for optimizer in optimizers:
+        # What torch's fused optimizers read, and Muon: 1 skips the update on the device.
+        setattr(optimizer, "found_inf", skips)  # noqa: B010 - no attribute of all optimizers
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-    return Update(summed, int(targets), int(tokens), norm, elapsed, saving > 0, stopping > 0)
+    return figures
 
 
-def _require_finite(run: Run[Batch], value: float, name: str, done: int) -> None:
-    """Stop before an update that would ruin the weights."""
-    if not math.isfinite(value):
-        raise InputError(
-            f"{run.title}: the {name} is {value} at {_place(run, done)}; a lower lr than {run.lr} may help"
-        )
+def _backward(run: Run[Batch, Part], model: nn.Module, share: Share[Part]) -> Tensor:
+    """Compute the gradient of the mean loss over all targets; returns this process's sum of the loss, in float64.
+
+    Gradients are averaged over processes, after the last pass, so each loss is divided by the mean number of targets.
+    """
+    losses = []
+    for number, (part, counts) in enumerate(share.parts, 1):
+        averaged_later = getattr(model, "no_sync", nullcontext) if number < len(share.parts) else nullcontext
+        with averaged_later():
+            with run.device.autocast():
+                loss = run.objective.loss(model, part)
+            (loss * (run.device.processes / share.targets * counts)).backward()
+        losses.append(loss.detach().double() * counts)
+    return torch.stack(losses).sum()
 
 
-def _require_no_spike(run: Run[Batch], at: Position) -> None:
+def _require_finite(run: Run[Batch, Part], update: Update, done: int) -> None:
+    """Stop after an update that was not made, as it would have ruined the weights."""
+    for name, value in (("loss", update.loss), ("norm of the gradient", update.norm)):
+        if not math.isfinite(value):
+            place = _place(run, done)
+            raise InputError(f"{run.title}: the {name} is {value} at {place}; a lower lr than {run.lr} may help")
+
+
+def _require_no_spike(run: Run[Batch, Part], at: Position) -> None:
     """Stop where the loss has diverged, before that is saved in a checkpoint."""
     most = run.optimizer.max_loss_rise
     if most is not None and at.lowest is not None and at.level > at.lowest + most:
@@ -254,13 +291,13 @@ def _require_no_spike(run: Run[Batch], at: Position) -> None:
         )
 
 
-def _place(run: Run[Batch], done: int) -> str:
+def _place(run: Run[Batch, Part], done: int) -> str:
     """The update after `done` others, counted from 1."""
     epoch, batch = divmod(done, run.objective.steps)
     return f"step {done + 1} (epoch {epoch + 1}, batch {batch + 1})"
 
 
-def _keep(run: Run[Batch], optimizers: list[Optimizer], at: Position, update: Update) -> None:
+def _keep(run: Run[Batch, Part], optimizers: list[Optimizer], at: Position, update: Update) -> None:
     """Save a checkpoint where one is due; end the run where it was asked to stop."""
     if run.checkpointer and (update.save or update.stop):
         run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -23,7 +23,7 @@ PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
 
 
 class ProductOperations(TorchDispatchMode):
-    """A context that counts the operations of matrix products by torch's formulas.
+    """A context that counts the operations of matrix products by torch's formulas, those computed again left out.
 
     A multiplication with its addition counts as two; element-wise operations are not counted. Torch's own
     FlopCounterMode counts by module, for which it keeps tensors alive that would otherwise be freed.
@@ -38,15 +38,18 @@ class ProductOperations(TorchDispatchMode):
     ) -> Any:
         """Run and count an operation."""
         result = func(*args, **(kwargs or {}))
-        if formula := flop_registry.get(func.overloadpacket):
+        formula = flop_registry.get(func.overloadpacket)
+        # Autograd computes without gradients; with them only what activation checkpointing computes again.
+        is_repeated = torch._C._current_graph_task_id() != -1 and torch.is_grad_enabled()
+        if formula and not is_repeated:
             self.total += formula(*args, **(kwargs or {}), out_val=result)
         return result
 
 
-def count_flops(model: nn.Module, loss: Callable[[], Tensor]) -> int:
+def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
     """Operations of the matrix products in one forward and backward pass; generators are left unchanged."""
     with torch.random.fork_rng(), ProductOperations() as operations:
-        loss().backward()
+        backward()
     model.zero_grad(set_to_none=True)
     return operations.total
 

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from retrace.compute.tensors import mask_of, padded
+from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.finetuning.task import Reads, Row, Tensors
-from retrace.models.heads import Head, takes_segments
+from retrace.models.heads import Head, objective_of, takes_segments
 from retrace.tasks.question_answering.windows import (
     KINDS,
     NONE,
@@ -49,14 +49,16 @@ class SpanModel(nn.Module):
             nn.init.normal_(self.match.weight, std=EMPHASIS * spread)
             nn.init.zeros_(self.match.weight[0])  # no match: only the token
 
-    def forward(self, ids: Tensor, mask: Tensor, segments: Tensor, match: Tensor) -> Tensor:
-        """Token ids, attention mask, segments and match kinds, all (B, T) → scores (B, T, 2)."""
-        given: dict[str, Tensor] = {"input_ids": ids}
+    def forward(self, ids: Tensor, mask: Tensor | None, segments: Tensor, match: Tensor) -> Tensor:
+        """Token ids, mask of the padding on the right, segments and match kinds, all (B, T) → scores (B, T, 2)."""
+        given: dict[str, Tensor | None] = {"input_ids": ids}
         if self.match is not None:
             given = {"inputs_embeds": self.body.get_input_embeddings()(ids) + self.match(match)}
         if takes_segments(self.body.config):
             given["token_type_ids"] = segments
-        output = self.body(attention_mask=mask, **given)
+        if objective_of(self.body.config) == "masked":  # a causal model's tokens do not see the padding
+            given["attention_mask"] = mask
+        output = self.body(**given)
         return torch.stack([output.start_logits, output.end_logits], dim=-1)
 
     def save_pretrained(self, folder: Path, state_dict: Mapping[str, Tensor] | None = None) -> None:
@@ -134,11 +136,12 @@ class ExtractiveTask(QuestionAnswering):
         return SpanModel(cast(PreTrainedModel, model), KINDS if self._settings.question_match else 0)
 
     def collate(self, examples: Sequence[Window]) -> Tensors:
-        """ids, mask, segments and match (B, T); start and end (B,)."""
+        """ids, segments, match and, where some is padding, a mask of it, (B, T); start and end (B,)."""
         ids = [window.ids for window in examples]
+        mask = {"mask": mask_of(ids)} if ragged(ids) else {}
         return {
+            **mask,
             "ids": padded(ids, self._pad),
-            "mask": mask_of(ids),
             "segments": padded([window.segments for window in examples], 0),
             "match": padded([window.match for window in examples], NONE),
             "start": torch.tensor([window.start for window in examples]),
@@ -147,14 +150,19 @@ class ExtractiveTask(QuestionAnswering):
 
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:
         """Start and end scores, (B, T, 2), the lowest possible at padding."""
-        scores = model(batch["ids"], batch["mask"], batch["segments"], batch["match"]).float()
-        return scores.masked_fill(batch["mask"][..., None] == 0, LOWEST)
+        mask = batch.get("mask")
+        scores = model(batch["ids"], mask, batch["segments"], batch["match"]).float()
+        return scores if mask is None else scores.masked_fill(mask[..., None] == 0, LOWEST)
 
-    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
+    def targets(self, example: Window) -> int:
+        """The span."""
+        return 1
+
+    def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
         """The mean of start and end cross-entropy, summed over the windows."""
         start = functional.cross_entropy(scores[..., 0], batch["start"], reduction="sum")
         end = functional.cross_entropy(scores[..., 1], batch["end"], reduction="sum")
-        return (start + end) / 2, len(scores)
+        return (start + end) / 2
 
     def rows(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, best span, its score and the null score (None if the model never abstains)."""

@@ -166,9 +166,13 @@ class GenerativeTask(QuestionAnswering):
         own = cast(Generator, model).generate(batch["prompt"], batch["mask"], most, self._end)
         return torch.cat([right, own.score[:, None], own.null_score[:, None], own.ids], dim=1)
 
-    def loss(self, scores: Tensor, batch: Tensors) -> tuple[Tensor, int]:
-        """Cross-entropy summed over the tokens of the right answers, and their number."""
-        return -scores[:, 0].sum(), len(batch["at"])
+    def targets(self, example: Prompt) -> int:
+        """Tokens of the right answer."""
+        return len(example.answer)
+
+    def loss(self, scores: Tensor, batch: Tensors) -> Tensor:
+        """Cross-entropy summed over the tokens of the right answers."""
+        return -scores[:, 0].sum()
 
     def rows(self, examples: Sequence[Prompt], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, generated answer, its score and that of no answer (None if the model never abstains)."""

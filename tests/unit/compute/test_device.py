@@ -24,9 +24,11 @@ def test_kernels_and_reductions_are_deterministic_before_processes_meet(monkeypa
     monkeypatch.setattr(device, "Accelerator", accelerator)
     monkeypatch.delenv("NCCL_ALGO", raising=False)
     torch.use_deterministic_algorithms(False)
+    torch.backends.cuda.enable_cudnn_sdp(True)
     device.open_device(0, "fp32")
     assert found == [(True, "^NVLS")]
     assert torch.are_deterministic_algorithms_enabled()
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
 
 
 def test_threads_wait_asleep_so_that_processes_side_by_side_keep_their_cores() -> None:

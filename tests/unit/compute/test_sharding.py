@@ -1,9 +1,11 @@
 """Two processes that share a model's weights against one that holds all of them."""
 
 import json
+import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -31,6 +33,21 @@ def test_every_process_gets_as_many_batches_and_each_counts_once(count: int, pro
     assert all([b for b, counts in mine if counts] == list(range(count))[r::processes] for r, mine in enumerate(dealt))
 
 
+@given(st.integers(1, 40), st.integers(1, 7), st.none() | st.integers(1, 9))
+def test_a_batch_is_dealt_in_as_many_parts_to_every_process(count: int, processes: int, most: int | None) -> None:
+    def deal(rank: int) -> list[tuple[list[int], bool]]:
+        accelerator: Any = SimpleNamespace(process_index=rank, num_processes=processes)
+        share = Device(accelerator, bf16=False, sharded=True, micro_batch=most).share(count)
+        return [(list(range(count))[rows], counts) for rows, counts in share]
+
+    dealt = [deal(rank) for rank in range(processes)]
+    assert len({len(mine) for mine in dealt}) == 1
+    assert len(dealt[0]) == (1 if most is None else math.ceil(math.ceil(count / processes) / most))
+    assert sorted(row for mine in dealt for rows, counts in mine if counts for row in rows) == list(range(count))
+    assert all(rows == [0] for mine in dealt for rows, counts in mine if not counts)
+    assert all(len(rows) <= (most or count) for mine in dealt for rows, _ in mine)
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What two processes wrote down that share the weights."""
@@ -49,6 +66,18 @@ def test_losses_and_weights_are_those_of_one_process(shared: dict[str, Any], cas
     for name, norm in one["weights"].items():  # softmax takes no notice of the keys' bias: its gradient is noise
         assert name.endswith(".key.bias") or two["weights"][name] == pytest.approx(norm, rel=1e-3, abs=1e-5)
     assert "pairs" in case or two["flops"] == one["flops"]  # padded pairs vary, and only one batch is counted
+
+
+@pytest.mark.slow
+def test_processes_that_average_gradients_after_the_last_part_learn_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "RETRACE_MICRO_BATCH": "3"}
+    subprocess.run([*TORCHRUN, "-m", "tests.sharded", str(path)], env=environment, cwd=ROOT, timeout=280, check=True)
+    found = json.loads(path.read_text())
+    assert not found["sharded"]
+    for case in CASES:
+        expected = [pytest.approx(epoch, rel=1e-5) for epoch in run(case, tiny_device())["journal"]]
+        assert found["runs"][case]["journal"] == expected
 
 
 @pytest.mark.slow

@@ -1,11 +1,13 @@
 import json
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import torch
 
+from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.finetuning import finetune as fine_tuning
 from retrace.finetuning.finetune import TaskObjective, fine_tune, write_tuned
@@ -15,6 +17,7 @@ from retrace.models.heads import make_model
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.training.checkpoint import Checkpointer
+from retrace.training.loop import Budget, Run, _backward, _shares
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
 
@@ -91,22 +94,23 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
 
 def test_a_subset_depends_on_the_seed(task: Classification) -> None:
     settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=4, max_length=32, max_train_examples=8)
-    batches = [TaskObjective(task, settings, seed, torch.device("cpu")) for seed in (1, 1, 2)]
+    batches = [TaskObjective(task, settings, seed) for seed in (1, 1, 2)]
     assert [objective.steps for objective in batches] == [2, 2, 2]
-    tokens = [[o.tokens(b) for b in o.batches(1, slice(None))] for o in batches]
+    tokens = [[o.tokens(b) for b in o.batches(1)] for o in batches]
     assert tokens[0] == tokens[1] != tokens[2]
 
 
 def test_processes_share_a_batch_and_one_without_examples_adds_nothing(task: Classification) -> None:
     settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=19, max_length=32)  # 20 examples: 19 and 1
-    objective = TaskObjective(task, settings, 1, torch.device("cpu"))
-    whole, first, second = (
-        list(objective.batches(1, share)) for share in (slice(None), slice(0, None, 2), slice(1, None, 2))
-    )
-    assert [a.tokens + b.tokens for a, b in zip(first, second, strict=True)] == [batch.tokens for batch in whole]
-    (empty,) = (batch for batch in second if not batch.tokens)
-    model = _model()
-    loss, count = objective.loss(model, empty)
-    loss.backward()
-    assert (loss.item(), count, objective.tokens(empty)) == (0.0, 0, 0)
-    assert all(weight.grad is None or not weight.grad.any() for weight in model.parameters())
+    objective, model = TaskObjective(task, settings, 1), _model()
+    accelerator: Any = SimpleNamespace(process_index=1, num_processes=2, device=torch.device("cpu"))
+    run = Run("test", model, objective, Device(accelerator, False, False), OptimizerSettings(), 0.1, Budget(1))
+    sizes = [len(batch) for batch in objective.batches(1)]
+    assert sorted(sizes) == [1, 19]
+    for size, share in zip(sizes, _shares(run, 1), strict=True):
+        ((part, counts),) = share.parts
+        assert (len(part["ids"]), counts, share.targets) == (max(1, size // 2), size > 1, size)
+        loss = _backward(run, model, share)
+        assert bool(loss) == counts
+        assert any(weight.grad is not None and weight.grad.any() for weight in model.parameters()) == counts
+        model.zero_grad()

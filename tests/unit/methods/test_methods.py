@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.finetuning.bottleneck import Bottleneck
-from retrace.finetuning.method import is_part, load_trained, read_method, save_trained
+from retrace.finetuning.method import is_part, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
 from retrace.models.heads import Head, layer_matrices, make_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generated, Generator
@@ -125,7 +125,7 @@ def test_a_part_of_a_language_model_is_loaded_back(tmp_path: Path, method: str, 
     optimizer = torch.optim.SGD([weight for weight in model.parameters() if weight.requires_grad], lr=3.0)
     for _ in range(5):
         optimizer.zero_grad()
-        functional.cross_entropy(model(IDS[:, :-1], IDS[:, :-1] > 0), IDS[0, 1:]).backward()
+        functional.cross_entropy(model(IDS[:, :-1], torch.arange(5)), IDS[0, 1:]).backward()
         optimizer.step()
     assert torch.equal(model.body.get_parameter("model.embed_tokens.weight"), embeddings)
     save_trained(model, model.state_dict(), tmp_path)
@@ -186,3 +186,26 @@ def test_targets_name_the_matrices(tmp_path: Path) -> None:
 def test_a_folder_without_trained_weights_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"trained\.safetensors: no such file"):
         load_trained(torch.nn.Linear(1, 1), tmp_path)
+
+
+@pytest.mark.parametrize("head", ["classifier", "spans"])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("method", PARTS)
+def test_frozen_matrices_in_bf16_change_no_bit(tmp_path: Path, method: str, family: str, head: Head) -> None:
+    """Neither of the scores nor of the gradients: autocast would round them to the same."""
+    folder = tiny_pretrained(tmp_path, family)
+    plain, rounded = (_start(method, folder, head) for _ in range(2))
+    round_frozen(rounded)
+    weights = dict(rounded.named_parameters())
+    halved = {name for name, weight in weights.items() if weight.dtype == torch.bfloat16}
+    for part in ("ATTENTION", "OUTPUTS"):
+        assert all(any(name.startswith(matrix) for name in halved) for matrix in layer_matrices(plain, part))
+    assert {weights[name].dtype for name in _trained(rounded)} == {torch.float32}
+    seen = []
+    for model in (plain, rounded):
+        with torch.autocast("cpu", torch.bfloat16):
+            output = model(input_ids=IDS)
+        scores = output.logits if head == "classifier" else output.start_logits + output.end_logits
+        scores.float().square().sum().backward()
+        seen.append([scores, *(weight.grad for weight in _trained(model).values())])
+    assert all(torch.equal(one, other) for one, other in zip(*seen, strict=True))

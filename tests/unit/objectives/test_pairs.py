@@ -32,7 +32,7 @@ DOCUMENTS = [STREAM[first:last].tolist() for first, last in find_documents(STREA
 
 
 def _pairs(stream: np.ndarray = STREAM, rate: float = 0.15) -> PairModelling:
-    return PairModelling(stream, TOKENIZER, BLOCK, BATCH, Masking(rate), 1, torch.device("cpu"))
+    return PairModelling(stream, TOKENIZER, BLOCK, BATCH, Masking(rate), 1)
 
 
 def _segments(batch: Pairs, row: int) -> tuple[list[int], list[int]]:
@@ -62,7 +62,7 @@ def test_a_pair_is_what_it_says() -> None:
     full_stop = token_id(TOKENIZER, ".")
     seen = []
     for epoch in range(1, 20):
-        for batch in _pairs().batches(epoch, slice(None)):
+        for batch in _pairs().batches(epoch):
             assert batch.ids.shape[1] <= BLOCK
             for row, unrelated in enumerate(batch.unrelated.tolist()):
                 left, right = _segments(batch, row)
@@ -79,7 +79,7 @@ def test_a_pair_is_what_it_says() -> None:
 
 def test_a_short_pair_has_fewer_masks_and_padding_none() -> None:
     short = np.array([i for text in ("aw ww . " * 6, "bx xx . " * 9) for i in TOKENIZER.encode(text).ids])
-    batch = next(iter(_pairs(short, rate=0.3).batches(1, slice(None))))
+    batch = next(iter(_pairs(short, rate=0.3).batches(1)))
     masks, real = (batch.labels != IGNORED).sum(1), batch.mask.sum(1)
     assert (masks == (real * 0.3).long()).all()
     assert len(set(real.tolist())) > 1
@@ -89,11 +89,11 @@ def test_a_short_pair_has_fewer_masks_and_padding_none() -> None:
 def _of_text(texts: list[str], tokenizer: SubwordTokenizer, block: int) -> list[tuple[list[int], list[int], int]]:
     """A, B and whether they are unrelated, of several epochs."""
     stream = np.concatenate([np.array(ids) for ids in tokenizer.encode_documents(texts)])
-    pairs = PairModelling(stream, tokenizer, block, BATCH, Masking(0.15), 1, torch.device("cpu"))
+    pairs = PairModelling(stream, tokenizer, block, BATCH, Masking(0.15), 1)
     return [
         (*_segments(batch, row), int(unrelated))
         for epoch in range(4)
-        for batch in pairs.batches(epoch, slice(None))
+        for batch in pairs.batches(epoch)
         for row, unrelated in enumerate(batch.unrelated)
     ]
 
@@ -139,7 +139,7 @@ def test_each_passage_of_another_document_may_be_drawn() -> None:
 
 
 def test_pairs_are_drawn_anew_each_epoch_and_reproducibly() -> None:
-    one, again, two = (list(_pairs().batches(epoch, slice(None))) for epoch in (1, 1, 2))
+    one, again, two = (list(_pairs().batches(epoch)) for epoch in (1, 1, 2))
     assert len(one) == len(two) == _pairs().steps
     for first, second in zip(one, again, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(vars(first).values(), vars(second).values(), strict=True))
@@ -147,8 +147,10 @@ def test_pairs_are_drawn_anew_each_epoch_and_reproducibly() -> None:
 
 
 def test_processes_share_a_batch_without_overlap() -> None:
-    shares = (slice(None), slice(0, None, 2), slice(1, None, 2))
-    whole, first, second = (next(iter(_pairs().batches(1, share))) for share in shares)
+    objective = _pairs()
+    whole = next(iter(objective.batches(1)))
+    first, second = (objective.part(whole, slice(rank, None, 2), tiny_device()) for rank in (0, 1))
+    assert torch.equal(first.ids.flatten()[first.at], torch.full_like(first.at, VOCABULARY.mask or -1))
     assert torch.equal(torch.stack([first.ids, second.ids], 1).reshape(whole.ids.shape), whole.ids)
     assert torch.equal(torch.stack([first.unrelated, second.unrelated], 1).flatten(), whole.unrelated)
 
@@ -156,8 +158,8 @@ def test_processes_share_a_batch_without_overlap() -> None:
 def test_the_loss_is_the_sum_of_both_means() -> None:
     model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager").eval()
     objective = _pairs()
-    batch = next(iter(objective.batches(1, slice(None))))
-    loss, count = objective.loss(model, batch)
+    batch = next(iter(objective.batches(1)))
+    loss, count = objective.loss(model, batch), objective.targets(batch)
     inputs = {"input_ids": batch.ids, "token_type_ids": batch.segments, "attention_mask": batch.mask}
     both = model.body(**inputs, labels=batch.labels, next_sentence_label=batch.unrelated)
     related = torch.nn.functional.cross_entropy(both.seq_relationship_logits, batch.unrelated)
@@ -174,7 +176,7 @@ def _trained(epochs: int) -> PairModel:
 
 
 def test_a_model_learns_which_sentences_belong_together() -> None:
-    held_out = list(_pairs().batches(0, slice(None)))
+    held_out = list(_pairs().batches(0))
     untrained = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager").eval()
     before, after = (relation_accuracy(model, held_out, tiny_device()) for model in (untrained, _trained(150)))
     assert before < 0.75

@@ -75,13 +75,13 @@ def test_prompts_of_the_validation_data_end_together(tmp_path: Path) -> None:
 def test_the_loss_is_that_of_the_targets_alone(tmp_path: Path) -> None:
     task = _task(tmp_path, {"who?": "Ada Lund", "why?": ""})
     batch, model = task.collate(task.examples("train")), _model(task)
-    loss, count = task.loss(task.scores(model, batch), batch)
+    loss = task.loss(task.scores(model, batch), batch)
     expected = 0.0
     with torch.no_grad():
         for ids, labels in zip(batch["ids"], batch["labels"], strict=True):
             logs = model.body(ids[None]).logits[0].log_softmax(-1)  # pyright: ignore[reportCallIssue]
             expected -= sum(logs[at, label].item() for at, label in enumerate(labels.tolist()) if label != UNASKED)
-    assert count == len(_tokens("Ada Lund")) + 2
+    assert sum(map(task.targets, task.examples("train"))) == len(_tokens("Ada Lund")) + 2
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     loss.backward()
     assert all(weight.grad is not None and weight.grad.any() for weight in model.parameters())

@@ -46,11 +46,11 @@ class Cut(BlockModelling):
     action: Any = None
     seen = -1  # the first loss of a run is asked for before its steps, to count operations
 
-    def loss(self, model: torch.nn.Module, batch: LabelledBatch) -> tuple[torch.Tensor, int]:
+    def loss(self, model: torch.nn.Module, part: LabelledBatch) -> torch.Tensor:
         if self.seen == self.at:
             self.action()
         self.seen += 1
-        return super().loss(model, batch)
+        return super().loss(model, part)
 
 
 def _fail() -> None:
@@ -66,7 +66,7 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     def label(blocks: torch.Tensor, draws: torch.Generator) -> LabelledBatch:
         return mask_blocks(blocks, Masking(0.3), VOCABULARY, draws)
 
-    objective = Cut(STREAM, 32, 4, label, 1, device.torch_device)
+    objective = Cut(STREAM, 32, 4, label, 1)
     objective.at, objective.action = at, action
     checkpointer = Checkpointer("test", "", device)
     run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(EPOCHS), checkpointer)
@@ -109,6 +109,24 @@ def test_a_run_cut_off_anywhere_ends_with_the_same_bytes(tmp_path: Path) -> None
             _run(at)
         assert len(_saved(tmp_path)) == min(at, 2)
         assert _same(_run(), whole), f"cut off before step {at + 1}"
+
+
+def test_a_run_whose_batches_are_passed_in_parts_ends_with_the_same_bytes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "3")  # of batches of four
+    whole = _run()
+    with pytest.raises(CutOffError):
+        _run(7)
+    capsys.readouterr()
+    assert _same(_run(), whole)
+    assert "resuming after step 3" in capsys.readouterr().out
+    with pytest.raises(CutOffError):
+        _run(7)
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")  # rounds otherwise
+    capsys.readouterr()
+    _run()
+    assert capsys.readouterr().out.startswith("test  not resuming after step 3: saved on CPU")
 
 
 def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def _losses(case: str) -> list[float]:
     model, objective = start(family, kind == "pairs", tiny_device(), masking)
     optimizers = make_optimizers(model, OptimizerSettings(), 0.002)
     losses = []
-    for _, batch in zip(range(10), objective.batches(1, slice(None)), strict=False):
-        loss, count = objective.loss(model, batch)
+    for _, batch in zip(range(10), objective.batches(1), strict=False):
+        loss, count = objective.loss(model, batch), objective.targets(batch)
         (loss / count).backward()
         for optimizer in optimizers:
             optimizer.step()

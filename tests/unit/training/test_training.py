@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.finetuning.finetune import bucketed
@@ -143,18 +144,17 @@ def test_a_random_token_is_any_but_a_special_one() -> None:
 
 
 def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
-    objective = BlockModelling(STREAM, 32, 4, _masked, 1, torch.device("cpu"))
-    one, again, two = (list(objective.batches(epoch, slice(None))) for epoch in (1, 1, 2))
+    objective = BlockModelling(STREAM, 32, 4, _masked, 1)
+    one, again, two = (list(objective.batches(epoch)) for epoch in (1, 1, 2))
     assert len(one) == len(two) == objective.steps
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(one, again, strict=True))
     assert not torch.equal(one[0].labels, two[0].labels)
 
 
 def test_processes_share_a_batch_without_overlap() -> None:
-    objective = BlockModelling(STREAM, 32, 4, _masked, 1, torch.device("cpu"))
-    whole, first, second = (
-        next(iter(objective.batches(1, s))) for s in (slice(None), slice(0, None, 2), slice(1, None, 2))
-    )
+    objective = BlockModelling(STREAM, 32, 4, _masked, 1)
+    whole = next(iter(objective.batches(1)))
+    first, second = (objective.part(whole, slice(rank, None, 2), tiny_device()) for rank in (0, 1))
     assert torch.equal(torch.stack([first.ids, second.ids], 1).reshape(4, 32), whole.ids)
 
 
@@ -164,13 +164,12 @@ def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
     batch = mask_blocks(
         torch.from_numpy(STREAM[:128].reshape(4, 32).astype(np.int64)), Masking(0.3), VOCABULARY, seeded(0, "m")
     )
-    loss, count = token_loss(model, batch)
+    loss = token_loss(model, batch)
     loss.backward()
     sparse = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
     model.zero_grad()
-    dense = model.body(input_ids=batch.ids, labels=batch.labels).loss * count
+    dense = model.body(input_ids=batch.ids, labels=batch.labels).loss * batch.at.numel()
     dense.backward()
-    assert count == int((batch.labels != IGNORED).sum())
     assert loss.item() == pytest.approx(dense.item(), rel=1e-5)
     assert sparse.keys() == {name for name, weight in model.named_parameters() if weight.grad is not None}
     for name, weight in model.named_parameters():
@@ -206,7 +205,7 @@ def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
 
 def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None], dict[str, torch.Tensor]]:
     device, model, losses = tiny_device(), _model(), []
-    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.torch_device)
+    objective = BlockModelling(STREAM, 32, 8, _masked, 1)
     run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(epochs))
     train(run, lambda epoch, meter: losses.append(epoch.loss))
     return losses, {name: value.clone() for name, value in model.state_dict().items()}
@@ -215,7 +214,7 @@ def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None],
 def test_a_budget_of_updates_cuts_an_epoch_short_and_one_of_seconds_ends_the_run() -> None:
     seen: list[Epoch] = []
     model, device = _model(), tiny_device()
-    objective = BlockModelling(STREAM, 32, 8, _masked, 1, device.torch_device)
+    objective = BlockModelling(STREAM, 32, 8, _masked, 1)
     run = Run("test", model, objective, device, OptimizerSettings(), 0.01, Budget(9, updates=objective.steps + 1))
     speed = train(run, lambda epoch, meter: seen.append(epoch))
     assert [epoch.number for epoch in seen] == [0, 1, 2]
@@ -248,7 +247,7 @@ def test_the_operations_of_a_step_are_those_of_its_products() -> None:
     batch = mask_blocks(blocks, Masking(0.4), VOCABULARY, seeded(0, "m"))
     asked = int((batch.labels != IGNORED).sum())
     before = torch.get_rng_state()
-    counted = count_flops(model, lambda: token_loss(model, batch)[0])
+    counted = count_flops(model, lambda: token_loss(model, batch).backward())
     layer = 2 * 16 * (32 * 96 + 32 * 32 + 32 * 128 + 64 * 32) + 2 * 2 * 16 * 16 * 32
     head = 2 * asked * (32 * 32 + 32 * VOCABULARY.size)
     assert counted == 3 * (2 * layer + head)
@@ -262,14 +261,20 @@ class Scripted:
     def __init__(self, losses: list[float]) -> None:
         self._losses, self.steps = losses, len(losses) // 2
 
-    def batches(self, epoch: int, rank_slice: slice) -> list[float]:
-        return self._losses[(epoch - 1) * self.steps : epoch * self.steps]
+    def batches(self, epoch: int) -> list[list[float]]:
+        return [[loss] for loss in self._losses[(epoch - 1) * self.steps : epoch * self.steps]]
 
-    def loss(self, model: torch.nn.Module, batch: float) -> tuple[torch.Tensor, int]:
-        return model(torch.zeros(1, 1)).sum() * 0.0 + batch * 10, 10
+    def targets(self, batch: list[float]) -> int:
+        return 10
 
-    def tokens(self, batch: float) -> int:
+    def tokens(self, batch: list[float]) -> int:
         return 1
+
+    def part(self, batch: list[float], rows: slice, device: Device) -> float:
+        return sum(batch[rows])
+
+    def loss(self, model: torch.nn.Module, part: float) -> torch.Tensor:
+        return model(torch.zeros(1, 1)).sum() * 0.0 + part * 10
 
 
 @pytest.mark.parametrize(
@@ -310,9 +315,11 @@ def test_each_position_is_asked_for_the_next_token() -> None:
 def test_the_causal_loss_is_that_of_transformers() -> None:
     model = _model("llama").eval()
     ids = torch.randint(5, VOCABULARY.size, (3, 20), generator=seeded(0, "ids"))
-    loss, count = token_loss(model, next_tokens(ids, VOCABULARY))
-    assert count == 3 * 19
-    assert loss.item() / count == pytest.approx(model.body(input_ids=ids, labels=ids).loss.item(), rel=1e-5)
+    batch = next_tokens(ids, VOCABULARY)
+    assert batch.at.numel() == 3 * 19
+    assert token_loss(model, batch).item() / batch.at.numel() == pytest.approx(
+        model.body(input_ids=ids, labels=ids).loss.item(), rel=1e-5
+    )
 
 
 @given(st.integers(2, 40), st.integers(1, 40), st.integers(41, 200), st.integers(1, 5))
@@ -418,9 +425,7 @@ def test_a_checkpoint_has_a_length_of_its_own_and_needs_no_epochs(changes: dict[
 def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:
     model, device = _model(), tiny_device()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    learnt = BlockModelling(
-        STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1, device.torch_device
-    )
+    learnt = BlockModelling(STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1)
     run = Run("none", model, learnt, device, OptimizerSettings(), 1e-3, Budget(0))
     speed = train(run, lambda epoch, meter: epoch.number)
     assert run.journal == [0]

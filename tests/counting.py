@@ -1,0 +1,131 @@
+"""Counts what one update of a tiny model dispatches, and how often its host waits for the device; no GPU is needed."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from retrace.compute.device import Device
+from retrace.finetuning.finetune import TaskObjective
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.models.heads import make_config, make_model
+from retrace.models.settings import ModelSettings
+from retrace.tasks.classification import Classification
+from retrace.tasks.question_answering.extractive import ExtractiveTask
+from retrace.tasks.question_answering.generative import GenerativeTask
+from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.training.checkpoint import Position
+from retrace.training.loop import Budget, Objective, Run, _rest_of_epoch
+from retrace.training.optimizer import make_optimizers
+from retrace.training.settings import OptimizerSettings
+from tests.sharded import TOKENIZER, VOCABULARY, start
+from tests.tiny import FAMILIES, MODEL, TEXT, tiny_questions, tiny_sentences
+
+# Operations whose result the host looks at, or whose shape depends on values.
+READ = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"}
+INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
+FETCHED = {Tensor.tolist, Tensor.numpy, Tensor.cpu}  # which dispatch nothing on CPUs
+
+
+class Dispatched(TorchDispatchMode):
+    """Counts kernels, casts and waits while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels, self.casts, self.waits = 0, 0, Counter[str]()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result, name = func(*args, **(kwargs or {})), func.overloadpacket.__name__
+        by_mask = name in INDEXED and any(isinstance(at, Tensor) and at.dtype == torch.bool for at in args[1])
+        self.waits[name] += name in READ or by_mask
+        self.casts += name == "_to_copy" and result.dtype != args[0].dtype
+        self.kernels += not func.is_view and "empty" not in name and name not in READ
+        return result
+
+
+class Fetched(TorchFunctionMode):
+    """Counts the calls that bring a tensor's values to the host at once."""
+
+    def __init__(self, waits: Counter[str]) -> None:
+        super().__init__()
+        self._waits = waits
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self._waits[func.__name__] += func in FETCHED
+        return func(*args, **(kwargs or {}))
+
+
+KINDS = ("language model", "pairs", "classifier", "spans", "answers")
+CASES = [
+    (family, kind)
+    for family in FAMILIES
+    for kind in KINDS
+    if (kind != "pairs" or family == "bert") and (kind != "answers" or family == "llama")
+]
+
+
+def count_update(run: Run[Any, Any]) -> Dispatched:
+    """What the second update of a run dispatches, drawing its batch left out."""
+    optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
+    updates = _rest_of_epoch(replace(run, objective=Drawn(run.objective)), run.model, optimizers, Position(epoch=0), [])
+    next(updates)
+    with Dispatched() as found, Fetched(found.waits):
+        next(updates)
+    return found
+
+
+class Drawn:
+    """An objective whose batches are drawn before they are counted."""
+
+    def __init__(self, objective: Objective[Any, Any]) -> None:
+        self._batches, self._part = list(objective.batches(1)), objective.part
+        self.steps, self.targets, self.loss = objective.steps, objective.targets, objective.loss
+        self._tokens = [objective.tokens(batch) for batch in self._batches]
+
+    def batches(self, epoch: int) -> list[Any]:
+        """Those of the first epoch."""
+        return self._batches
+
+    def tokens(self, batch: Any) -> int:
+        """Not counted."""
+        return self._tokens[0]
+
+    def part(self, batch: Any, rows: slice, device: Device) -> Any:
+        """The objective's, not counted."""
+        with _disable_current_modes():
+            return self._part(batch, rows, device)
+
+
+def make_run(
+    family: str, kind: str, folder: Path, attention: str, device: Device, sizes: ModelSettings = MODEL,
+    optimizer: OptimizerSettings = OptimizerSettings(),  # noqa: B008 - frozen
+) -> Run[Any, Any]:  # fmt: skip
+    """A run of a family with a head, or with the objective that goes with it, on a few sentences of `folder`."""
+    config = make_config(family, sizes, VOCABULARY)
+    if kind in ("language model", "pairs"):
+        model, objective = start(family, kind == "pairs", device, config=config, attention=attention)
+    else:
+        task = _task(kind, folder)
+        model = task.wrap(make_model(task.head, config, 0, attention, task.classes))
+        objective = TaskObjective(task, FineTuneSettings(lr=0.001, epochs=1, batch_size=4, max_length=64), 1)
+    return Run(f"{family} {kind}", model, objective, device, optimizer, 0.001, Budget(1))
+
+
+def _task(kind: str, folder: Path) -> Any:
+    if kind == "classifier":
+        rows = [f"{' '.join(text.split()[: 5 + number])}\t{number % 2}" for number, text in enumerate(TEXT[:8])]
+        return Classification("sst2", tiny_sentences(folder, ["sentence\tlabel", *rows]), TOKENIZER, 64)
+    asked = {f"who founded the guild {'of the town ' * number}?": "Ada Lund" for number in range(8)}
+    data = tiny_questions(folder, TEXT[0], asked)
+    if kind == "spans":
+        return ExtractiveTask("squad", data, TOKENIZER, 64, ReadingSettings(question_match=True))
+    return GenerativeTask("squad", data, TOKENIZER, 64, ReadingSettings(answers="generative", max_answer_length=8))

@@ -1,0 +1,85 @@
+"""Padded batches: which models need a mask, and that none of them makes a GPU wait for it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from retrace.finetuning.task import Task
+from retrace.models.heads import make_model, objective_of, takes_segments
+from retrace.tasks.classification import Classification
+from retrace.tasks.question_answering.extractive import ExtractiveTask
+from retrace.tasks.question_answering.settings import ReadingSettings
+from tests.tiny import FAMILIES, tiny_config, tiny_questions, tiny_sentences, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+TEXTS = ["the ale was stale\t0", "the songs were charming and the hall was full .\t1", "the river\t1"]
+CONTEXT = "The guild of weavers was founded by Ada Lund in the year 1601."
+ASKED = {"who?": "Ada Lund", "in the year of the guild?": "1601", "what was it that was founded by Ada Lund?": ""}
+WAITS = (torch.ops.aten._local_scalar_dense, torch.ops.aten.nonzero, torch.ops.aten.masked_select)
+
+
+class Waits(TorchDispatchMode):
+    """Counts the operations for which the host would wait for a GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+        if func.overloadpacket in WAITS:
+            self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def _task(name: str, folder: Path, family: str) -> Task[Any]:
+    config = tiny_config(family, TOKENIZER)
+    if name == "squad":
+        return ExtractiveTask("squad", tiny_questions(folder, CONTEXT, ASKED), TOKENIZER, 60, ReadingSettings())
+    source, causal = tiny_sentences(folder, ["sentence\tlabel", *TEXTS]), objective_of(config) == "causal"
+    return Classification("sst2", source, TOKENIZER, 32, takes_segments(config), causal)
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ["sst2", "squad"])
+@torch.no_grad()
+def test_padding_changes_no_score(tmp_path: Path, name: str, family: str, attention: str) -> None:
+    """A batch of one has no padding."""
+    task = _task(name, tmp_path, family)
+    body: Any = make_model(task.head, tiny_config(family, TOKENIZER), 0, attention, task.classes)
+    model, examples = task.wrap(body).eval(), task.examples("dev")
+    together = task.scores(model, task.collate(examples))
+    for example, row in zip(examples, together, strict=True):
+        (alone,) = task.scores(model, task.collate([example]))
+        torch.testing.assert_close(row[: len(alone)], alone, atol=1e-5, rtol=1e-5)
+    assert len({task.length(example) for example in examples}) > 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ["sst2", "squad"])
+def test_attention_gets_a_mask_only_where_a_token_would_see_padding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, family: str
+) -> None:
+    """Without one the kernels for it are faster; and nobody looks at the mask's values."""
+    found: list[bool] = []
+    attend = torch.nn.functional.scaled_dot_product_attention
+
+    def spy(*given: Any, **named: Any) -> torch.Tensor:
+        found.append(named.get("attn_mask") is not None)
+        return attend(*given, **named)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", spy)
+    task = _task(name, tmp_path, family)
+    body: Any = make_model(task.head, tiny_config(family, TOKENIZER), 0, "sdpa", task.classes)
+    model, examples = task.wrap(body).train(), task.examples("dev")
+    for chosen, is_masked in ((examples, family != "llama"), (examples[:1] * 2, False)):
+        found.clear()
+        batch = task.collate(chosen)
+        with Waits() as waits:
+            scores = task.scores(model, batch)
+        assert set(found) == {is_masked}
+        assert waits.seen == []
+        assert len(scores) == len(chosen)
