@@ -130,14 +130,12 @@ def sentiment(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 def reading(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     """Task, settings and device of the questions."""
     from retrace.compute.device import open_device
-    from retrace.core.settings import build, read_params
     from retrace.finetuning.method import PRETRAINED
     from retrace.tasks.question_answering.extractive import ExtractiveTask
-    from retrace.tasks.question_answering.settings import ReadingSettings
     from retrace.tokens.tokenizer import load_tokenizer
 
-    settings, asked = limited("squad", arguments.windows), build(ReadingSettings, read_params(), "squad")
-    task = ExtractiveTask("squad", source(), load_tokenizer(PRETRAINED), settings.max_length, asked)
+    settings = limited("squad", arguments.windows)
+    task = ExtractiveTask("squad", source(), load_tokenizer(PRETRAINED), settings.max_length, settings)
     return task, settings, open_device(arguments.seed)
 
 

@@ -255,8 +255,9 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
     ids = torch.zeros(load.batch, load.length, dtype=torch.long)
     with torch.autocast("cpu", torch.bfloat16, enabled=load.bf16):
         if head == "language_model":
-            scores = LanguageModel(model)(ids, torch.arange(load.scored))
-        elif head == "spans":
+            at = torch.arange(load.scored).view(load.batch, -1)
+            return LanguageModel(model)(ids, at, torch.zeros(load.scored, dtype=torch.long)) / load.scored
+        if head == "spans":
             scores = SpanModel(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
             scores = scores.transpose(1, 2).flatten(0, 1)
         else:

@@ -2,7 +2,9 @@
 
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
+from transformers.models.bert.modeling_bert import BertLayer
 
+from retrace.models.last_layer import PostNormLastLayer
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -26,9 +28,18 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
     )
 
 
-def language_head(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.cls.predictions(hidden)
+class LastLayer(PostNormLastLayer, BertLayer):
+    """A last layer that may be computed at scored positions only."""
+
+
+def score_late(model: BertForMaskedLM | BertForPreTraining) -> None:
+    """Make the last layer one that may be computed at scored positions only."""
+    model.bert.encoder.layer[-1].__class__ = LastLayer
+
+
+def before_vocabulary(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    return model.cls.predictions.transform(hidden)
 
 
 def relation_head(model: BertForPreTraining, pooled: Tensor) -> Tensor:

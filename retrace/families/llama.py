@@ -2,9 +2,13 @@
 
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama import modeling_llama
 
+from retrace.models.attention import rotated
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
+
+modeling_llama.apply_rotary_pos_emb = rotated
 
 OBJECTIVE = "causal"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
@@ -31,6 +35,6 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> LlamaConfig:
     )
 
 
-def language_head(model: LlamaForCausalLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.lm_head(hidden)
+def before_vocabulary(model: LlamaForCausalLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    return hidden

@@ -3,10 +3,16 @@
 from typing import Any, Literal
 
 from torch import Tensor
+from torch.nn.functional import linear
 from transformers import ModernBertConfig, ModernBertForMaskedLM
+from transformers.models.modernbert import modeling_modernbert
 
+from retrace.models.attention import rotated, turned
+from retrace.models.last_layer import attend_at, by_head, rows_at
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
+
+modeling_modernbert.apply_rotary_pos_emb = rotated
 
 OBJECTIVE = "masked"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
@@ -37,6 +43,38 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
     )
 
 
-def language_head(model: ModernBertForMaskedLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.decoder(model.head(hidden))
+class LastLayer(modeling_modernbert.ModernBertEncoderLayer):
+    """A last layer that may be computed at scored positions only."""
+
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, position_embeddings: Any = None,
+        scored: Tensor | None = None, **others: Any,
+    ) -> Tensor:  # fmt: skip
+        """Hidden states (B, T, C) → those after the layer: at positions (B, M) of the flattened batch, else all."""
+        if scored is None:
+            return super().forward(hidden_states, attention_mask, position_embeddings, **others)
+        attention, normed, width = self.attn, self.attn_norm(hidden_states), hidden_states.shape[-1]
+        query_matrix, matrix = attention.Wqkv.weight.split((width, 2 * width))
+        query_bias, bias = (
+            (None, None) if attention.Wqkv.bias is None else attention.Wqkv.bias.split((width, 2 * width))
+        )
+        query = by_head(linear(rows_at(normed, scored), query_matrix, query_bias), attention.head_dim)
+        key, value = (by_head(part, attention.head_dim) for part in linear(normed, matrix, bias).chunk(2, -1))
+        cos, sin = position_embeddings
+        of_query = (table[0, scored % hidden_states.shape[1]] for table in (cos, sin))
+        query, key = turned(query, *of_query), turned(key, cos, sin)
+        mixed = attend_at(
+            scored, attention, query, key, value, attention_mask, attention.head_dim**-0.5, attention.attention_dropout
+        )
+        after = rows_at(hidden_states, scored) + attention.out_drop(attention.Wo(mixed))
+        return after + self.mlp(self.mlp_norm(after))
+
+
+def score_late(model: ModernBertForMaskedLM) -> None:
+    """Make the last layer one that may be computed at scored positions only."""
+    model.model.layers[-1].__class__ = LastLayer
+
+
+def before_vocabulary(model: ModernBertForMaskedLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    return model.head(hidden)

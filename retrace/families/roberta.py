@@ -1,8 +1,11 @@
 """RoBERTa (Liu et al. 2019): BERT's architecture without segments; positions are numbered from after the padding id."""
 
 from torch import Tensor
+from torch.nn.functional import gelu
 from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
+from transformers.models.roberta.modeling_roberta import RobertaLayer
 
+from retrace.models.last_layer import PostNormLastLayer
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -32,6 +35,15 @@ def longest_input(config: PreTrainedConfig) -> int:
     return config.max_position_embeddings - config.pad_token_id - 1
 
 
-def language_head(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:
-    """Hidden states (N, C) → scores over the vocabulary (N, V)."""
-    return model.lm_head(hidden)
+class LastLayer(PostNormLastLayer, RobertaLayer):
+    """A last layer that may be computed at scored positions only."""
+
+
+def score_late(model: RobertaForMaskedLM) -> None:
+    """Make the last layer one that may be computed at scored positions only."""
+    model.roberta.encoder.layer[-1].__class__ = LastLayer
+
+
+def before_vocabulary(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:
+    """Hidden states (N, C) → what the product with the vocabulary takes, (N, C)."""
+    return model.lm_head.layer_norm(gelu(model.lm_head.dense(hidden)))

@@ -13,6 +13,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -22,11 +24,11 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from transformers.utils import logging
 
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
+from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -38,19 +40,9 @@ FAMILIES = "retrace.families"
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
-
-def _sdpa_mask(
-    attention_mask: Tensor | None = None, allow_is_bidirectional_skip: bool = False, **rest: Any
-) -> Tensor | None:
-    """The mask of transformers, which does not look first whether any token is hidden: the host would wait for a GPU.
-
-    Batches have a mask only where some token is padding.
-    """
-    skips = allow_is_bidirectional_skip and attention_mask is None
-    return sdpa_mask(attention_mask=attention_mask, allow_is_bidirectional_skip=skips, **rest)
-
-
-AttentionMaskInterface.register("sdpa", _sdpa_mask)
+AttentionInterface.register("lean", lean_attention)
+AttentionMaskInterface.register("lean", lean_mask)
+AttentionMaskInterface.register("sdpa", sdpa_mask)
 
 _CLASSES = {
     "pairs": AutoModelForPreTraining,

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from retrace.core.weights import weight_names
+from retrace.models.attention import added_mask
+from retrace.models.cross_entropy import head_loss
 from retrace.models.heads import family_of, make_model, objective_of, read_config, read_model
 from retrace.tokens.tokenizer import Vocabulary
 
@@ -19,15 +21,13 @@ from retrace.tokens.tokenizer import Vocabulary
 def within_documents(ids: Tensor, first: int, causal: bool, attention: str | None) -> Tensor:
     """The mask that keeps attention within documents: (B, 1, T, T) for ids (B, T), where `first` begins a document.
 
-    It has the form that transformers' implementation `attention` takes: bool for sdpa, else added to the scores.
+    It has the form that the implementation `attention` takes: bool for sdpa, else added to the scores.
     """
     document = (ids == first).cumsum(1)
     seen = document[:, None, :, None] == document[:, None, None, :]
     if causal:
         seen = seen.tril()
-    if attention == "sdpa":
-        return seen
-    return torch.zeros_like(seen, dtype=torch.float32).masked_fill(~seen, torch.finfo(torch.float32).min)
+    return seen if attention == "sdpa" else added_mask(seen)
 
 
 class LanguageModel(nn.Module):
@@ -40,19 +40,32 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.body = body
         self.objective = objective_of(body.config)
-        self._head = family_of(body.config).language_head
+        family = family_of(body.config)
+        self._before_vocabulary = family.before_vocabulary
+        self._late = hasattr(family, "score_late") and body.config._attn_implementation != "eager"
+        if self._late:
+            family.score_late(body)
 
-    def forward(self, ids: Tensor, at: Tensor) -> Tensor:
-        """Token ids (B, T) and positions in the flattened ids (N,) → scores over the vocabulary (N, V)."""
-        return self._head(self.body, self._hidden(ids).flatten(0, 1).index_select(0, at))
+    def forward(self, ids: Tensor, at: Tensor, targets: Tensor | None = None) -> Tensor:
+        """Scores over the vocabulary (N, V) for token ids (B, T), at N positions in the flattened ids.
 
-    def _hidden(self, ids: Tensor) -> Tensor:
+        Positions are (B, M) with M of each row, for which the last layer is computed at these only, or (N,). With
+        targets (N,) it is their loss instead, summed, in nats.
+        """
+        if at.ndim == 2 and self._late:
+            hidden = self._hidden(ids, scored=at).flatten(0, 1)
+        else:
+            hidden = self._hidden(ids).flatten(0, 1).index_select(0, at.flatten())
+        hidden, head = self._before_vocabulary(self.body, hidden), cast(nn.Linear, self.body.get_output_embeddings())
+        return head(hidden) if targets is None else head_loss(hidden, head, targets)
+
+    def _hidden(self, ids: Tensor, **options: Tensor) -> Tensor:
         config, mask = self.body.config, None
         first = getattr(config, "document_start", None)
         if first is not None:
             mask = within_documents(ids, first, self.objective == "causal", config._attn_implementation)
         base = cast(nn.Module, self.body.base_model)
-        return base(input_ids=ids, attention_mask=mask).last_hidden_state  # (B, T, C)
+        return base(input_ids=ids, attention_mask=mask, **options).last_hidden_state  # (B, T, C)
 
 
 class PairModel(nn.Module):
@@ -67,8 +80,9 @@ class PairModel(nn.Module):
         """Ids, segments and attention mask (B, T), positions in the flattened ids (N,) → scores (N, V) and (B, 2)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-        hidden = output.last_hidden_state.flatten(0, 1).index_select(0, at)
-        tokens = self._family.language_head(self.body, hidden)
+        hidden = output.last_hidden_state.flatten(0, 1).index_select(0, at.flatten())
+        head = cast(nn.Linear, self.body.get_output_embeddings())
+        tokens = head(self._family.before_vocabulary(self.body, hidden))
         return tokens, self._family.relation_head(self.body, output.pooler_output)
 
     def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:

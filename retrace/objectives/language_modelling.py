@@ -33,17 +33,19 @@ class LabelledBatch:
 
     ids: Tensor
     labels: Tensor
-    at: Tensor  # (N,), ascending positions in the flattened ids
+    at: Tensor  # ascending positions in the flattened ids: (B, M) where each row has M targets, else (N,)
 
     @classmethod
     def of(cls, ids: Tensor, labels: Tensor) -> "LabelledBatch":
         """A batch whose targets are the labels that are not `IGNORED`."""
-        return LabelledBatch(ids, labels, true_positions(labels != IGNORED))
+        has_target = labels != IGNORED
+        at, counts = true_positions(has_target), has_target.sum(1)
+        return LabelledBatch(ids, labels, at.view(len(ids), -1) if len(at) and len(counts.unique()) == 1 else at)
 
     @property
     def targets(self) -> Tensor:
         """The target ids, (N,)."""
-        return self.labels.flatten().index_select(0, self.at)
+        return self.labels.flatten().index_select(0, self.at.flatten())
 
     def __len__(self) -> int:
         """The number of blocks."""
@@ -84,7 +86,7 @@ class BlockModelling:
 
     def targets(self, batch: LabelledBatch) -> int:
         """The number of targets."""
-        return len(batch.at)
+        return batch.at.numel()
 
     def tokens(self, batch: LabelledBatch) -> int:
         """All tokens; blocks have no padding."""
@@ -96,7 +98,7 @@ class BlockModelling:
 
     def loss(self, model: nn.Module, part: LabelledBatch) -> Tensor:
         """The loss summed over the targets."""
-        return token_loss(model, part)
+        return model(part.ids, part.at, part.targets)
 
 
 def token_loss(model: Answers, batch: LabelledBatch) -> Tensor:
@@ -116,7 +118,7 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
         with device.autocast():
             loss = token_loss(model, batch.to(device))
         if counts:
-            total, seen = total + loss.item(), seen + len(batch.at)
+            total, seen = total + loss.item(), seen + batch.at.numel()
     summed, labels = device.all_reduce_sum([total, seen])
     if not labels:
         raise InputError("the validation text has no token to predict: the vocabulary has no word of it")
@@ -226,4 +228,4 @@ def masked_batches(
     for start in range(0, len(blocks), batch_size):
         batch = torch.from_numpy(blocks[start : start + batch_size].astype(np.int64))
         masked = mask_blocks(batch, Masking(rate), vocabulary, generator)
-        yield HeldOut(masked.ids, masked.labels, masked.at, start * block + masked.at)
+        yield HeldOut(masked.ids, masked.labels, masked.at, start * block + masked.at.flatten())

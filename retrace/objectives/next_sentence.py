@@ -90,7 +90,7 @@ class PairModelling:
 
     def targets(self, batch: Pairs) -> int:
         """The number of masked tokens."""
-        return len(batch.at)
+        return batch.at.numel()
 
     def tokens(self, batch: Pairs) -> int:
         """Real tokens."""
@@ -109,7 +109,7 @@ class PairModelling:
         masked tokens, so the loss of a pair is multiplied by the number of masks in a full pair.
         """
         tokens, relations = model(part.ids, part.segments, part.mask, part.at)
-        targets = part.labels.flatten().index_select(0, part.at)
+        targets = part.labels.flatten().index_select(0, part.at.flatten())
         filled = functional.cross_entropy(tokens.float(), targets, reduction="sum")
         related = functional.cross_entropy(relations.float(), part.unrelated, reduction="sum")
         return filled + self._masks * related

@@ -143,7 +143,7 @@ def pseudo_losses(
             nats = loss.item()
             total += nats
             sums[number] += nats
-            scored[number] += len(batch.at)
+            scored[number] += batch.at.numel()
     losses = summed_losses(total, sums, scored, device)
     words, sizes = np.array([p.words for p in passages]), np.array([p.bytes for p in passages])
     return losses, Sizes(losses.scored, words, sizes)

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Count, Positive, Section, require
+from retrace.core.settings import Positive, Section, require
 
 
 class OptimizerSettings(Section):
@@ -14,8 +14,8 @@ class OptimizerSettings(Section):
         default="muon", description="Muon on the hidden matrices and AdamW on the rest, or AdamW on all"
     )
     muon_lr_factor: Positive = Field(default=20.0, description="Muon's learning rate over AdamW's")
-    muon_steps: Count = Field(
-        default=5, description="Newton-Schulz iterations; fewer are faster and leave small singular values smaller"
+    muon_steps: Literal[3, 5] = Field(
+        default=5, description="of Muon's orthogonalization; three are faster and leave small singular values smaller"
     )
     beta2: float = Field(
         default=0.98, ge=0, lt=1, description="decay of AdamW's second moments; that of the first is 0.9"

@@ -168,7 +168,7 @@ def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
     loss.backward()
     sparse = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
     model.zero_grad()
-    dense = model.body(input_ids=batch.ids, labels=batch.labels).loss * len(batch.at)
+    dense = model.body(input_ids=batch.ids, labels=batch.labels).loss * batch.at.numel()
     dense.backward()
     assert loss.item() == pytest.approx(dense.item(), rel=1e-5)
     assert sparse.keys() == {name for name, weight in model.named_parameters() if weight.grad is not None}
@@ -316,8 +316,8 @@ def test_the_causal_loss_is_that_of_transformers() -> None:
     model = _model("llama").eval()
     ids = torch.randint(5, VOCABULARY.size, (3, 20), generator=seeded(0, "ids"))
     batch = next_tokens(ids, VOCABULARY)
-    assert len(batch.at) == 3 * 19
-    assert token_loss(model, batch).item() / len(batch.at) == pytest.approx(
+    assert batch.at.numel() == 3 * 19
+    assert token_loss(model, batch).item() / batch.at.numel() == pytest.approx(
         model.body(input_ids=ids, labels=ids).loss.item(), rel=1e-5
     )
 

@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+from retrace.models.cross_entropy import head_loss
+from retrace.models.language_model import LanguageModel, make_language_model
+from retrace.training.throughput import count_flops
+from tests.tiny import FAMILIES, MASKED_FAMILIES, tiny_config, tiny_tokenizer
+
+IDS = torch.arange(10, 42).view(2, 16)
+AT = torch.tensor([[0, 3, 9], [16, 20, 31]])
+TARGETS = torch.tensor([11, 12, 13, 14, 15, 16])
+
+
+def _model(family: str, attention: str = "lean", document_start: int | None = None) -> LanguageModel:
+    config = tiny_config(family, tiny_tokenizer())
+    config.document_start = document_start
+    return make_language_model(config, 1, attention).eval()
+
+
+def _loss(model: LanguageModel, at: Tensor) -> Tensor:
+    return model(IDS, at, TARGETS)
+
+
+@pytest.mark.parametrize("document_start", [None, 14])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_late_last_layer_gives_the_same_scores_and_gradients(family: str, document_start: int | None) -> None:
+    """Also where attention stays within documents, of which token 14 begins one."""
+    model, reference = _model(family, document_start=document_start), _model(family, "eager", document_start)
+    torch.testing.assert_close(model(IDS, AT), reference(IDS, AT.flatten()))
+    late, whole = _loss(model, AT), functional.cross_entropy(reference(IDS, AT), TARGETS, reduction="sum")
+    torch.testing.assert_close(late, whole)
+    late.backward()
+    whole.backward()
+    for (name, weight), other in zip(model.named_parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(weight.grad, other.grad, msg=name)
+
+
+@pytest.mark.parametrize("family", MASKED_FAMILIES)
+def test_a_late_last_layer_has_fewer_operations(family: str) -> None:
+    """At 6 of 32 positions: the last of two layers multiplies the rest for keys and values only."""
+    model = _model(family)
+    late, whole = (count_flops(model, lambda at=at: _loss(model, at)) for at in (AT, AT.flatten()))
+    assert late < 0.75 * whole
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_transformers_reads_a_saved_body_and_answers_the_same(tmp_path: Path, family: str) -> None:
+    model = _model(family)
+    model.body.save_pretrained(tmp_path)
+    kind = AutoModelForCausalLM if family == "llama" else AutoModelForMaskedLM
+    logits = kind.from_pretrained(tmp_path).eval()(input_ids=IDS).logits
+    torch.testing.assert_close(model(IDS, AT), logits.flatten(0, 1)[AT.flatten()])
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_the_loss_of_a_head_is_that_of_its_scores(has_bias: bool, precision: torch.dtype) -> None:
+    draws = torch.Generator().manual_seed(1)
+    head = nn.Linear(8, 50, bias=has_bias)
+    hidden = torch.randn(6, 8, generator=draws, requires_grad=True)
+    with torch.autocast("cpu", precision, enabled=precision == torch.bfloat16):
+        ours = head_loss(hidden, head, TARGETS)
+        theirs = functional.cross_entropy(head(hidden).float(), TARGETS, reduction="sum")
+    torch.testing.assert_close(ours, theirs)
+    found, expected = (torch.autograd.grad(loss / 6, [hidden, *head.parameters()]) for loss in (ours, theirs))
+    for mine, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, other, atol=2e-3 if precision == torch.bfloat16 else 1e-6, rtol=1e-2)
+
+
+def test_a_target_that_is_all_but_impossible_has_a_finite_loss() -> None:
+    head = nn.Linear(1, 50, bias=False)
+    nn.init.zeros_(head.weight)
+    nn.init.constant_(head.weight[0], 200.0)
+    loss = head_loss(torch.ones(1, 1), head, torch.tensor([7]))
+    assert loss.item() == pytest.approx(200.0)
