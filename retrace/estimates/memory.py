@@ -156,7 +156,7 @@ class Load:
 
     def __str__(self) -> str:
         """How it passes through the model."""
-        parts = f" in parts of at most {self.micro_batch}" if self.micro_batch else ""
+        parts = f", at most {self.micro_batch} at once" if self.micro_batch else ""
         return f"{self.attention} attention{parts}{', layers computed again' if self.recomputes else ''}"
 
     @property

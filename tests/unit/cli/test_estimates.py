@@ -84,7 +84,7 @@ def test_memory_is_estimated_published_and_measured(tmp_path: Path, monkeypatch:
     first, second, *_ = shown.splitlines()
     counts = [int(count.replace(",", "")) for count in re.findall(r"([\d,]+\d) (?:parameters|trained)", first)]
     assert "4 × 32 tokens" in second
-    assert second.endswith("adamw, eager attention")
+    assert second.endswith("adamw, lean attention")
     assert "published: 4N + 16N_ad + 2d(4blh + 8bl·h_ad)" in shown
     assert "no run of this model here" in shown
     run = RUN.model_copy(update={"parameters": counts[0], "trained_parameters": counts[1], "peak_memory_mib": 1234})

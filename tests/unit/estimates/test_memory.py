@@ -131,12 +131,12 @@ def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_a
 def test_fused_attention_is_planned_as_on_cuda() -> None:
     """With dropout, a processor would keep weights of (B, H, T, T) and their masks."""
     config = make_config("bert", MODEL.model_copy(update={"dropout": 0.1, "max_positions": 2048}), VOCABULARY)
-    eager, fused, longer = (
+    lean, fused, longer = (
         update_needs("language_model", config, Load(2, length, 2, True, attention), OptimizerSettings(kind="adamw"))
-        for length, attention in ((1024, "eager"), (1024, "sdpa"), (2048, "sdpa"))
+        for length, attention in ((1024, "lean"), (1024, "sdpa"), (2048, "sdpa"))
     )
-    assert eager.flops == fused.flops
-    assert eager.passing > 4 * fused.passing
+    assert lean.flops == fused.flops
+    assert lean.passing > 4 * fused.passing
     assert longer.passing < 2.1 * fused.passing
 
 
