@@ -24,6 +24,7 @@ COMMANDS = {
     "publish": ("publish", "send a model to the Hugging Face Hub"),
     "score": ("score", "score a file of predictions"),
     "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),
+    "spread": ("spread", "run the pipeline, its cells side by side"),
     "stop": ("stop", "ask running stages to save and stop"),
     "study": ("study", "list the published studies, compare their figures with Retrace's"),
     "wordnet": ("wordnet", "lay out Debian's WordNet for METEOR"),

@@ -1,0 +1,262 @@
+"""`retrace spread`: the cells of the pipeline side by side.
+
+DVC runs one stage after another, but lets go of the repository while a stage's command runs. So each cell gets a `dvc
+repro` of its own in the same folder, with the same dvc.lock and cache, and its process takes a GPU for itself
+(retrace/compute/lease.py).
+"""
+
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import networkx
+import typer
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
+from dvc.utils.serialize import load_yaml, modify_yaml
+
+from retrace.cli.worker import PAUSE, Worker
+from retrace.compute.lease import visible_gpus
+from retrace.core.errors import InputError, Interrupted
+
+DVC = (sys.executable, "-m", "dvc", "--wait-for-lock", "repro")
+PIPELINE, RECORD = Path("dvc.yaml"), Path("dvc.lock")
+LOGS = Path(".retrace/spread")
+TRIES = 2  # a cell that was killed resumes from its checkpoint
+Commands = Mapping[str, Sequence[str]]  # by the name of the stage
+
+
+class Job(Protocol):
+    """A command that was started somewhere."""
+
+    def poll(self) -> int | None:
+        """Its exit code, None while it lasts."""
+        ...
+
+    def stop(self) -> None:
+        """Ask it to save its state and end; may be called again and again."""
+        ...
+
+
+class Place(Protocol):
+    """Where commands run."""
+
+    verb: str  # of what happened to a command that was started
+
+    def start(self, commands: Commands, alone: bool) -> Sequence[Job]:
+        """Start them all; `alone` where nothing runs beside them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The stages of dvc.yaml in the order of `dvc repro`, and which of them run side by side."""
+
+    order: list[str]
+    needed: list[str]  # by the cells, of all pipelines
+    cells: list[str]  # of a matrix, and what needs none of them and is not needed by them, as perplexity
+
+
+class Here:
+    """Processes of this machine, which share its cores."""
+
+    verb = "started"
+
+    def __init__(self, at_once: int) -> None:
+        threads = str(max(1, len(os.sched_getaffinity(0)) // at_once))
+        self._environment = {**({} if at_once == 1 else {"RETRACE_THREADS": threads}), **os.environ}
+
+    def start(self, commands: Commands, alone: bool) -> list[Worker]:
+        """Start them all; what runs alone prints here and has all cores."""
+        if alone:
+            return [Worker(command) for command in commands.values()]
+        return [Worker(command, log_of(name), self._environment) for name, command in commands.items()]
+
+
+def spread(
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="cells at once; default: one a GPU or core")
+    ] = None,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="each as a job of Slurm, of which SBATCH_ variables say more")
+    ] = False,
+) -> None:
+    """Do what `dvc repro` does, the cells that are out of date side by side, each on a GPU of its own.
+
+    Their output is in .retrace/spread. A cell that fails is tried once more, from its last saved state.
+    """
+    if not PIPELINE.is_file():
+        raise InputError(f"{PIPELINE}: no such file; retrace spread runs in the project's folder")
+    if slurm:
+        from retrace.cli.slurm import Slurm
+
+        place: Place = Slurm()
+    else:
+        jobs = jobs or _default_jobs()
+        place = Here(jobs)
+    plan, recorded = read_plan(), list(_recorded())
+    try:
+        with _signals() as received:
+            if plan.needed:
+                _run_alone(place, "needed", ["-s", *plan.needed], received)
+            if plan.cells:
+                _run_cells(place, out_of_date(plan.cells), jobs, received)
+            _run_alone(place, "rest", [], received)
+    finally:
+        put_in_order(plan.order, recorded)
+
+
+def read_plan() -> Plan:
+    """What DVC would run, and in which order.
+
+    Raises InputError where DVC cannot tell.
+    """
+    try:
+        repo = Repo()
+        graph = get_active_graph(repo.index.graph)  # a stage points to what it needs
+        order = plan_repro(graph, collect_stages(repo, [str(PIPELINE)]))
+    except DvcException as error:
+        raise InputError(str(error)) from None
+    with repo:
+        own = [stage for stage in order if stage.path_in_repo == str(PIPELINE)]
+        matrix = [stage for stage in own if "@" in stage.addressing]
+        needed = set().union(*(networkx.descendants(graph, stage) for stage in matrix))
+        later = set().union(*(networkx.ancestors(graph, stage) for stage in matrix)) if matrix else set(own)
+        return Plan(
+            [stage.addressing for stage in own],
+            [stage.addressing for stage in order if stage in needed],
+            [stage.addressing for stage in own if stage not in needed | later],
+        )
+
+
+def out_of_date(cells: Sequence[str]) -> list[str]:
+    """Those that `dvc repro` would run."""
+    with Repo(_wait_for_lock=True) as repo:
+        changed = repo.status(targets=list(cells))
+    return [name for name in cells if name in changed]
+
+
+def put_in_order(order: Sequence[str], recorded: Sequence[str]) -> None:
+    """Sort what dvc.lock has more than it had as `dvc repro` would have added it."""
+    with Repo(_wait_for_lock=True) as repo, repo.lock:
+        found = list(_recorded())
+        wanted = [*recorded, *sorted(set(found).difference(recorded), key=order.index)]
+        if found == wanted:
+            return
+        with modify_yaml(RECORD) as data:
+            for name in wanted:
+                data["stages"][name] = data["stages"].pop(name)
+
+
+def log_of(name: str) -> Path:
+    """The file of a cell's output."""
+    return LOGS / f"{name}.log"
+
+
+def _run_alone(place: Place, name: str, arguments: Sequence[str], received: Sequence[int]) -> None:
+    failed = _run(place, {name: [*DVC, *arguments]}, 1, received, alone=True)
+    if failed:
+        if log_of(name).is_file():
+            print(f"error: {_reason(log_of(name))}", file=sys.stderr)
+        raise typer.Exit(*failed.values())
+
+
+def _run_cells(place: Place, cells: Sequence[str], jobs: int | None, received: Sequence[int]) -> None:
+    if not cells:
+        return
+    at_once = min(jobs or len(cells), len(cells))
+    print(f"{len(cells)} stages, {at_once} at once; their output is in {LOGS}", flush=True)
+    failed = _run(place, {name: [*DVC, "-s", name] for name in cells}, at_once, received)
+    if failed:
+        print(f"error: {len(failed)} of {len(cells)} stages failed:", file=sys.stderr)
+        print(*(f"  {name}: {_reason(log_of(name))}" for name in failed), sep="\n", file=sys.stderr)
+        raise typer.Exit(next(iter(failed.values())))
+
+
+def _run(
+    place: Place, commands: Commands, at_once: int, received: Sequence[int], alone: bool = False
+) -> dict[str, int]:
+    """Run commands side by side; exit codes of those that failed, by name.
+
+    Raises Interrupted where a signal asked to stop, when all have ended.
+    """
+    waiting, running, tries, failed = list(commands), dict[str, Job](), Counter[str](), dict[str, int]()
+    began = time.monotonic()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for name in commands:
+        log_of(name).unlink(missing_ok=True)
+
+    def say(name: str, state: str) -> None:
+        if not alone:
+            print(f"{timedelta(seconds=int(time.monotonic() - began))} {name}: {state}", flush=True)
+
+    while running or (waiting and not received):
+        free = 0 if received else at_once - len(running)
+        begun, waiting = waiting[:free], waiting[free:]
+        tries.update(begun)
+        if begun:
+            started = place.start({name: commands[name] for name in begun}, alone)
+            running.update(zip(begun, started, strict=True))
+        for name in begun:
+            say(name, place.verb)
+        time.sleep(PAUSE)
+        for name, job in list(running.items()):
+            if received:
+                job.stop()
+            code = job.poll()
+            if code is None:
+                continue
+            del running[name]
+            if code and not received and not alone and tries[name] < TRIES:
+                waiting.append(name)
+                say(name, "failed, to be tried again")
+            elif code:
+                failed[name] = code
+                say(name, "stopped" if received else "failed")
+            else:
+                say(name, "done")
+    if received:
+        raise Interrupted("stopped; run it again to go on from the saved states")
+    return failed
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The signals that asked to stop meanwhile."""
+    received: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: received.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _default_jobs() -> int:
+    """As many as there are GPUs, else cores, but for stages that take several."""
+    if os.environ.get("RETRACE_LAUNCH", "one") != "one":
+        return 1
+    return len(visible_gpus()) or len(os.sched_getaffinity(0))
+
+
+def _recorded() -> Mapping[str, object]:
+    return load_yaml(RECORD)["stages"] if RECORD.is_file() else {}
+
+
+def _reason(log: Path) -> str:
+    """What a command's output says of its failure."""
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")] or lines or ["no output"]
+    return f"{said[-1]} ({log})"

@@ -1,0 +1,206 @@
+"""`retrace spread` with cells that only lease GPUs which are not there, sleep, fail or wait to be stopped."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from threading import Thread
+
+import psutil
+import pytest
+from submitit.slurm.slurm import SlurmExecutor
+
+from retrace.cli import spread
+from retrace.core.guard import running
+from tests import warm
+from tests.commands import retrace
+from tests.gpus import pretend_gpus
+from tests.toy import ROOT, Project
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what DVC uses
+
+PIPELINE = """
+stages:
+  first: {{cmd: echo 1 > first, outs: [first]}}
+  cell:
+    matrix: {{n: {numbers}}}
+    cmd: {python} -m cell ${{item.n}}
+    deps: [first]
+    outs: ["out${{item.n}}"]
+  beside: {{cmd: echo 1 > beside, deps: [first], outs: [beside]}}
+  last: {{cmd: cat out* > last, deps: [beside, {outs}], outs: [last]}}
+"""
+LEASES = """
+import json, os, sys, time
+from pathlib import Path
+from retrace.compute.lease import lease_gpus
+lease_gpus()
+began = time.time()
+time.sleep(SECONDS)
+Path(f"out{sys.argv[1]}").write_text("made")
+with open("times", "a") as file:
+    print(json.dumps([os.environ["CUDA_VISIBLE_DEVICES"], began, time.time()]), file=file)
+"""
+STUMBLES = """
+import os, signal, sys
+from pathlib import Path
+number, tries = sys.argv[1], Path(f"tries{sys.argv[1]}")
+tries.write_text(tries.read_text() + "I" if tries.exists() else "I")
+if number == "2" and tries.read_text() == "I":
+    os.kill(os.getpid(), signal.SIGKILL)
+if number == "3":
+    sys.exit("error: lr: -1 is not allowed")
+Path(f"out{number}").write_text(os.environ["RETRACE_THREADS"])
+"""
+WAITS = """
+import signal, sys
+from pathlib import Path
+def save(*_):
+    Path(f"saved{sys.argv[1]}").touch()
+    sys.exit(75)
+signal.signal(signal.SIGTERM, save)
+Path(f"begun{sys.argv[1]}").touch()
+signal.pause()
+"""
+
+
+def pipeline(folder: Path, cell: str, cells: int, python: str = " ".join(warm.COMMAND)) -> Project:
+    """A repository of DVC with so many cells of a matrix."""
+    folder.mkdir()
+    project = Project(folder)
+    numbers = range(1, cells + 1)
+    outs = ", ".join(f"out{number}" for number in numbers)
+    (folder / "dvc.yaml").write_text(PIPELINE.format(python=python, numbers=list(numbers), outs=outs))
+    (folder / "cell.py").write_text(cell)
+    project.run("dvc", "init", "-q", "--no-scm")
+    return project
+
+
+@pytest.fixture
+def warm_dvc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "DVC", (*warm.COMMAND, "-m", *spread.DVC[2:]))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.mark.usefixtures("warm_dvc")
+def test_cells_take_a_gpu_each_and_dvc_lock_is_as_of_a_serial_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = pipeline(tmp_path / "side by side", LEASES.replace("SECONDS", "8"), 12)
+    for name, value in pretend_gpus(tmp_path / "gpus", 8).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(project.folder)
+    done = retrace("spread")
+    assert done.code == 0, done
+    assert done.out.startswith("13 stages, 8 at once; their output is in .retrace/spread\n")
+    times = [json.loads(line) for line in Path("times").read_text().splitlines()]
+    assert len(times) == 12
+    of_gpu = {gpu: sorted(each[1:] for each in times if each[0] == gpu) for gpu in {each[0] for each in times}}
+    assert of_gpu.keys() == {f"GPU-{number}" for number in range(8)}
+    assert all(one[1] <= two[0] for each in of_gpu.values() for one, two in pairwise(each))
+    assert max(map(len, of_gpu.values())) == 2  # two rounds
+
+    serial = pipeline(tmp_path / "serial", LEASES.replace("SECONDS", "0"), 12)
+    monkeypatch.setenv("RETRACE_SHARE_GPUS", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    serial.run("dvc", "repro")
+    written = (project.folder / "dvc.lock").read_text()
+    assert written.replace("side by side", "serial") == (serial.folder / "dvc.lock").read_text()
+    assert retrace("spread").out == ""
+
+
+@pytest.mark.usefixtures("warm_dvc")
+def test_a_killed_cell_is_started_again_and_one_that_fails_keeps_no_other_from_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = pipeline(tmp_path / "project", STUMBLES, 4)
+    monkeypatch.chdir(project.folder)
+    monkeypatch.delenv("RETRACE_THREADS")
+    done = retrace("spread", "-j", 2)
+    assert done.code == 255
+    assert "cell@2: failed, to be tried again\n" in done.out
+    assert [line.partition(" ")[2] for line in done.out.splitlines() if line.endswith("failed")] == ["cell@3: failed"]
+    reason = "lr: -1 is not allowed (.retrace/spread/cell@3.log)"
+    assert done.err == f"error: 1 of 5 stages failed:\n  cell@3: {reason}\n"
+    assert {path.name: path.read_text() for path in Path().glob("tries*")} == {
+        "tries1": "I", "tries2": "II", "tries3": "II", "tries4": "I",
+    }  # fmt: skip
+    threads = max(1, len(os.sched_getaffinity(0)) // 2)
+    assert {path.name: path.read_text() for path in Path().glob("out*")} == {
+        f"out{number}": str(threads) for number in (1, 2, 4)
+    }
+    assert not Path("last").exists()
+    (project.folder / "cell.py").write_text(STUMBLES.replace('"3"', '"none"'))
+    assert "1 stages, 1 at once" in retrace("spread", "-j", 2).out
+    assert Path("last").exists()
+
+
+@pytest.mark.usefixtures("warm_dvc")
+def test_without_slurm_its_jobs_are_processes_here_which_take_a_gpu_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = pipeline(tmp_path / "project", LEASES.replace("SECONDS", "2"), 3)
+    for name, value in pretend_gpus(tmp_path / "gpus", 2).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(SlurmExecutor, "affinity", lambda: -1)  # where there is no `srun`
+    monkeypatch.chdir(project.folder)
+    done = retrace("spread", "--slurm")
+    assert done.code == 0, done
+    assert re.search(r"^job \d+: .retrace/spread/needed.log\n4 stages, 4 at once;", done.out)
+    times = [json.loads(line) for line in Path("times").read_text().splitlines()]
+    assert {gpu for gpu, *_ in times} == {"GPU-0", "GPU-1"}
+    assert Path("last").read_text() == "made" * 3
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_cells_save_their_states_when_it_is_interrupted(tmp_path: Path, asked: signal.Signals) -> None:
+    project = pipeline(tmp_path / "project", WAITS, 3, sys.executable)
+    command = [sys.executable, "-m", "retrace.cli.main", "spread", "-j", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=project.folder, env=environment, stdout=-1, stderr=-1, text=True) as run:
+        while len(list(project.folder.glob("begun*"))) < 2:
+            assert run.poll() is None, run.communicate()
+            time.sleep(0.05)
+        below = psutil.Process(run.pid).children(recursive=True)
+        run.send_signal(asked)
+        out, err = run.communicate(timeout=60)
+    assert run.returncode == 75
+    assert err == "stopped; run it again to go on from the saved states\n"
+    assert out.count(": stopped\n") == 2
+    assert not any(process.is_running() for process in below)
+    assert {path.name for path in project.folder.glob("saved*")} == {
+        path.name.replace("begun", "saved") for path in project.folder.glob("begun*")
+    }
+
+
+@pytest.mark.usefixtures("warm_dvc")
+def test_a_killed_cell_of_the_pipeline_goes_on_from_its_checkpoint_to_the_same_bytes(
+    project: Project, finished: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.run("git", "init", "-q")
+    project.run("dvc", "repro", "pretrain")
+    for name, value in {"RETRACE_RUN": " ".join(warm.COMMAND), "RETRACE_SAVE_SECONDS": "0"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYTHONPATH", str(project.folder))
+    monkeypatch.chdir(project.folder)
+
+    def kill() -> None:
+        while not any(path.name.isdigit() for path in Path().glob(".retrace/states/sst2-full-1*/*")):
+            time.sleep(0.005)
+        (stage,) = (found.process for found in running() if found.path.stem.startswith("sst2-full-1"))
+        os.kill(stage, signal.SIGKILL)
+
+    Thread(target=kill, daemon=True).start()
+    done = retrace("spread", "-j", 2)
+    assert done.code == 0, done
+    assert "finetune-sst2@sst2-full-1: failed, to be tried again\n" in done.out
+    assert "resuming after step" in Path(".retrace/spread/finetune-sst2@sst2-full-1.log").read_text()
+    weights = sorted(path.relative_to(project.folder) for path in project.folder.rglob("models/**/*.safetensors"))
+    assert len(weights) == 5
+    assert all(path.read_bytes() == (finished.folder / path).read_bytes() for path in weights)
+    assert Path("reports/metrics.json").read_bytes() == (finished.folder / "reports/metrics.json").read_bytes()

@@ -1,0 +1,43 @@
+"""One cell of the fine-tuning matrix."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from retrace.core.settings import Precision
+from retrace.finetuning import run
+from retrace.finetuning.finetune import fine_tune
+from retrace.finetuning.method import read_method
+from retrace.finetuning.run import Cell, run_cell
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.tasks.classification import Classification
+from tests.tiny import tiny_pretrained, tiny_sentences, tiny_tokenizer
+
+
+@pytest.mark.parametrize(("precision", "stored"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
+def test_only_the_body_is_stored_in_the_precision_of_products(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision, stored: torch.dtype
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tiny_pretrained(Path("models/pretrained"))
+    source = tiny_sentences(Path("data"), ["sentence\tlabel", "the ale was stale\t0", "the songs were charming\t1"])
+    found: dict[str, torch.dtype] = {}
+
+    def spy(task: Any, model: torch.nn.Module, *rest: Any) -> Any:
+        found.update({name: weight.dtype for name, weight in model.named_parameters()})
+        return fine_tune(task, model, *rest)
+
+    monkeypatch.setattr(run, "fine_tune", spy)
+    settings = FineTuneSettings(lr=0.001, epochs=1, batch_size=2, max_length=16)
+    cell = Cell("sst2", "lora", 1)
+    run_cell(
+        cell, read_method({}, "lora"), lambda: Classification("sst2", source, tiny_tokenizer(), 16), settings,
+        precision, [source], {},
+    )  # fmt: skip
+    assert found["model.layers.0.attn.Wqkv.base_layer.weight"] == stored
+    assert {dtype for name, dtype in found.items() if "lora_" in name or "norm" in name} == {torch.float32}
+    saved = load_file(f"models/{cell.path}/trained.safetensors")
+    assert {weight.dtype for weight in saved.values()} == {torch.float32}
