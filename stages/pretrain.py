@@ -24,6 +24,7 @@ from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import load_tokenizer
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Run, train
+from retrace.training.out_of_memory import named_out_of_memory
 from retrace.training.throughput import write_run_record
 
 TOKENIZER, TOKENS, MODEL = Path("models/tokenizer"), Path("models/tokens"), Path("models/pretrained")
@@ -34,7 +35,8 @@ def main() -> None:
     params = PretrainParams.read()
     recipe = params.pretrain
     device = open_device(params.seed, params.precision)
-    with guarded(f"pretrain-{device.rank}", [TOKENIZER, TOKENS, CHECKPOINT], params.settings) as guard:
+    inputs = [TOKENIZER, TOKENS, CHECKPOINT]
+    with guarded(f"pretrain-{device.rank}", inputs, params.settings) as guard, named_out_of_memory("pretrain"):
         checkpoint = given_checkpoint()
         if checkpoint:
             check_length("pretrain.block_size", recipe.block_size, checkpoint)

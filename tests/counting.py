@@ -114,16 +114,16 @@ def make_run(
     if kind in ("language model", "pairs"):
         model, objective = start(family, kind == "pairs", device, config=config, attention=attention)
     else:
-        task = _task(kind, folder)
+        task = _task(kind, folder, causal=family == "llama")
         model = task.wrap(make_model(task.head, config, 0, attention, task.classes))
         objective = TaskObjective(task, FineTuneSettings(lr=0.001, epochs=1, batch_size=4, max_length=64), 1)
     return Run(f"{family} {kind}", model, objective, device, optimizer, 0.001, Budget(1))
 
 
-def _task(kind: str, folder: Path) -> Any:
+def _task(kind: str, folder: Path, causal: bool) -> Any:
     if kind == "classifier":
         rows = [f"{' '.join(text.split()[: 5 + number])}\t{number % 2}" for number, text in enumerate(TEXT[:8])]
-        return Classification("sst2", tiny_sentences(folder, ["sentence\tlabel", *rows]), TOKENIZER, 64)
+        return Classification("sst2", tiny_sentences(folder, ["sentence\tlabel", *rows]), TOKENIZER, 64, causal=causal)
     asked = {f"who founded the guild {'of the town ' * number}?": "Ada Lund" for number in range(8)}
     data = tiny_questions(folder, TEXT[0], asked)
     if kind == "spans":

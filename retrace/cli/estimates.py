@@ -17,7 +17,7 @@ from retrace.core.records import RunRecord
 from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.estimates.architectures import HEADS, Published, config_of, find_model
 from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
-from retrace.estimates.needs import require_room
+from retrace.estimates.needs import STATES, TRAINED, require_room
 from retrace.estimates.parameters import ClosedForm, Count, Grouping, closed_form, count_parameters, rows, sums
 from retrace.estimates.published_memory import formula_memory
 from retrace.finetuning.method import TASK_OF, read_method
@@ -123,7 +123,7 @@ def memory(
     needed = update_needs(HEADS[head], named.config, load, optimiser, chosen.tune)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
-    print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimiser.kind}, {load.attention} attention")
+    print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimiser.kind}, {load}")
     formula = formula_memory(chosen, named.config, needed)
     published = ("published", "no formula")
     if formula is not None:
@@ -174,7 +174,9 @@ def plan(
 ) -> None:
     """Print the memory and time of pretraining with the settings in params.yaml, a line for each number of devices.
 
-    Memory is the most that tensors take at once; the program and the gaps that an allocator leaves come on top. The
+    Memory is the most that tensors take at once, with the attention of GPUs; the program and the gaps that an allocator
+    leaves come on top. RETRACE_MICRO_BATCH and RETRACE_ACTIVATION_CHECKPOINTING count as they are set. Disk is what
+    the run writes: the model, DVC's copy of it, and while it lasts two checkpoints and one that is being written. The
     time follows from operations, a device's peak and the share of it that is reached, which is an assumption:
     reports/runs/pretrain.json says what was reached where a run was made.
     """
@@ -192,6 +194,7 @@ def plan(
         f"{tokens / recipe.batch_size / recipe.block_size:,.0f} steps"
     )
     print(f"assumed: {teraflops:g} TFLOP/s a device, of which {utilisation:.0%} are reached")
+    print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")
     lines = []
     for each in devices:
         busy = min(each, recipe.batch_size)  # a device that gets no block does not help

@@ -6,8 +6,9 @@ the optimizer hold for a moment counts too. The optimizer has made its moments b
 """
 
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from retrace.compute.device import recomputes, whole_number
+from retrace.compute.sharding import recompute_layers
 from retrace.core.errors import InputError
 from retrace.estimates.parameters import empty_model
 from retrace.finetuning.method import is_part, round_frozen
@@ -66,6 +69,36 @@ class LiveMemory(TorchDispatchMode):
         self.now -= size
 
 
+@contextmanager
+def attention_of_cuda() -> Iterator[None]:
+    """Give fused attention the kernels that it has on CUDA; on a processor, dropout makes it keep all its weights."""
+    of_processor = functional.scaled_dot_product_attention
+    functional.scaled_dot_product_attention = _fused_attention
+    try:
+        yield
+    finally:
+        functional.scaled_dot_product_attention = of_processor
+
+
+def _fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
+    """Flash attention where there is no mask and products are in bf16, else the memory-efficient kernel."""
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value = (tensor.to(torch.bfloat16) for tensor in (query, key, value))
+    if attn_mask is None and query.dtype == torch.bfloat16:
+        return torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, scale=scale)[
+            0
+        ]
+    if enable_gqa:
+        key, value = (tensor.repeat_interleave(query.shape[1] // key.shape[1], 1) for tensor in (key, value))
+    bias = None if attn_mask is None else attn_mask.to(query.dtype).expand(-1, query.shape[1], -1, -1)
+    return torch.ops.aten._scaled_dot_product_efficient_attention(
+        query, key, value, bias, True, dropout_p, is_causal, scale=scale
+    )[0]
+
+
 FLOAT = 4  # bytes; what is trained, gradients and moments are float32 whatever the precision of products
 
 
@@ -92,6 +125,11 @@ class Needs:
         """What comes on top at the peak: activations, copies in bf16, what is held for a moment."""
         return self.peak - self.weights - self.gradients - self.moments
 
+    @property
+    def checkpoint(self) -> int:
+        """Bytes of a checkpoint of pretraining: what is trained, and its moments."""
+        return self.gradients + self.moments
+
     def memory(self, processes: int, sharded: bool = False) -> int:
         """Bytes that one of the processes needs; many keep a copy of the gradients, or share everything (`sharded`).
 
@@ -106,13 +144,26 @@ class Needs:
 
 @dataclass(frozen=True)
 class Load:
-    """What a device trains on at once, and how."""
+    """What a device trains on in an update, and how; parts and layers computed again are as this machine has them."""
 
     batch: int  # examples
     length: int  # tokens of each
     scored: int  # tokens that a language model scores
     bf16: bool
-    attention: str  # transformers' name; the kernel that it stands for on a processor
+    attention: str  # transformers' name; sdpa stands for CUDA's kernels
+    micro_batch: int | None = field(default_factory=lambda: whole_number("RETRACE_MICRO_BATCH"))
+    recomputes: bool = field(default_factory=recomputes)
+
+    def __str__(self) -> str:
+        """How it passes through the model."""
+        parts = f", at most {self.micro_batch} at once" if self.micro_batch else ""
+        return f"{self.attention} attention{parts}{', layers computed again' if self.recomputes else ''}"
+
+    @property
+    def part(self) -> "Load":
+        """What passes through the model at once."""
+        most = min(self.batch, self.micro_batch or self.batch)
+        return replace(self, batch=most, scored=self.scored * most // self.batch)
 
 
 def pretraining_needs(
@@ -140,6 +191,8 @@ def update_needs(
             tune(model, head)
         if load.bf16 and is_part(model):
             round_frozen(model)
+    if load.recomputes:
+        recompute_layers(model, preserve_rng_state=False)  # of which fake tensors have none
     with FakeTensorMode(), LiveMemory() as live:
         _give_fake_weights(model.train())
         try:
@@ -149,8 +202,10 @@ def update_needs(
         held = live.now
         _make_moments(model, optimizers)
         live.peak = live.now
-        with ProductOperations() as operations:
-            _loss(model, head, load).backward()
+        passes = 1 if load.part.batch == load.batch else 2  # in the second, there are gradients before it
+        with ProductOperations() as operations, attention_of_cuda() if load.attention == "sdpa" else nullcontext():
+            for _ in range(passes):
+                _loss(model, head, load.part).backward()
         nn.utils.clip_grad_norm_(model.parameters(), optimizer.max_grad_norm)
         _step(optimizers)
     layers = [_size(module) for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
@@ -158,7 +213,7 @@ def update_needs(
         parameters=_size(model),
         trained=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
         weights=sum(weight.nbytes for weight in model.parameters()),
-        flops=operations.total / (load.batch * load.length),
+        flops=operations.total / (passes * load.part.batch * load.length),
         moments=live.now - held,
         peak=live.peak,
         layer=max(layers, default=0),

@@ -61,9 +61,7 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
 
     Raises InputError where it is clearly too little: more memory than the one device has at all, or twice the disk.
     """
-    grid = build(Grid, params, "finetune")
-    bases = dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method)
-    configs = {name: _config(params, name) for name in bases}  # None: the model that is pretrained here
+    configs = _configs(params)
     runs = list(_runs(params, configs))
     unknown = [name or "model" for name, config in configs.items() if config is None]
     if unknown:
@@ -78,12 +76,29 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
         f"needs: about {size(largest.needs.peak)} of memory for the tensors of {largest.name} on one device; "
         f"{size(available)} of {size(whole)} are free {place}"
     )
-    is_fsdp = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
-    is_shared = is_fsdp or os.environ.get("RETRACE_LAUNCH", "one") != "one"  # then one device need not hold it all
+    is_shared = _is_fsdp() or os.environ.get("RETRACE_LAUNCH", "one") != "one"  # then one device need not hold it all
     if largest.needs.peak > whole and not is_shared:
         raise InputError(f"{largest.name}: it needs about {size(largest.needs.peak)} of memory; {size(whole)} {place}")
     if disk > 2 * free:
         raise InputError(f"{Path.cwd()}: the runs need about {size(disk)} of disk; {size(free)} are free")
+
+
+def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
+    """Bytes that the tensors of the run `name` take on each of the devices that share it; None where it is unknown."""
+    processes, is_fsdp = int(os.environ.get("WORLD_SIZE", "1")), _is_fsdp()
+    found = _runs(params, _configs(params), processes, name)
+    return next((run.needs.memory(processes, is_fsdp) for run in found if run.name == name), None)
+
+
+def _is_fsdp() -> bool:
+    return os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+
+
+def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | None]:
+    """The config of each model that is tuned, by its name, None for the one that is pretrained here."""
+    grid = build(Grid, params, "finetune")
+    bases = dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method)
+    return {name: _config(params, name) for name in bases}
 
 
 def _config(params: Mapping[str, Any], name: str | None) -> PreTrainedConfig | None:
@@ -98,14 +113,17 @@ def _config(params: Mapping[str, Any], name: str | None) -> PreTrainedConfig | N
     return find_model(preset).config if preset else None
 
 
-def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConfig | None]) -> Iterator[Planned]:
-    """Pretraining, where there is any, and every cell of the matrix whose model's sizes are known."""
+def _runs(
+    params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConfig | None], processes: int = 1,
+    only: str | None = None,
+) -> Iterator[Planned]:  # fmt: skip
+    """Pretraining, where there is any, and every cell of the matrix whose model's sizes are known, or `only` one."""
     on_gpu = torch.cuda.is_available()
     bf16, attention = on_gpu and params.get("precision") != "fp32", "sdpa" if on_gpu else "eager"
     own = configs.get(None)
-    if own is not None:
+    if own is not None and only in (None, "pretrain"):
         recipe = build(PretrainSettings, params, "pretrain")
-        needs = pretraining_needs(own, recipe, recipe.batch_size, bf16, attention)
+        needs = pretraining_needs(own, recipe, -(-recipe.batch_size // processes), bf16, attention)
         yield Planned("pretrain", None, needs, PRETRAINED.is_dir())
     grid = build(Grid, params, "finetune")
     for task in grid.all_tasks:
@@ -116,14 +134,15 @@ def _runs(params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConf
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
             config = configs[method.settings.checkpoint]
-            if config is None:
+            cells = [cell for seed in grid.seeds if only in (None, (cell := Cell(task, label, seed)).title)]
+            if config is None or not cells:
                 continue
             settings = adjusted(build(AnswerSettings if is_read else FineTuneSettings, params, task), method.settings)
             written = build(int, params, f"{task}.max_answer_length") + PROMPT if head == "language_model" else 0
-            load = Load(settings.batch_size, settings.max_length, settings.batch_size * written, bf16, attention)
+            batch = -(-settings.batch_size // processes)
+            load = Load(batch, settings.max_length, batch * written, bf16, attention)
             needs = update_needs(head, config, load, settings.optimizer, method.tune)
-            for seed in grid.seeds:
-                cell = Cell(task, label, seed)
+            for cell in cells:
                 yield Planned(cell.title, method.settings.checkpoint, needs, (WEIGHTS / cell.path).is_dir())
 
 

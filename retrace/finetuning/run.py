@@ -19,6 +19,7 @@ from retrace.finetuning.task import Task
 from retrace.models.heads import check_length, set_dropout
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
+from retrace.training.out_of_memory import named_out_of_memory
 from retrace.training.throughput import write_run_record
 
 WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
@@ -66,7 +67,7 @@ def run_cell(
     base, settings = method.base, adjusted(settings, method.settings)
     device = open_device(cell.seed, precision)
     name = "-".join(cell.path.parts)
-    with guarded(f"{name}-{device.rank}", [base, *inputs], read) as guard:
+    with guarded(f"{name}-{device.rank}", [base, *inputs], read) as guard, named_out_of_memory(cell.title):
         check_length(f"{cell.task}.max_length", settings.max_length, base)
         task = read_task()
         started = method.start(task.head, base, cell.seed, device.attention, task.classes)

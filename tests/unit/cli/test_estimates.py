@@ -23,17 +23,22 @@ def _lines(done: Done) -> list[list[str]]:
     return [line.split() for line in done.out.splitlines()]
 
 
-def test_a_plan_says_what_each_number_of_devices_takes() -> None:
+def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     options = ("--tokens", "1e9", "--devices", "1", "8", "64", "--teraflops", "1", "--utilisation", "0.5")
-    model, assumed, header, *rows = retrace("plan", *options).out.splitlines()
+    model, assumed, disk, header, *rows = retrace("plan", *options).out.splitlines()
     assert re.fullmatch(r"modernbert: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,281 steps", model)
     assert assumed == "assumed: 1 TFLOP/s a device, of which 50% are reached"
+    assert re.fullmatch(r"disk: 2 × [\d.]+ MiB of weights, 3 × [\d.]+ MiB of checkpoints", disk)
     assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
     assert [row.split()[0] for row in rows] == ["1", "8", "64"]
     assert "64 (48 idle)" in rows[2], "a step has 16 blocks"
-    shared = retrace("plan", *options, "--sharded").out.splitlines()[3:]
+    shared = retrace("plan", *options, "--sharded").out.splitlines()[4:]
     assert shared[0] == rows[0]
     assert shared[1] != rows[1]
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "4")
+    monkeypatch.setenv("RETRACE_ACTIVATION_CHECKPOINTING", "true")
+    small = retrace("plan", *options).out.splitlines()[4:]
+    assert small[0] != rows[0]
 
 
 def test_parameters_are_counted_as_json() -> None:
@@ -79,7 +84,7 @@ def test_memory_is_estimated_published_and_measured(tmp_path: Path, monkeypatch:
     first, second, *_ = shown.splitlines()
     counts = [int(count.replace(",", "")) for count in re.findall(r"([\d,]+\d) (?:parameters|trained)", first)]
     assert "4 × 32 tokens" in second
-    assert "adamw" in second
+    assert second.endswith("adamw, lean attention")
     assert "published: 4N + 16N_ad + 2d(4blh + 8bl·h_ad)" in shown
     assert "no run of this model here" in shown
     run = RUN.model_copy(update={"parameters": counts[0], "trained_parameters": counts[1], "peak_memory_mib": 1234})

@@ -1,13 +1,18 @@
 """What is said of disk and memory before any run starts."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from ruamel.yaml import YAML
 
+from retrace.core.errors import InputError
+from retrace.core.files import size
 from retrace.estimates import needs
+from retrace.training.out_of_memory import named_out_of_memory
 from tests.commands import retrace
 
 GIB = 2**30
@@ -71,6 +76,25 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     assert needs._disk(runs) == 2 * (pretrain.saved + 2 * full.saved + 2 * frozen.saved) + 3 * largest
     done = [needs.Planned(run.name, None, run.needs, run.name != "sst2 frozen 2") for run in runs]
     assert needs._disk(done) == 2 * frozen.saved + 3 * frozen.state
+
+
+def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monkeypatch) -> None:
+    _write(PARAMS)
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")
+    runs = {run.name: run.needs for run in needs._runs(PARAMS, needs._configs(PARAMS))}
+    assert needs.planned_memory(PARAMS, "pretrain") == runs["pretrain"].peak
+    assert needs.planned_memory(PARAMS, "sst2 full 2") == runs["sst2 full 2"].peak
+    assert needs.planned_memory(PARAMS, "sst2 full 3") is None
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    shared = needs.planned_memory(PARAMS, "pretrain")
+    assert shared is not None
+    planned = re.escape(size(shared))
+    with (
+        pytest.raises(InputError, match=rf"^pretrain: CUDA out of memory\. Tried to allocate 2\.00 GiB; planned are "
+            rf"{planned} .* RETRACE_MICRO_BATCH=N, N examples at once \(now 2\), .*_CHECKPOINTING=true$"),
+        named_out_of_memory("pretrain"),
+    ):  # fmt: skip
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
 
 @pytest.mark.parametrize(

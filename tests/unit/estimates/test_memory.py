@@ -1,11 +1,16 @@
 """Operations and memory of an update, known before it, and the bytes of tensors that are alive at once."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import torch
 from transformers import PreTrainedConfig
 
+from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
 from retrace.estimates.memory import LiveMemory, Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import read_method, round_frozen
@@ -14,10 +19,13 @@ from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import Masking, mask_blocks, next_tokens, token_loss
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tokens.tokenizer import Vocabulary
+from retrace.training.checkpoint import Position
+from retrace.training.loop import _rest_of_epoch
 from retrace.training.optimizer import make_optimizers
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import count_flops
-from tests.tiny import FAMILIES, MODEL
+from tests.counting import make_run
+from tests.tiny import FAMILIES, MODEL, tiny_device
 
 VOCABULARY = Vocabulary(120, *range(5))
 RECIPE = PretrainSettings(epochs=1, batch_size=2, block_size=40, mask_rate=0.3)
@@ -97,6 +105,39 @@ def test_planned_memory_is_that_of_real_tensors(family: str, method: str, bf16: 
                 each.step()
                 each.zero_grad(set_to_none=True)
     assert needs.peak == pytest.approx(live.peak, rel=0.02)
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"micro_batch": 3}, {"recomputes": True}, {"micro_batch": 3, "recomputes": True}]
+)
+def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_again(
+    tmp_path: Path, family: str, changes: dict[str, Any]
+) -> None:
+    """Of the training loop's own updates, batches included."""
+    device, sizes = replace(tiny_device(), **changes), MODEL.model_copy(update={"layers": 6})
+    with LiveMemory() as live:
+        run = make_run(family, "language model", tmp_path, "eager", device, sizes)
+        model, optimizers = data_parallel(run.model, device), make_optimizers(run.model, run.optimizer, run.lr)
+        live.peak = live.now
+        for _ in islice(_rest_of_epoch(run, model, optimizers, Position(epoch=0), []), 2):
+            pass
+    config, scored = cast(Any, run.model).body.config, {"bert": 9, "llama": 28}[family]
+    load = Load(8, 32, 8 * scored, False, "eager", changes.get("micro_batch"), changes.get("recomputes", False))
+    needs = update_needs("language_model", config, load, run.optimizer)
+    assert needs.peak == pytest.approx(live.peak, rel=0.03)
+
+
+def test_fused_attention_is_planned_as_on_cuda() -> None:
+    """With dropout, a processor would keep weights of (B, H, T, T) and their masks."""
+    config = make_config("bert", MODEL.model_copy(update={"dropout": 0.1, "max_positions": 2048}), VOCABULARY)
+    lean, fused, longer = (
+        update_needs("language_model", config, Load(2, length, 2, True, attention), OptimizerSettings(kind="adamw"))
+        for length, attention in ((1024, "lean"), (1024, "sdpa"), (2048, "sdpa"))
+    )
+    assert lean.flops == fused.flops
+    assert lean.passing > 4 * fused.passing
+    assert longer.passing < 2.1 * fused.passing
 
 
 def test_an_optimiser_without_weights_is_an_input_error() -> None:

@@ -1,5 +1,6 @@
 """A frozen body's features, computed once, against a body that computes in every epoch and evaluation."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,10 +81,12 @@ def test_one_pass_over_the_data_gives_what_a_pass_for_every_batch_gives(
     task = _task(name, tmp_path)
     once, anew = _model(task, family), _model(task, family)
     body, calls = _body(once), _calls(_body(once))
+    body.register_forward_pre_hook(lambda *_: time.sleep(0.2))
     found = _tuned(task, once)
     train, held_out = EXAMPLES[name]
     assert len(calls) == -(-train // 8) + -(-held_out // 8)  # batches: two of training make one
     assert sum(calls) == train + held_out
+    assert found.speed.seconds > 0.2 * len(calls)
     assert _body(once) is body
     monkeypatch.setattr(features, "MOST", 0)
     calls = _calls(_body(anew))

@@ -1,0 +1,118 @@
+"""What an update dispatches and waits for, for every family and head: counted, so that no GPU is needed.
+
+Models have the layers of published ones and tiny widths, products in bf16 and the attention of GPUs (sdpa). Counted in
+the second update: waits (how often the host waits for the device's numbers), kernels (operations dispatched that are no
+views, of Muon too), casts among them, and forward passes of the body. Beside them what a checkpoint of the run takes,
+and the time to draw and collate a batch. Below, the time to draw a batch of BERT-base's size, 16 blocks of 512 tokens
+of 30,522; a GPU computes meanwhile.
+
+Last result: one wait for all families and heads; 0.56 to 0.78 ms to draw 16 × 512 masked tokens (engine.json).
+
+    python benchmarks/engine.py        # a minute; writes engine.json beside it
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from beside import write_result
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import torch  # noqa: E402
+
+from retrace.cli.terminal import print_table  # noqa: E402
+from retrace.compute.device import Device, open_device  # noqa: E402
+from retrace.models.settings import ModelSettings  # noqa: E402
+from retrace.objectives.language_modelling import BlockModelling, Masking, mask_blocks, next_tokens  # noqa: E402
+from retrace.tokens.tokenizer import Vocabulary  # noqa: E402
+from retrace.training.checkpoint import STATE, Checkpointer, Position  # noqa: E402
+from retrace.training.loop import Run, _shares  # noqa: E402
+from retrace.training.optimizer import make_optimizers  # noqa: E402
+from tests.counting import CASES, count_update, make_run  # noqa: E402
+
+LAYERS = {"modernbert": 22, "bert": 12, "roberta": 12, "llama": 16}
+DRAWN = 20  # batches whose median time is taken
+BLOCK, BATCH, VOCABULARY = 512, 16, Vocabulary(30_522, *range(5))
+
+
+def main() -> None:
+    device, found = open_device(0, "bf16"), {}
+    for family, kind in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["DVC_ROOT"] = folder
+            found[f"{family}, {kind}"] = counted(family, kind, Path(folder), device)
+    columns = ["model, head", *next(iter(found.values()))]
+    print_table(columns, [(name, *map(str, figures.values())) for name, figures in found.items()])
+    drawing = {name: round(milliseconds(drawn(label)), 2) for name, label in LABELS.items()}
+    for name, each in drawing.items():
+        print(f"drawing {BATCH} × {BLOCK} tokens, {name}: {each} ms")
+    write_result("engine", {"updates": found, "milliseconds_to_draw": drawing})
+
+
+def counted(family: str, kind: str, folder: Path, device: Device) -> dict[str, float]:
+    """The row of a family and a head."""
+    sizes = ModelSettings(hidden_size=64, layers=LAYERS[family], heads=2, intermediate_size=128, max_positions=64)
+    run = make_run(family, kind, folder, "sdpa", device, sizes)
+    body: Any = run.model if not hasattr(run.model, "body") else run.model.body
+    passes: list[int] = []
+    body.base_model.register_forward_hook(lambda *call: passes.append(1))
+    update = count_update(run)
+    return {
+        "waits": sum(update.waits.values()),
+        "kernels": update.kernels,
+        "casts": update.casts,
+        "forward passes": len(passes) / 2,  # of two updates
+        "checkpoint, MiB": round(checkpoint(run, folder) / 2**20, 2),
+        "drawing, ms": round(milliseconds(lambda: [0 for _ in _shares(run, 1)]) / run.objective.steps, 2),
+    }
+
+
+def checkpoint(run: Run[Any, Any], folder: Path) -> int:
+    """Bytes of a checkpoint."""
+    optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
+    for weight in run.model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    for optimizer in optimizers:
+        optimizer.step()
+    checkpointer = Checkpointer("engine", "", run.device)
+    checkpointer.save(run.model, optimizers, Position(step=1), [], {})
+    checkpointer.wait()
+    checkpointer.close()
+    (state,) = folder.rglob(STATE)
+    return state.stat().st_size
+
+
+def drawn(label: Any) -> Callable[[], object]:
+    """Draws the next batch of random text."""
+    generator = torch.Generator().manual_seed(0)
+    stream = torch.randint(5, VOCABULARY.size, (BLOCK * BATCH * (DRAWN + 2),), generator=generator).numpy()
+    batches = BlockModelling(stream.astype("uint16"), BLOCK, BATCH, label, 0).batches(1)
+    return lambda: next(batches)
+
+
+LABELS: dict[str, Any] = {
+    "masked": lambda blocks, generator: mask_blocks(blocks, Masking(0.15), VOCABULARY, generator),
+    "masked as BERT's": lambda blocks, generator: mask_blocks(blocks, Masking(0.15, "80-10-10"), VOCABULARY, generator),
+    "next tokens": lambda blocks, _: next_tokens(blocks, VOCABULARY),
+}
+
+
+def milliseconds(action: Callable[[], object]) -> float:
+    """The median time of an action."""
+    times = []
+    for _ in range(DRAWN):
+        began = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began)
+    return 1000 * statistics.median(times)
+
+
+if __name__ == "__main__":
+    main()
