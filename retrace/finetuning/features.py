@@ -73,7 +73,8 @@ def computed_once(
 
 
 def _without_dropout(base: nn.Module, _: Any) -> None:
-    base.eval()
+    if base.training:
+        base.eval()
 
 
 def _vectors(task: Task[Example], example: Example) -> int:

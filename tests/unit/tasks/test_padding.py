@@ -42,7 +42,7 @@ def _task(name: str, folder: Path, family: str) -> Task[Any]:
     return Classification("sst2", source, TOKENIZER, 32, takes_segments(config), causal)
 
 
-@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("attention", ["eager", "sdpa", "lean"])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", ["sst2", "squad"])
 @torch.no_grad()
