@@ -4,12 +4,13 @@
 #
 #   sbatch --gpus=1 launch/slurm.sh
 #   sbatch --gpus=8 --export=ALL,RETRACE_LAUNCH=gpus launch/slurm.sh
+#   sbatch --nodes=2 --gpus-per-node=8 launch/slurm.sh -s pretrain    # one stage on 16 GPUs
 #
 # Arguments after the script's name are passed to `dvc repro`.
 #
 #SBATCH --job-name=retrace
 #SBATCH --nodes=1
-#SBATCH --ntasks=1
+#SBATCH --ntasks-per-node=1
 #SBATCH --time=04:00:00
 #SBATCH --signal=B:USR1@180
 #SBATCH --requeue
@@ -17,6 +18,12 @@
 
 cd "${SLURM_SUBMIT_DIR:-.}" || exit 2
 export PATH="$PWD/.venv/bin:$PATH"
+
+if [ "${SLURM_NNODES:-1}" -gt 1 ]; then # a launcher on each node; they meet at this one, the first
+  RETRACE_RUN="srun torchrun --nnodes=$SLURM_NNODES --nproc-per-node=${SLURM_GPUS_ON_NODE:-1}"
+  RETRACE_RUN="$RETRACE_RUN --rdzv-backend=c10d --rdzv-endpoint=$(hostname):29500 --rdzv-id=$SLURM_JOB_ID"
+  export RETRACE_RUN
+fi
 
 asked=
 trap 'asked=yes' USR1 TERM

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from retrace.cli.spread import Commands, log_of
+from retrace.cli.crew import Commands, log_of
 from retrace.cli.worker import PAUSE, Worker
 from retrace.core.errors import INTERRUPTED, InputError
 

@@ -8,14 +8,11 @@ repro` of its own in the same folder, with the same dvc.lock and cache, and its 
 import os
 import signal
 import sys
-import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import networkx
 import typer
@@ -24,37 +21,14 @@ from dvc.repo import Repo
 from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
 from dvc.utils.serialize import load_yaml, modify_yaml
 
-from retrace.cli.worker import PAUSE, Worker
+from retrace.cli import crew
+from retrace.cli.crew import Commands, Place, log_of
+from retrace.cli.worker import Worker
 from retrace.compute.lease import visible_gpus
-from retrace.core.errors import InputError, Interrupted
+from retrace.core.errors import InputError
 
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock", "repro")
 PIPELINE, RECORD = Path("dvc.yaml"), Path("dvc.lock")
-LOGS = Path(".retrace/spread")
-TRIES = 2  # a cell that was killed resumes from its checkpoint
-Commands = Mapping[str, Sequence[str]]  # by the name of the stage
-
-
-class Job(Protocol):
-    """A command that was started somewhere."""
-
-    def poll(self) -> int | None:
-        """Its exit code, None while it lasts."""
-        ...
-
-    def stop(self) -> None:
-        """Ask it to save its state and end; may be called again and again."""
-        ...
-
-
-class Place(Protocol):
-    """Where commands run."""
-
-    verb: str  # of what happened to a command that was started
-
-    def start(self, commands: Commands, alone: bool) -> Sequence[Job]:
-        """Start them all; `alone` where nothing runs beside them."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -73,13 +47,13 @@ class Here:
 
     def __init__(self, at_once: int) -> None:
         threads = str(max(1, len(os.sched_getaffinity(0)) // at_once))
-        self._environment = {**({} if at_once == 1 else {"RETRACE_THREADS": threads}), **os.environ}
+        self.environment = {**({} if at_once == 1 else {"RETRACE_THREADS": threads}), **os.environ}
 
     def start(self, commands: Commands, alone: bool) -> list[Worker]:
         """Start them all; what runs alone prints here and has all cores."""
         if alone:
             return [Worker(command) for command in commands.values()]
-        return [Worker(command, log_of(name), self._environment) for name, command in commands.items()]
+        return [Worker(command, log_of(name), self.environment) for name, command in commands.items()]
 
 
 def spread(
@@ -108,8 +82,9 @@ def spread(
         with _signals() as received:
             if plan.needed:
                 _run_alone(place, "needed", ["-s", *plan.needed], received)
-            if plan.cells:
-                _run_cells(place, out_of_date(plan.cells), jobs, received)
+            cells = out_of_date(plan.cells)
+            if cells:
+                _run_cells(place, cells, jobs, received)
             _run_alone(place, "rest", [], received)
     finally:
         put_in_order(plan.order, recorded)
@@ -141,7 +116,7 @@ def read_plan() -> Plan:
 def out_of_date(cells: Sequence[str]) -> list[str]:
     """Those that `dvc repro` would run."""
     with Repo(_wait_for_lock=True) as repo:
-        changed = repo.status(targets=list(cells))
+        changed = repo.status(targets=list(cells)) if cells else {}
     return [name for name in cells if name in changed]
 
 
@@ -157,76 +132,22 @@ def put_in_order(order: Sequence[str], recorded: Sequence[str]) -> None:
                 data["stages"][name] = data["stages"].pop(name)
 
 
-def log_of(name: str) -> Path:
-    """The file of a cell's output."""
-    return LOGS / f"{name}.log"
-
-
 def _run_alone(place: Place, name: str, arguments: Sequence[str], received: Sequence[int]) -> None:
-    failed = _run(place, {name: [*DVC, *arguments]}, 1, received, alone=True)
+    failed = crew.run(place, {name: [*DVC, *arguments]}, 1, received, alone=True)
     if failed:
         if log_of(name).is_file():
-            print(f"error: {_reason(log_of(name))}", file=sys.stderr)
-        raise typer.Exit(*failed.values())
+            print(f"error: {crew.reason(name)}", file=sys.stderr)
+        raise typer.Exit(failed[name])
 
 
 def _run_cells(place: Place, cells: Sequence[str], jobs: int | None, received: Sequence[int]) -> None:
-    if not cells:
-        return
     at_once = min(jobs or len(cells), len(cells))
-    print(f"{len(cells)} stages, {at_once} at once; their output is in {LOGS}", flush=True)
-    failed = _run(place, {name: [*DVC, "-s", name] for name in cells}, at_once, received)
+    print(f"{len(cells)} stages, {at_once} at once; their output is in {crew.LOGS}", flush=True)
+    failed = crew.run(place, {name: [*DVC, "-s", name] for name in cells}, at_once, received)
     if failed:
         print(f"error: {len(failed)} of {len(cells)} stages failed:", file=sys.stderr)
-        print(*(f"  {name}: {_reason(log_of(name))}" for name in failed), sep="\n", file=sys.stderr)
+        print(*(f"  {name}: {crew.reason(name)}" for name in failed), sep="\n", file=sys.stderr)
         raise typer.Exit(next(iter(failed.values())))
-
-
-def _run(
-    place: Place, commands: Commands, at_once: int, received: Sequence[int], alone: bool = False
-) -> dict[str, int]:
-    """Run commands side by side; exit codes of those that failed, by name.
-
-    Raises Interrupted where a signal asked to stop, when all have ended.
-    """
-    waiting, running, tries, failed = list(commands), dict[str, Job](), Counter[str](), dict[str, int]()
-    began = time.monotonic()
-    LOGS.mkdir(parents=True, exist_ok=True)
-    for name in commands:
-        log_of(name).unlink(missing_ok=True)
-
-    def say(name: str, state: str) -> None:
-        if not alone:
-            print(f"{timedelta(seconds=int(time.monotonic() - began))} {name}: {state}", flush=True)
-
-    while running or (waiting and not received):
-        free = 0 if received else at_once - len(running)
-        begun, waiting = waiting[:free], waiting[free:]
-        tries.update(begun)
-        if begun:
-            started = place.start({name: commands[name] for name in begun}, alone)
-            running.update(zip(begun, started, strict=True))
-        for name in begun:
-            say(name, place.verb)
-        time.sleep(PAUSE)
-        for name, job in list(running.items()):
-            if received:
-                job.stop()
-            code = job.poll()
-            if code is None:
-                continue
-            del running[name]
-            if code and not received and not alone and tries[name] < TRIES:
-                waiting.append(name)
-                say(name, "failed, to be tried again")
-            elif code:
-                failed[name] = code
-                say(name, "stopped" if received else "failed")
-            else:
-                say(name, "done")
-    if received:
-        raise Interrupted("stopped; run it again to go on from the saved states")
-    return failed
 
 
 @contextmanager
@@ -253,10 +174,3 @@ def _default_jobs() -> int:
 
 def _recorded() -> Mapping[str, object]:
     return load_yaml(RECORD)["stages"] if RECORD.is_file() else {}
-
-
-def _reason(log: Path) -> str:
-    """What a command's output says of its failure."""
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")] or lines or ["no output"]
-    return f"{said[-1]} ({log})"

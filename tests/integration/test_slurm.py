@@ -1,5 +1,6 @@
 """Slurm itself: its two daemons on this machine, for as long as the tests last."""
 
+import json
 import os
 import shutil
 import socket
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_spread import pipeline
-from tests.toy import ROOT
+from tests.toy import ROOT, Project
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun")
 pytestmark = [
@@ -114,3 +115,16 @@ def test_a_job_whose_time_is_up_saves_its_state_and_goes_on_in_its_next_turn(
     assert "error: 1 of 4 stages failed:\n  cell@3: lr: -1 is not allowed (.retrace/spread/cell@3.log)\n" in err
     assert out.count("cell@2: queued") == 1
     assert out.count("cell@2: done") == 1
+
+
+def test_a_job_of_two_nodes_runs_one_stage_on_both(project: Project, slurm: dict[str, str]) -> None:
+    project.run("git", "init", "-q")
+    project.run("dvc", "repro", "tokenize")
+    variables = {"ACCELERATE_USE_CPU": "1", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    job = ["timeout", "240", "sbatch", "--wait", "--nodes=2", "--output=log", "launch/slurm.sh", "-s", "pretrain"]
+    environment = {**slurm, **variables, "PYTHONPATH": str(project.folder)}
+    code = subprocess.run(job, cwd=project.folder, env=environment, check=False).returncode
+    assert code == 0, (project.folder / "log").read_text()
+    record = json.loads((project.folder / "reports/runs/pretrain.json").read_text())
+    assert record["processes"] == 2
+    assert "pretrain:" in (project.folder / "dvc.lock").read_text()

@@ -1,0 +1,48 @@
+"""How many run at once, and where there is nothing to run."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from retrace.cli.spread import Here, _default_jobs
+from tests.commands import Done, retrace
+from tests.gpus import pretend_gpus
+
+CORES = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "launch", "expected"), [(3, None, 3), (3, "one", 3), (3, "gpus", 1), (0, None, CORES), (0, "fsdp", 1)]
+)
+def test_as_many_run_at_once_as_there_are_gpus_or_else_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, launch: str | None, expected: int
+) -> None:
+    monkeypatch.setenv("PATH", pretend_gpus(tmp_path, gpus)["PATH"])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("RETRACE_LAUNCH", raising=False)
+    if launch is not None:
+        monkeypatch.setenv("RETRACE_LAUNCH", launch)
+    assert _default_jobs() == expected
+
+
+def test_cells_share_the_cores_and_one_alone_has_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RETRACE_THREADS")
+    assert Here(1).environment.get("RETRACE_THREADS") is None
+    assert Here(CORES).environment["RETRACE_THREADS"] == "1"
+    assert Here(99 * CORES).environment["RETRACE_THREADS"] == "1"
+    monkeypatch.setenv("RETRACE_THREADS", "7")
+    assert Here(CORES).environment["RETRACE_THREADS"] == "7"
+
+
+def test_a_folder_without_a_pipeline_or_dvc_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected = "error: dvc.yaml: no such file; retrace spread runs in the project's folder\n"
+    assert retrace("spread") == Done(2, "", expected)
+    Path("dvc.yaml").write_text("stages: {}")
+    done = retrace("spread", "-j", 1)
+    assert done.code == 2
+    assert done.err.startswith("error: you are not inside of a DVC repository")
+    assert done.err.count("\n") == 1
