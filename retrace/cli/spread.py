@@ -154,10 +154,10 @@ def _run_cells(place: Place, cells: Sequence[str], jobs: int | None, received: S
 def _signals() -> Iterator[list[int]]:
     """The signals that asked to stop meanwhile."""
     received: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, _: received.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:  # as `nohup` has it
+            signal.signal(number, lambda number, _: received.append(number))
     try:
         yield received
     finally:

@@ -157,12 +157,18 @@ def test_without_slurm_its_jobs_are_processes_here_which_take_a_gpu_each(
     assert Path("last").read_text() == "made" * 3
 
 
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGHUP])
 def test_cells_save_their_states_when_it_is_interrupted(tmp_path: Path, asked: signal.Signals) -> None:
     project = pipeline(tmp_path / "project", WAITS, 3, sys.executable)
     command = [sys.executable, "-m", "retrace.cli.main", "spread", "-j", "2"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=project.folder, env=environment, stdout=-1, stderr=-1, text=True) as run:
+
+    def hear() -> None:
+        signal.signal(asked, signal.SIG_DFL)  # which a shell's background job or `nohup` would ignore
+
+    with subprocess.Popen(
+        command, cwd=project.folder, env=environment, stdout=-1, stderr=-1, text=True, preexec_fn=hear
+    ) as run:
         while len(list(project.folder.glob("begun*"))) < 2:
             assert run.poll() is None, run.communicate()
             time.sleep(0.05)

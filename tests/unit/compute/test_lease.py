@@ -59,6 +59,8 @@ def test_each_takes_another_gpu_and_one_too_many_waits_until_a_lease_ends(tmp_pa
     gpus = pretend_gpus(tmp_path / "two", 2)
     first, second = _start(gpus), _start(gpus)
     assert {_said(first), _said(second)} == {"- GPU-0", "- GPU-1"}
+    leases = tmp_path / "two/retrace-gpus"  # of other users too
+    assert [path.stat().st_mode & 0o777 for path in (leases, *leases.iterdir())] == [0o777, 0o666, 0o666]
     third = _start(gpus)
     taken_by = ", ".join(map(str, sorted((first.pid, second.pid))))
     assert _waits(third) == f"waiting for a GPU: taken by processes {taken_by}"
