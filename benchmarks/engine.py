@@ -6,7 +6,7 @@ views, of Muon too), casts among them, and forward passes of the body. Beside th
 and the time to draw and collate a batch. Below, the time to draw a batch of BERT-base's size, 16 blocks of 512 tokens
 of 30,522; a GPU computes meanwhile.
 
-Last result: one wait for all families and heads; 0.56 to 0.78 ms to draw 16 × 512 masked tokens (engine.json).
+Last result: one wait for all families and heads; 0.53 to 0.78 ms to draw 16 × 512 masked tokens (engine.json).
 
     python benchmarks/engine.py        # a minute; writes engine.json beside it
 """
