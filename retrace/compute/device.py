@@ -67,6 +67,10 @@ class Device:
         pinned = tensor.pin_memory() if self.torch_device.type == "cuda" else tensor
         return pinned.to(self.torch_device, non_blocking=True)
 
+    def is_idle(self) -> bool:
+        """Whether the device has done all that it was given, as a processor always has."""
+        return self.torch_device.type != "cuda" or torch.cuda.current_stream().query()
+
     def share(self, count: int) -> list[tuple[slice, bool]]:
         """This process's share of a batch of `count` examples: rows for each forward pass, and whether they count.
 

@@ -78,7 +78,10 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
     )
     is_shared = _is_fsdp() or os.environ.get("RETRACE_LAUNCH", "one") != "one"  # then one device need not hold it all
     if largest.needs.peak > whole and not is_shared:
-        raise InputError(f"{largest.name}: it needs about {size(largest.needs.peak)} of memory; {size(whole)} {place}")
+        raise InputError(
+            f"{largest.name}: it needs about {size(largest.needs.peak)} of memory; {size(whole)} {place}; "
+            "RETRACE_MICRO_BATCH and RETRACE_ACTIVATION_CHECKPOINTING take less"
+        )
     if disk > 2 * free:
         raise InputError(f"{Path.cwd()}: the runs need about {size(disk)} of disk; {size(free)} are free")
 

@@ -113,13 +113,13 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
 
     Raises InputError where there are no targets, as the vocabulary has no word of the text.
     """
-    total, seen = 0.0, 0
+    total, seen = torch.zeros((), dtype=torch.float64, device=device.torch_device), 0
     for batch, counts in device.share_batches(batches):
         with device.autocast():
             loss = token_loss(model, batch.to(device))
         if counts:
-            total, seen = total + loss.item(), seen + batch.at.numel()
-    summed, labels = device.all_reduce_sum([total, seen])
+            total, seen = total + loss, seen + batch.at.numel()
+    summed, labels = device.all_reduce_sum([total.item(), seen])
     if not labels:
         raise InputError("the validation text has no token to predict: the vocabulary has no word of it")
     return summed / labels, int(labels)

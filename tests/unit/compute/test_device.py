@@ -63,6 +63,22 @@ def test_a_gpu_is_taken_before_cuda_starts_unless_processors_are_asked_for(monke
     assert order == ["start"]
 
 
+def test_a_gpu_is_sent_pinned_memory_and_nobody_waits() -> None:
+    done = []
+
+    class Sent:
+        def pin_memory(self) -> "Sent":
+            return done.append("pinned") or self
+
+        def to(self, where: torch.device, non_blocking: bool) -> "Sent":
+            return done.append((where.type, non_blocking)) or self
+
+    accelerator: Any = SimpleNamespace(device=torch.device("cuda"))
+    sent: Any = Sent()
+    device.Device(accelerator, bf16=True, sharded=False).send(sent)
+    assert done == ["pinned", ("cuda", True)]
+
+
 def test_each_process_drops_other_activations_and_the_first_those_of_one_alone() -> None:
     def mask(rank: int | None) -> Any:
         torch.manual_seed(1)

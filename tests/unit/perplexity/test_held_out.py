@@ -20,7 +20,7 @@ LOSSES = math.log(2) * np.array([1, 2, 3])
 
 def _model(ids: Tensor, at: Tensor) -> Tensor:
     shares = torch.tensor([1 / 48] * 5 + [1 / 2, 1 / 4, 1 / 8, 1 / 48])
-    return shares.log().expand(len(at), -1)
+    return shares.log().expand(at.numel(), -1)
 
 
 @pytest.mark.parametrize(

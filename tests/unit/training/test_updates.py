@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 import torch
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from retrace.core.errors import InputError
-from retrace.training.loop import Budget, Run, _backward, _shares, train
+from retrace.training import loop
+from retrace.training.loop import Budget, Run, Update, _backward, _shares, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, count_update, make_run
 from tests.tiny import MODEL, tiny_device
@@ -22,6 +23,20 @@ def test_the_host_waits_for_the_device_once_in_an_update(
 ) -> None:
     found = count_update(make_run(family, kind, tmp_path, attention, tiny_device()))
     assert +found.waits == {"tolist": 1}
+
+
+def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, events = make_run("bert", "classifier", tmp_path, "lean", tiny_device()), cast(list[str], [])
+    objective: Any = run.objective
+    part, update = objective.part, loop._update
+    objective.part = lambda *given: events.append("drawn") or part(*given)
+    monkeypatch.setattr(loop, "_update", lambda *given: events.append("begun") or update(*given))
+    monkeypatch.setattr(loop, "Update", lambda *figures: events.append("waited for") or Update(*figures))
+    train(run, lambda epoch, meter: None)
+    counted, *rest = events
+    assert (counted, rest) == ("drawn", ["drawn", "begun", "drawn", "waited for", "begun", "waited for"])
 
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
