@@ -7,7 +7,7 @@ tuned, so that the libraries are in memory. The sizes are such that tensors outw
 
 Last, two processes share a model (FSDP), and what each held is set beside what `retrace plan --sharded` says.
 
-Last result: within 5.1% of what tensors held; two processes that share a model, 0.6% (memory.json).
+Last result: within 1.5% of what tensors held; two processes that share a model, 0.4% (memory.json).
 
     python benchmarks/memory.py                  # about five minutes; prints json
 """
@@ -23,7 +23,6 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -34,8 +33,8 @@ from torch import Tensor, nn  # noqa: E402
 
 from retrace.compute.device import Device, open_device  # noqa: E402
 from retrace.compute.sharding import to_device  # noqa: E402
-from retrace.core.registry import load_plugin  # noqa: E402
 from retrace.estimates.memory import Load, Needs, update_needs  # noqa: E402
+from retrace.finetuning.method import read_method  # noqa: E402
 from retrace.models.heads import make_config, make_model  # noqa: E402
 from retrace.models.settings import ModelSettings  # noqa: E402
 from retrace.tokens.tokenizer import Vocabulary  # noqa: E402
@@ -45,7 +44,7 @@ from retrace.training.settings import OptimizerSettings  # noqa: E402
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
 MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_positions=256, dropout=0.1)
 VOCABULARY = Vocabulary(30522, *range(5))
-LOAD = Load(batch=16, length=192, scored=0, bf16=False, attention="eager")
+LOAD = Load(batch=16, length=192, scored=0, bf16=False, attention="lean")
 OPTIMISER = OptimizerSettings(kind="adamw")
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # glibc's names, of malloc.h
 
@@ -111,7 +110,9 @@ def compare_shared(family: str) -> dict[str, float]:
 
 def needed(family: str, method: str) -> Needs:
     """The plan."""
-    return update_needs("classifier", make_config(family, MODEL, VOCABULARY), LOAD, OPTIMISER, tune_of(method))
+    return update_needs(
+        "classifier", make_config(family, MODEL, VOCABULARY), LOAD, OPTIMISER, read_method({}, method).tune
+    )
 
 
 def beside(planned: float, held: float) -> dict[str, float]:
@@ -122,12 +123,6 @@ def beside(planned: float, held: float) -> dict[str, float]:
         "held": round(held),
         "planned_over_held_percent": round(100 * (planned / held - 1), 1),
     }
-
-
-def tune_of(method: str) -> Any:
-    """What a method with its default settings does to a model."""
-    module = load_plugin("retrace.methods", method, "finetune.methods")
-    return lambda model, head: module.tune(model, head, module.Settings())
 
 
 def held(family: str, method: str, returned: bool) -> float:
@@ -147,8 +142,9 @@ def held(family: str, method: str, returned: bool) -> float:
 def tune(family: str, method: str, size: ModelSettings, load: Load, device: Device) -> None:
     """A few updates by the project's loop."""
     model = make_model("classifier", make_config(family, size, VOCABULARY), 0, load.attention)
-    tune_of(method)(model, "classifier")
+    read_method({}, method).tune(model, "classifier")
     model = to_device(model, device)
+    load = replace(load, batch=load.batch * device.processes)  # of all of them
     run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, Budget(1))
     with redirect_stdout(sys.stderr):  # its progress is no part of the result
         train(run, lambda epoch, meter: None)

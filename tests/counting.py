@@ -29,6 +29,7 @@ from tests.tiny import FAMILIES, MODEL, TEXT, tiny_questions, tiny_sentences
 # Operations whose result the host looks at, or whose shape depends on values.
 READ = {"_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "unique_dim"}
 INDEXED = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index"}
+NO_KERNEL = ("empty", "_unsafe_view", "_record_function")
 FETCHED = {Tensor.tolist, Tensor.numpy, Tensor.cpu}  # which dispatch nothing on CPUs
 
 
@@ -46,7 +47,7 @@ class Dispatched(TorchDispatchMode):
         by_mask = name in INDEXED and any(isinstance(at, Tensor) and at.dtype == torch.bool for at in args[1])
         self.waits[name] += name in READ or by_mask
         self.casts += name == "_to_copy" and result.dtype != args[0].dtype
-        self.kernels += not func.is_view and "empty" not in name and name not in READ
+        self.kernels += not (func.is_view or name in READ or any(part in name for part in NO_KERNEL))
         return result
 
 

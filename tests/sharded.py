@@ -1,5 +1,6 @@
 """Toy runs that one process makes alone or several together; torchrun starts this module with the file to write to."""
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ from retrace.objectives.next_sentence import PairModelling, relation_accuracy
 from retrace.perplexity.losses import Passage, pseudo_losses
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Budget, Epoch, Objective, Run, train
-from retrace.training.optimizer import make_optimizers
+from retrace.training.optimizer import Muon, make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import TEXT, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
@@ -88,6 +89,21 @@ def held(kind: Literal["muon", "adamw"], device: Device) -> int:
     return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in mine}.values())
 
 
+def stepped() -> list[str]:
+    """Digests of matrices of several shapes after Muon's steps along given gradients, in float32 and bfloat16."""
+    shapes, found = [(24, 8), (8, 24), (8, 24), (16, 16), (24, 8), (8, 24)], []
+    for precision in (torch.float32, torch.bfloat16):
+        draws = torch.Generator().manual_seed(1)
+        weights = [torch.nn.Parameter(torch.randn(shape, generator=draws)) for shape in shapes]
+        optimizer = Muon(weights, 0.02, 0.1, precision, 5)
+        for _ in range(3):
+            for weight in weights:
+                weight.grad = torch.randn(weight.shape, generator=draws)
+            optimizer.step()
+        found.append(hashlib.sha256(torch.cat([w.detach().flatten() for w in weights]).numpy().tobytes()).hexdigest())
+    return found
+
+
 def goes_there_and_back(device: Device) -> bool:
     """Whether weights that are put together, cut again or loaded into another model are what they were."""
     model, other = (start("llama", False, device)[0] for _ in range(2))
@@ -109,8 +125,11 @@ def main(path: Path) -> None:
     runs = {case: run(case, device) for case in CASES}
     sizes = {"muon": _gathered(held("muon", device), device), "adamw": _gathered(held("adamw", device), device)}
     same = _gathered(goes_there_and_back(device), device)
+    digests = stepped()
     if device.is_main:
-        path.write_text(json.dumps({"runs": runs, "held": sizes, "same": same, "sharded": device.sharded}))
+        path.write_text(
+            json.dumps({"runs": runs, "held": sizes, "same": same, "sharded": device.sharded, "stepped": digests})
+        )
 
 
 def _gathered(value: float, device: Device) -> list[float]:

@@ -7,9 +7,11 @@ float32. AdamW is that of Loshchilov and Hutter 2019.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -29,6 +31,7 @@ def rate_factor(done: float, warmup: float, flat: float) -> float:
     return max(0.0, (1 - done) / (1 - flat))
 
 
+LISTS: Any = torch  # its functions of lists of tensors, a kernel for many, have no types
 MOMENTUM = 0.95
 BETA1 = 0.9  # of AdamW
 # Of the polynomials of each step (Amsel et al. 2025, Polar Express, algorithm 1): fitted to singular values from 0.001
@@ -44,13 +47,14 @@ COEFFICIENTS = {
     3: ((7.559774, -20.838285, 14.716987), (3.167193, -2.282934, 0.455220), (2.244927, -1.618441, 0.413370)),
 }
 SAFETY, EPSILON = 1.02, 1e-7
-TOGETHER = 2**20  # numbers in the matrices that are multiplied in one call; more gain nothing
+# Numbers in the matrices that are multiplied in one call: on a CPU more gain nothing, a GPU has few calls to wait for.
+TOGETHER = {"cpu": 2**20, "cuda": 2**26}
 
 
 class Muon(Optimizer):
     """Muon for matrices, with Nesterov momentum and decoupled weight decay.
 
-    Small matrices of one shape are multiplied together, which is up to six times as fast as one by one.
+    Matrices of one shape, or of its transpose, are multiplied together, and processes share them out.
     """
 
     def __init__(
@@ -66,51 +70,72 @@ class Muon(Optimizer):
         """Make one update; that of a tall matrix is scaled by the root of height over width."""
         skips = self.found_inf > 0
         for group in self.param_groups:
-            kept = 1 - (group["lr"] * group["weight_decay"]) * (~skips).double()  # of each weight
-            for weights in _batched([weight for weight in group["params"] if weight.grad is not None]):
-                # Sharded matrices are gathered for their own orthogonalisation only.
-                directions = torch.stack([full_tensor(self._direction(weight)) for weight in weights])
-                updates = orthogonalised(directions, self._precision, self._steps).masked_fill(skips, 0.0)
-                tall = math.sqrt(max(1, directions.shape[1] / directions.shape[2]))
-                for weight, update in zip(weights, updates, strict=True):
-                    weight.mul_(kept)
-                    weight.add_(local_shard(update, weight), alpha=-group["lr"] * tall)
+            weights = [weight for weight in group["params"] if weight.grad is not None]
+            updates = self._updates(weights, skips)
+            rates = [-group["lr"] * math.sqrt(max(1, weight.shape[0] / weight.shape[1])) for weight in weights]
+            LISTS._foreach_mul_(updates, rates)
+            LISTS._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"] * (~skips).double())
+            LISTS._foreach_add_(weights, updates)
 
-    def _direction(self, weight: nn.Parameter) -> Tensor:
-        """The gradient with Nesterov momentum."""
-        assert weight.grad is not None
-        state = self.state[weight]
-        if not state:
-            state["momentum_buffer"] = torch.zeros_like(weight)
-        momentum = state["momentum_buffer"]
-        momentum.lerp_(weight.grad, 1 - MOMENTUM)
-        return weight.grad.lerp(momentum, MOMENTUM)
+    def _updates(self, weights: list[nn.Parameter], skips: Tensor) -> list[Tensor]:
+        """The orthogonalized gradients with Nesterov momentum, in float32; zeros where the step `skips`."""
+        for weight in weights:
+            if not self.state[weight]:
+                self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        gradients = [cast(Tensor, weight.grad) for weight in weights]
+        momenta = [self.state[weight]["momentum_buffer"] for weight in weights]
+        LISTS._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
+        updates = list(LISTS._foreach_lerp(gradients, momenta, MOMENTUM))
+        for numbers in _batched(weights):
+            # Sharded matrices are gathered for their own orthogonalization only.
+            wide = [_wide(full_tensor(updates[number])) for number in numbers]
+            found = self._shared_out(wide).float().masked_fill_(skips, 0.0)
+            for number, update in zip(numbers, found, strict=True):
+                is_tall = weights[number].shape[0] > weights[number].shape[1]
+                updates[number] = local_shard(update.mT if is_tall else update, weights[number])
+        return updates
+
+    def _shared_out(self, matrices: list[Tensor]) -> Tensor:
+        """The orthogonalized matrices (N, R, C), of which each process computes as many."""
+        processes = dist.get_world_size() if dist.is_initialized() else 1
+        each = -(-len(matrices) // processes)
+        first = dist.get_rank() * each if processes > 1 else 0
+        mine = matrices[first : first + each]
+        mine += [matrices[0]] * (each - len(mine))  # as many for each, and no result of these
+        found = orthogonalised(torch.stack(mine), self._precision, self._steps)
+        if processes == 1:
+            return found
+        of_all = found.new_empty(processes * each, *found.shape[1:])
+        dist.all_gather_into_tensor(of_all, found)
+        return of_all[: len(matrices)]
 
 
 def orthogonalised(matrices: Tensor, precision: torch.dtype, steps: int) -> Tensor:
-    """The matrices (N, R, C) with singular values near 1, by polynomials of odd degree up to 5.
+    """Matrices (N, R, C) that are not tall with singular values near 1, by polynomials of odd degree up to 5.
 
     Five steps bring those above 1/1000 of a matrix's norm to between 0.84 and 1.15, three those above 1/22 to between
     0.89 and 1.11; smaller ones stay smaller.
     """
-    is_tall = matrices.shape[1] > matrices.shape[2]
-    wide = matrices.to(precision)
-    wide = wide.mT if is_tall else wide
-    wide = wide / (SAFETY * wide.norm(dim=(1, 2), keepdim=True)).clamp(min=EPSILON)
+    matrices = matrices.to(precision)
+    matrices = matrices / (SAFETY * matrices.norm(dim=(1, 2), keepdim=True)).clamp(min=EPSILON)
     for a, b, c in COEFFICIENTS[steps]:
-        gram = wide @ wide.mT
-        wide = torch.baddbmm(wide, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), wide, beta=a)
-    return wide.mT if is_tall else wide
+        gram = matrices @ matrices.mT
+        matrices = torch.baddbmm(matrices, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), matrices, beta=a)
+    return matrices
 
 
-def _batched(weights: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Batches of matrices of one shape."""
-    alike: dict[torch.Size, list[nn.Parameter]] = defaultdict(list)
-    for weight in weights:
-        alike[weight.shape].append(weight)
-    for shape, matrices in alike.items():
-        size = max(1, TOGETHER // shape.numel())
-        yield from (matrices[start : start + size] for start in range(0, len(matrices), size))
+def _wide(matrix: Tensor) -> Tensor:
+    return matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
+
+
+def _batched(weights: Sequence[nn.Parameter]) -> Iterator[list[int]]:
+    """The numbers of matrices that have one shape or its transpose, in batches."""
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for number, weight in enumerate(weights):
+        alike[tuple(sorted(weight.shape))].append(number)
+    for shape, numbers in alike.items():
+        size = max(1, TOGETHER[weights[0].device.type] // math.prod(shape))
+        yield from (numbers[start : start + size] for start in range(0, len(numbers), size))
 
 
 def make_optimizers(model: nn.Module, settings: OptimizerSettings, lr: float, bf16: bool = False) -> list[Optimizer]:

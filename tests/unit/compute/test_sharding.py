@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrace.compute.device import Device
-from tests.sharded import CASES, held, run
+from tests.sharded import CASES, held, run, stepped
 from tests.tiny import tiny_device
 from tests.toy import ROOT
 
@@ -69,12 +69,13 @@ def test_losses_and_weights_are_those_of_one_process(shared: dict[str, Any], cas
 
 
 @pytest.mark.slow
-def test_processes_that_average_gradients_after_the_last_part_learn_the_same(tmp_path: Path) -> None:
+def test_processes_that_hold_all_weights_learn_what_one_does(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "RETRACE_MICRO_BATCH": "3"}
     subprocess.run([*TORCHRUN, "-m", "tests.sharded", str(path)], env=environment, cwd=ROOT, timeout=280, check=True)
     found = json.loads(path.read_text())
     assert not found["sharded"]
+    assert found["stepped"] == stepped()  # each process orthogonalizes half of the matrices
     for case in CASES:
         expected = [pytest.approx(epoch, rel=1e-5) for epoch in run(case, tiny_device())["journal"]]
         assert found["runs"][case]["journal"] == expected
