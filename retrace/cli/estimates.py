@@ -117,7 +117,7 @@ def memory(
     chosen = read_method(params, method, TASK_OF.get(head))
     optimiser, mask_rate = _recipe(params, head)
     optimiser = optimiser.model_copy(update={"kind": chosen.settings.optimizer or optimiser.kind})
-    device = open_device(0, build(Precision, params, "precision") if params else "auto")
+    device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)
     share = mask_rate if objective_of(named.config) == "masked" else 1.0
     load = Load(batch, length, batch * int(length * share), device.bf16, device.attention)
     needed = update_needs(HEADS[head], named.config, load, optimiser, chosen.tune)

@@ -114,8 +114,10 @@ class Device:
         return torch.autocast(self.torch_device.type, torch.bfloat16, enabled=self.bf16)
 
 
-def open_device(seed: int, precision: Precision = "auto") -> Device:
-    """Join the process group, on a GPU of its own where there are any; set threads, seeds and deterministic kernels.
+def open_device(seed: int, precision: Precision = "auto", lease: bool = True) -> Device:
+    """Join the process group; set threads, seeds and deterministic kernels.
+
+    With `lease`, on a GPU that no other process has, where there are GPUs: it waits for one.
 
     Raises InputError for a seed that not all generators accept.
     """
@@ -130,7 +132,7 @@ def open_device(seed: int, precision: Precision = "auto") -> Device:
     sharded = os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
     if sharded:  # retrace.compute.sharding does it; these keep Accelerate and transformers from doing it too
         os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
-    if torch.version.cuda and not parse_flag_from_env("ACCELERATE_USE_CPU"):
+    if lease and torch.version.cuda and not parse_flag_from_env("ACCELERATE_USE_CPU"):
         lease_gpus()  # before CUDA starts, and so before the process group is made
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))

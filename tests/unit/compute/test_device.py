@@ -9,6 +9,7 @@ import torch
 from accelerate import Accelerator
 
 from retrace.compute import device
+from tests.commands import retrace
 from tests.toy import ROOT
 
 
@@ -55,6 +56,11 @@ def test_a_gpu_is_taken_before_cuda_starts_unless_processors_are_asked_for(monke
         monkeypatch.setenv("ACCELERATE_USE_CPU", use_cpu)
         device.open_device(0, "fp32")
         assert order == expected
+    order.clear()
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "0")
+    assert retrace("memory", "--batch", 1, "--length", 8).code == 0  # does not wait for a GPU
+    assert order == ["start"]
 
 
 def test_a_gpu_is_sent_pinned_memory_and_nobody_waits() -> None:
