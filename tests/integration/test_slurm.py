@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -66,7 +67,8 @@ Path(f"out{number}").write_text("made")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The variables of processes that are to use this Slurm, which has two nodes."""
     folder = tmp_path_factory.mktemp("slurm")
-    for above in (folder, *folder.parents[:2]):
+    below = folder.relative_to(tempfile.gettempdir())
+    for above in (folder, *folder.parents[: len(below.parts) - 1]):
         above.chmod(0o755)  # munge's rule
     (folder / "state").mkdir()
     key = folder / "munge.key"
