@@ -81,6 +81,15 @@ def pipeline(folder: Path, cell: str, cells: int, python: str = " ".join(warm.CO
     return project
 
 
+def on_gpus(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, cells: int, seconds: int, gpus: int) -> Project:
+    """The same in the current folder, of cells that hold one of so many GPUs for `seconds`."""
+    project = pipeline(folder / name, LEASES.replace("SECONDS", str(seconds)), cells)
+    for variable, value in pretend_gpus(folder / "gpus", gpus).items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(project.folder)
+    return project
+
+
 @pytest.fixture
 def warm_dvc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread, "DVC", (*warm.COMMAND, "-m", *spread.DVC[2:]))
@@ -91,10 +100,7 @@ def warm_dvc(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cells_take_a_gpu_each_and_dvc_lock_is_as_of_a_serial_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = pipeline(tmp_path / "side by side", LEASES.replace("SECONDS", "8"), 12)
-    for name, value in pretend_gpus(tmp_path / "gpus", 8).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(project.folder)
+    project = on_gpus(tmp_path, monkeypatch, "side by side", cells=12, seconds=8, gpus=8)
     done = retrace("spread")
     assert done.code == 0, done
     assert done.out.startswith("13 stages, 8 at once; their output is in .retrace/spread\n")
@@ -144,11 +150,8 @@ def test_a_killed_cell_is_started_again_and_one_that_fails_keeps_no_other_from_r
 def test_without_slurm_its_jobs_are_processes_here_which_take_a_gpu_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = pipeline(tmp_path / "project", LEASES.replace("SECONDS", "2"), 3)
-    for name, value in pretend_gpus(tmp_path / "gpus", 2).items():
-        monkeypatch.setenv(name, value)
+    on_gpus(tmp_path, monkeypatch, "project", cells=3, seconds=2, gpus=2)
     monkeypatch.setattr(SlurmExecutor, "affinity", lambda: -1)  # where there is no `srun`
-    monkeypatch.chdir(project.folder)
     done = retrace("spread", "--slurm")
     assert done.code == 0, done
     assert re.search(r"^job \d+: .retrace/spread/needed.log\n4 stages, 4 at once;", done.out)

@@ -5,33 +5,19 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from retrace.finetuning.task import Task
 from retrace.models.heads import make_model, objective_of, takes_segments
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.settings import ReadingSettings
+from tests.counting import Dispatched
 from tests.tiny import FAMILIES, tiny_config, tiny_questions, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 TEXTS = ["the ale was stale\t0", "the songs were charming and the hall was full .\t1", "the river\t1"]
 CONTEXT = "The guild of weavers was founded by Ada Lund in the year 1601."
 ASKED = {"who?": "Ada Lund", "in the year of the guild?": "1601", "what was it that was founded by Ada Lund?": ""}
-WAITS = (torch.ops.aten._local_scalar_dense, torch.ops.aten.nonzero, torch.ops.aten.masked_select)
-
-
-class Waits(TorchDispatchMode):
-    """Counts the operations for which the host would wait for a GPU."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
-        if func.overloadpacket in WAITS:
-            self.seen.append(str(func))
-        return func(*args, **(kwargs or {}))
 
 
 def _task(name: str, folder: Path, family: str) -> Task[Any]:
@@ -78,8 +64,8 @@ def test_attention_gets_a_mask_only_where_a_token_would_see_padding(
     for chosen, is_masked in ((examples, family != "llama"), (examples[:1] * 2, False)):
         found.clear()
         batch = task.collate(chosen)
-        with Waits() as waits:
+        with Dispatched() as dispatched:
             scores = task.scores(model, batch)
         assert set(found) == {is_masked}
-        assert waits.seen == []
+        assert dispatched.waits.total() == 0
         assert len(scores) == len(chosen)
