@@ -4,6 +4,7 @@ Nothing reads its output elsewhere, so beyond keys and values the other position
 unscored, need no work there.
 """
 
+from types import new_class
 from typing import Any
 
 import torch
@@ -15,8 +16,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 def score_late(body: nn.Module, kind: type[nn.Module]) -> None:
     """Make the last layer of a body one of a `kind` that may be computed at scored positions only."""
     *_, last = (module for module in body.modules() if isinstance(module, GradientCheckpointingLayer))
-    bases: tuple[type, ...] = (kind, type(last))
-    last.__class__ = type("LastLayer", bases, {})
+    last.__class__ = new_class("LastLayer", (kind, type(last)))
 
 
 def rows_at(hidden: Tensor, scored: Tensor) -> Tensor:
