@@ -1,4 +1,4 @@
-"""Seeded generators, sequences of different lengths as one padded tensor, positions in a tensor, precision."""
+"""Seeded generators, sequences of different lengths as one padded tensor, positions in a tensor."""
 
 import zlib
 from collections.abc import Sequence
@@ -19,12 +19,6 @@ def padded(sequences: Sequence[Sequence[int] | np.ndarray], fill: int) -> Tensor
     for row, sequence in zip(rows, sequences, strict=True):
         row[: len(sequence)] = sequence
     return torch.from_numpy(rows)
-
-
-def product_precision(device: torch.device) -> torch.dtype:
-    """The precision of matrix products: autocast's where it is on."""
-    kind = device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
 
 
 def true_positions(mask: Tensor) -> Tensor:

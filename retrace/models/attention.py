@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import masking_utils
 
-from retrace.compute.tensors import product_precision
+from retrace.models.precision import product_precision
 
 Tables = tuple[Tensor, Tensor]
 

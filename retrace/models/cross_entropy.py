@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from retrace.compute.tensors import product_precision
+from retrace.models.precision import product_precision
 
 
 def head_loss(hidden: Tensor, head: nn.Linear, targets: Tensor) -> Tensor:
