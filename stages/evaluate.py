@@ -5,7 +5,7 @@ metrics.json has the figures and flags, to the six digits that git keeps; scores
 comparisons of methods and breakdowns. A task with a test split is scored on it too, as `<task>-test`. No model is
 loaded.
 
-    accelerate launch --config_file launch/one.yaml -m stages.evaluate
+    python -m stages.evaluate
 """
 
 from collections.abc import Callable, Sequence
