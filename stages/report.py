@@ -1,4 +1,4 @@
-"""The report: metrics, curves, runs and predictions → reports/report.html, reports/report.md, reports/figures.
+"""The report: scores, curves, runs and predictions → reports/report.html, reports/report.md, reports/figures.
 
 The HTML stands alone: it can be mailed or put on a server as one file.
 
@@ -12,8 +12,9 @@ from retrace.core.files import read_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
 from retrace.core.weights import parameters_by_module
-from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
-from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
+from retrace.evaluation.records import DETAILS, Details
+from retrace.perplexity.measures import DETAILS as PERPLEXITY
+from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import REPORTS, WRITTEN, write_report
 from retrace.report.perplexity import perplexity_section
 from retrace.report.samples import PREDICTIONS, samples_section
@@ -27,13 +28,11 @@ TITLE = "Retrace report"
 def main() -> None:
     read = ReportParams.read()
     params, source = read.params, source_folder(read.data)
-    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, METRICS, DETAILS, PERPLEXITY]
+    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
-        metrics, details, perplexity = Metrics.read(METRICS), Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
-        # The page rounds the figures of metrics.json, which git keeps, and not those with twelve digits.
-        kept = {name: task.model_copy(update={"metrics": metrics.tasks[name]}) for name, task in details.tasks.items()}
+        details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         sections = [
-            *score_sections(Details(tasks=kept), metrics.flags),
+            *score_sections(details),
             perplexity_section(perplexity, read_curve("pretrain")),
             samples_section(params, source),
             data_section(read_json(source / "card.json"), params),
@@ -42,7 +41,7 @@ def main() -> None:
         ]
         write_report(TITLE, sections)
     print(WRITTEN)
-    print(flags_line(metrics, perplexity))
+    print(flags_line(details, perplexity))
 
 
 if __name__ == "__main__":

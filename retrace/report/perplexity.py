@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
+from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityReport
 from retrace.report.blocks import NOTHING, Section, Table, figure_text
 from retrace.report.figures import line_chart
 from retrace.report.scores import perplexity_lines
@@ -20,7 +20,6 @@ CURVE = {  # heading and digits of each column
     "next_sentence_accuracy": ("next-sentence accuracy", 3),
     "seconds": ("seconds of training", 0),
 }
-UNITS = ("perplexity_per_token", "perplexity_per_word", "bits_per_byte")
 INTERVALS = (
     "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
 )
