@@ -2,7 +2,7 @@
 
 The HTML stands alone: it can be mailed or put on a server as one file.
 
-    accelerate launch --config_file launch/one.yaml -m stages.report
+    python -m stages.report
 """
 
 from pathlib import Path
