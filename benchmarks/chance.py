@@ -40,6 +40,7 @@ from retrace.statistics.intervals import (  # noqa: E402
     resamples,
     with_seeds,
 )
+from retrace.statistics.scales import Figure  # noqa: E402
 
 ACCURACY, SPREADS, SEEDS = 0.82, (0.0, 0.01, 0.02, 0.03), (2, 3, 5)
 EXAMPLES, MANY = 872, 100_000
@@ -113,12 +114,13 @@ def flagged(models: int) -> dict[str, Any]:
     caught = 0
     for number in range(models):
         make = _classified if number % 2 else _answered
-        found = assess(*make(generator, is_sound=True), SETTINGS).flags
+        found = assess(*make(generator, is_sound=True), SETTINGS).metrics.flags
         notices.update(name for flags in found.values() for name in flags)
     poor = -(-models // 4)
     for number in range(poor):
         make = _classified if number % 2 else _answered
-        caught += {"full 1", "full"} <= assess(*make(generator, is_sound=False), SETTINGS).flags.keys()
+        full = assess(*make(generator, is_sound=False), SETTINGS).methods["full"]
+        caught += bool(full.flags and full.seeds["1"].flags)
     return {"sound": models, "notices": dict(notices), "learned_nothing": poor, "of_these_flagged": caught}
 
 
@@ -143,7 +145,7 @@ def names_a_method(generator: np.random.Generator, weights: np.ndarray, seeds: i
             Scored({"accuracy": float(right.mean())}, {"accuracy": of}, {"accuracy": Share.among_all(right)})
             for right, of in zip(rights, drawn.T, strict=True)
         ]
-    (pair,) = compare(methods, {"accuracy": "higher"})
+    (pair,) = compare(methods, {"accuracy": Figure("fraction", "higher")})
     return pair.verdict in methods
 
 

@@ -16,8 +16,8 @@ from retrace.core.files import write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import TASKS
 from retrace.core.settings import read_params
-from retrace.evaluation.records import DETAILS, METRICS, Metrics
-from retrace.perplexity.measures import PERPLEXITY
+from retrace.evaluation.records import DETAILS
+from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.report.blocks import REPORTS, write_report
 from retrace.report.samples import PREDICTIONS
 from retrace.report.scores import flags_line
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--run", required=True, choices=("published", "small"))
     arguments = parser.parse_args()
     params, path = read_params(), arguments.published
-    inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), METRICS, DETAILS, PERPLEXITY]
+    inputs = [path, TASKS, PREDICTIONS, *study_inputs(params), DETAILS, PERPLEXITY]
     with guarded("compare", [*inputs, REPORTS / "curves", REPORTS / "runs"], params):
         study, reports = read_published(path), Reports.read(params)
         is_small, tables = arguments.run == "small", compare_tables(study, reports)
@@ -52,7 +52,7 @@ def main() -> None:
         write_report(study.title, sections, PAGE)
     verdicts = Counter(cell.verdict for *_, cell in result.cells())
     print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    print(flags_line(Metrics.read(METRICS), reports.perplexity))
+    print(flags_line(reports.details, reports.perplexity))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Scores: predictions/ + the data → reports/metrics.json, reports/scores.json, reports/curves/tasks/<task>.csv.
 
 Every listed method and seed is scored at the epoch that was kept, beside baselines and the model before training.
-metrics.json has the figures and flags, to the six digits that git keeps; scores.json the same with twelve, intervals,
-comparisons of methods and breakdowns. A task with a test split is scored on it too, as `<task>-test`. No model is
-loaded.
+metrics.json has the headline figures and counts flags, to the six digits that git keeps; scores.json has everything,
+with twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
 
     accelerate launch --config_file launch/one.yaml -m stages.evaluate
 """
@@ -17,9 +16,9 @@ from retrace.core.errors import exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test, source_folder
-from retrace.evaluation.assessment import KINDS, Assessment, MethodRun, assess
+from retrace.evaluation.assessment import KINDS, MethodRun, assess
 from retrace.evaluation.outcomes import ScoredTask
-from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import EvaluateParams
 from retrace.results.grid import Grid, Kind
@@ -32,21 +31,17 @@ def main() -> None:
     params = EvaluateParams.read()
     settings, grid, source = params.metrics, params.finetune, source_folder(params.data)
     with guarded("evaluate", [source, TASKS, QUESTIONS, PREDICTIONS], params.settings):
-        assessed: dict[str, Assessment] = {}
+        tasks: dict[str, TaskDetails] = {}
         for name in grid.all_tasks:
             listed = getattr(settings, grid.kind_of(name))
             scoring = Scoring(listed)
             task, runs = read_task(source, name, grid, ("train", "dev")), read_runs(name, grid, read_epochs)
             write_curves(name, task, runs, Scoring([metric for metric in listed if metric in settings.every_epoch]))
-            assessed[name] = assess(task, scoring, runs, settings)
+            tasks[name] = assess(task, scoring, runs, settings)
             if has_test(source, name):
                 task, runs = read_task(source, name, grid, ("train", "dev", "test")), read_runs(name, grid, read_tested)
-                assessed[on_test(name)] = assess(task, scoring, runs, settings)
-        details = Details(tasks={name: assessment.details for name, assessment in assessed.items()})
-        metrics = Metrics(
-            tasks={name: task.metrics for name, task in details.tasks.items()},
-            flags={name: assessment.flags for name, assessment in assessed.items() if assessment.flags},
-        )
+                tasks[on_test(name)] = assess(task, scoring, runs, settings)
+        details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
         write_json(METRICS, rounded(metrics.to_json()))
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
         print_headlines(details)
@@ -84,9 +79,9 @@ def write_curves(name: str, task: ScoredTask, runs: Sequence[MethodRun], scoring
 def print_headlines(details: Details) -> None:
     """Print each method's headline figures with their intervals."""
     for name, task in details.tasks.items():
-        for method, metrics in task.metrics.methods.items():
-            ends = metrics.intervals
-            shown = (f"{h} {metrics.mean[h]:.4g} ({ends[h]['low']:.4g}–{ends[h]['high']:.4g})" for h in task.headlines)
+        for method, found in task.methods.items():
+            ends = found.intervals
+            shown = (f"{h} {found.figures[h]:.4g} ({ends[h]['low']:.4g}–{ends[h]['high']:.4g})" for h in task.headlines)
             print(f"{name} {method}: " + "  ".join(shown))
 
 

@@ -1,4 +1,5 @@
-"""Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json.
+"""Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json and
+reports/perplexity-details.json.
 
 A masked model has the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, a causal one the
 perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the original
@@ -14,7 +15,7 @@ import numpy as np
 from retrace.compute.device import open_device
 from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
-from retrace.core.files import rounded, write_json
+from retrace.core.files import STEADY_DIGITS, rounded, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import running_text, source_folder
 from retrace.datasets.text import read_documents, text_path
@@ -22,7 +23,7 @@ from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
 from retrace.objectives.language_modelling import masked_batches, sliding_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
-from retrace.perplexity.measures import PERPLEXITY, PerplexityReport, Sizes, unigram_losses, with_intervals
+from retrace.perplexity.measures import DETAILS, PERPLEXITY, PerplexityReport, Sizes, unigram_losses, with_intervals
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
@@ -57,7 +58,9 @@ def main() -> None:
             splits[part] = with_intervals(measured, (unigram, sizes), params.bootstrap_samples, params.bootstrap_seed)
             print(f"{part}: " + "  ".join(f"{name} {of.summary}" for name, of in splits[part].measures.items()))
         if device.is_main:
-            write_json(PERPLEXITY, rounded(PerplexityReport(splits=splits).to_json()))
+            report = PerplexityReport(splits=splits)
+            write_json(PERPLEXITY, rounded(report.headlines.to_json()))
+            write_json(DETAILS, rounded(report.to_json(), STEADY_DIGITS))
 
 
 def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, Sizes]:

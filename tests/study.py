@@ -72,20 +72,32 @@ def details_of(
     A method has `seeds` and `before`, figures by seed, `mean`, and may have `std` and `intervals`; the baseline is the
     majority, `ends` the interval of its accuracy.
     """
-    figures: dict[str, Any] = {"baselines": {"majority": baseline}}
-    details: dict[str, Any] = {}
-    counts = {"answered": 1, "answerable": 1, "questions": 1}
+    found: dict[str, Any] = {}
     for name, of in methods.items():
-        seeds = {seed: {"epoch": 1, **values} for seed, values in of["seeds"].items()}
-        figures[name] = {**seeds, "mean": of["mean"], "std": of.get("std", {}), "intervals": {}}
-        before = {seed: {"intervals": {}, "before": of.get("before", {}).get(seed, {}), "groups": {}, **counts}
-                  for seed in seeds}  # fmt: skip
-        details[name] = {"intervals": of.get("intervals", {}), "intervals_of": "both", "seeds": before}
-    task = {
-        "headlines": [], "scales": scales, "better": {}, "notes": {}, "comparisons": [], "metrics": figures,
-        "baselines": {"majority": {"accuracy": ends}}, "methods": details,
-    }  # fmt: skip
+        before = of.get("before", {})
+        seeds = {seed: {"epoch": 1, "figures": values, "intervals": {}, "before": before.get(seed, {})}
+                 for seed, values in of["seeds"].items()}  # fmt: skip
+        found[name] = method_of(of["mean"], seeds, of.get("intervals", {}), of.get("std", {}))
+    legend = {name: {"scale": scale, "better": "higher"} for name, scale in scales.items()}
+    legend["validation_loss"] = {"scale": "loss", "better": "lower"}
+    baselines = {"majority": {"figures": baseline, "intervals": {"accuracy": ends}}}
+    task = {"headlines": [], "legend": legend, "comparisons": [], "baselines": baselines, "methods": found}
     return Details.from_json({"sst2": task})
+
+
+def method_of(
+    figures: dict[str, float], seeds: dict[str, Any], intervals: dict[str, Any], std: dict[str, float], **more: Any
+) -> dict[str, Any]:
+    """What scores.json says of a method that answers questions, or of one for which `more` has another breakdown."""
+    found = {
+        "figures": figures,
+        "std": std,
+        "intervals": intervals,
+        "intervals_of": "both",
+        "groups": {},
+        "seeds": seeds,
+    }
+    return found | (more or {"answered": 1, "answerable": 1, "questions": 1, "threshold_curve": {}})
 
 
 def cell_of(
@@ -132,22 +144,21 @@ def _write_predictions(folder: Path) -> None:
 
 
 def _write_scores(reports: Path) -> None:
-    cells: dict[str, Any] = {seed: {"epoch": 1} | values for seed, values in SEEDS.items()}
     ends = {"low": 0.69, "high": 0.81, "low_examples": 0.7, "high_examples": 0.8}
-    spread = {name: SEEDS["2"][name] - MEAN[name] for name in MEAN}
-    cells |= {"mean": MEAN, "std": spread, "intervals": {"accuracy": ends}}
+    seeds = {seed: {"epoch": 1, "figures": of, "intervals": {"accuracy": ends}, "before": {"accuracy": 0.25}}
+             for seed, of in SEEDS.items()}  # fmt: skip
     classes = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 1} for name in ("bad", "good")}
-    seed = {"intervals": {"accuracy": ends}, "before": {"accuracy": 0.25}, "confusion": [[1, 0], [0, 1]],
-            "classes": classes, "groups": {"1–4 words": {"accuracy": 0.5, "examples": 2}}}  # fmt: skip
-    figures = {"baselines": {"majority": {"accuracy": 0.5}}, "full": cells}
-    details = {
-        "headlines": ["accuracy"], "scales": dict.fromkeys(MEAN, "fraction"), "notes": {}, "comparisons": [],
-        "better": {"accuracy": "higher"}, "metrics": figures,
-        "baselines": {"majority": {"accuracy": {"low": 0.4, "high": 0.6}}},
-        "methods": {"full": {"intervals": {"accuracy": ends}, "intervals_of": "both", "seeds": {"1": seed, "2": seed}}},
-    }  # fmt: skip
-    write_json(reports / "metrics.json", {"mood": figures, "flags": {}})
-    write_json(reports / "scores.json", {"mood": details})
+    group = {"examples": 2, "figures": {"accuracy": 0.5}, "intervals": {}}
+    method = method_of(
+        MEAN, seeds, {"accuracy": ends}, {name: SEEDS["2"][name] - MEAN[name] for name in MEAN},
+        confusion=[[1, 0], [0, 1]], classes=classes, reliability={},
+    ) | {"groups": {"length": {"1–4 words": group}}}  # fmt: skip
+    legend = {name: {"scale": "fraction", "better": "higher"} for name in MEAN}
+    legend["validation_loss"] = {"scale": "loss", "better": "lower"}
+    majority = {"figures": {"accuracy": 0.5}, "intervals": {"accuracy": {"low": 0.4, "high": 0.6}}}
+    task = {"headlines": ["accuracy"], "legend": legend, "comparisons": [], "baselines": {"majority": majority},
+            "methods": {"full": method}}  # fmt: skip
+    write_json(reports / "scores.json", {"mood": task})
     curve = [f"full,{seed},{epoch},{'' if epoch == 0 else 0.5},0.7,0.75" for seed in (1, 2) for epoch in (0, 1)]
     header = "method,seed,epoch,training_loss,validation_loss,accuracy"
     write_text(reports / "curves/tasks/mood.csv", "\n".join([header, *curve, ""]))

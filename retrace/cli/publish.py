@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -149,9 +148,14 @@ def _stages(cell: Cell | None, base: Path, params: Mapping[str, Any]) -> list[st
 def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str) -> None:
     """Write the card and the figures."""
     write_text(folder / "README.md", str(model_card(facts)))
-    figures = asdict(facts.scores) if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
+    figures = (
+        facts.scores.to_json() if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
+    )
     about = {"model": name_of(cell), "commit": commit}
-    write_json(folder / "metrics.json", about | figures | {"flags": read_flags(cell)})
+    write_json(
+        folder / "metrics.json",
+        about | figures | {"flags": {name: str(evidence) for name, evidence in read_flags(cell).items()}},
+    )
     if entries := eval_results(facts):
         write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
 

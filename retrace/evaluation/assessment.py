@@ -1,7 +1,7 @@
 """A task's methods and seeds, scored from saved predictions: figures, intervals, comparisons and flags."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,21 +11,20 @@ from retrace.evaluation.flags import decision_flags, figure_flags, loss_flags, o
 from retrace.evaluation.outcomes import ScoredTask
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import (
+    BaselineDetails,
+    GroupDetails,
     Intervals,
     MethodDetails,
-    MethodMetrics,
     SeedDetails,
-    SeedMetrics,
     TaskDetails,
-    TaskMetrics,
 )
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.grid import Kind
 from retrace.results.predictions import Epoch, kept_epoch
 from retrace.statistics.comparisons import compare, difference, flag_unless_better
-from retrace.statistics.intervals import Figures, Scored, intervals, resample
-from retrace.statistics.scales import Flags
+from retrace.statistics.intervals import Scored, intervals, resample
+from retrace.statistics.scales import LOSS, Flags
 
 SCRATCH = "scratch"  # the method without pretraining, the baseline of the others
 OF_MODELS = "of these models; one seed does not tell the methods apart"
@@ -59,24 +58,16 @@ class MethodRun:
         return kept_epoch(self.epochs)
 
 
-@dataclass(frozen=True)
-class Assessment:
-    """The results of a task."""
-
-    details: TaskDetails
-    flags: dict[str, Flags]  # by "full 1" (method and seed), "full" or "data"
-
-
-def assess(task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> Assessment:
+def assess(task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> TaskDetails:
     """Score every run at the epoch that was kept, the baselines, and the models before training."""
-    return _Assessor(task, scoring, runs, settings).assessment()
+    return _Assessor(task, scoring, runs, settings).details()
 
 
 class _Assessor:
     """The figures of every outcome, by name: those of baselines, of runs, and of these before training."""
 
     def __init__(self, task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> None:
-        self._task, self._scoring, self._runs = task, scoring, runs
+        self._task, self._scoring, self._runs, self._settings = task, scoring, runs, settings
         self._methods: dict[str, list[MethodRun]] = {}
         for run in runs:
             self._methods.setdefault(run.method, []).append(run)
@@ -87,75 +78,75 @@ class _Assessor:
         first = self._kept[runs[0].name]
         computed = list(scoring.resampled(first)(np.ones((1, len(task.shared)))))
         self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
+        self._headline_scoring = scoring.of(self._headlines)
         # Of the models before training only what the trained ones are held against.
-        self._resampled = {
-            name: scoring.resampled(outcome, self._headlines if name in before else ())
+        resampled = {
+            name: (self._headline_scoring if name in before else scoring).resampled(outcome)
             for name, outcome in outcomes.items()
         }
-        drawn = resample(self._resampled, len(task.shared), settings.bootstrap_samples, settings.seed)
+        drawn = resample(resampled, len(task.shared), settings.bootstrap_samples, settings.seed)
         self._scored = {
             name: Scored(scoring.score(outcome), drawn[name], scoring.shares(outcome), first.fewest)
             for name, outcome in outcomes.items()
         }
 
-    def assessment(self) -> Assessment:
+    def details(self) -> TaskDetails:
         task, scoring = self._task, self._scoring
-        flags = {run.name: self._run_flags(run) for run in self._runs}
-        if SCRATCH in self._methods:
-            scratch, others = self._seeds(SCRATCH), [method for method in self._methods if method != SCRATCH]
-            flags |= {method: self._not_above(self._seeds(method), scratch, SCRATCH, OF_MODELS) for method in others}
-        flags["data"] = overlap_flags(task)
-        methods = {method: self._details(method) for method in self._methods}
-        details = TaskDetails(
+        return TaskDetails(
             headlines=self._headlines,
-            scales=scoring.scales,
-            better=scoring.better,
-            metrics=TaskMetrics(
-                baselines={name: dict(self._scored[name].figures) for name in self._baselines},
-                methods={method: self._metrics(method, found.intervals) for method, found in methods.items()},
-            ),
+            legend={**scoring.legend, "validation_loss": replace(LOSS, name="validation loss")},
+            baselines={name: BaselineDetails(figures=dict(self._scored[name].figures), intervals=self._intervals(name))
+                       for name in self._baselines},
+            methods={method: self._method(method) for method in self._methods},
+            comparisons=compare({method: self._seeds(method) for method in self._methods}, scoring.legend),
             notes=scoring.notes(self._kept[self._runs[0].name]) | dict(task.notes),
-            baselines={name: self._intervals(name) for name in self._baselines},
-            methods=methods,
-            comparisons=compare({method: self._seeds(method) for method in self._methods}, scoring.better),
-        )
-        return Assessment(details, {name: found for name, found in flags.items() if found})
+            flags=overlap_flags(task),
+        )  # fmt: skip
 
-    def _metrics(self, method: str, of_method: Intervals) -> MethodMetrics:
-        seeds = {
-            str(run.seed): SeedMetrics(
-                epoch=run.kept.number,
-                figures={"validation_loss": run.kept.validation_loss} | dict(self._scored[run.name].figures),
-            )
-            for run in self._methods[method]
-        }
-        table = pd.DataFrame([seed.figures for seed in seeds.values()])
-        return MethodMetrics(
-            seeds=seeds,
-            mean=table.mean().to_dict(),
-            std=table.std().to_dict() if len(seeds) > 1 else {},
-            intervals={name: of_method[name] for name in self._headlines},
-        )
-
-    def _details(self, method: str) -> MethodDetails:
+    def _method(self, method: str) -> MethodDetails:
         runs = self._methods[method]
+        seeds = {str(run.seed): self._seed(run) for run in runs}
+        table = pd.DataFrame([seed.figures for seed in seeds.values()])
+        flags: Flags = {}
+        if SCRATCH in self._methods and method != SCRATCH:
+            flags = self._not_above(self._seeds(method), self._seeds(SCRATCH), SCRATCH, OF_MODELS)
         return MethodDetails(
+            figures=table.mean().to_dict(),
+            std=table.std().to_dict() if len(runs) > 1 else {},
             intervals=self._intervals(*(run.name for run in runs)),
             intervals_of="examples and seeds" if len(runs) > 1 else "examples, as there is one seed",
-            seeds={str(run.seed): self._seed_details(run) for run in runs},
-        )
+            groups={kind: {name: self._group(which, runs) for name, which in groups.items()}
+                    for kind, groups in self._task.groups.items()},
+            flags=flags,
+            seeds=seeds,
+            breakdown=self._task.breakdown([self._kept[run.name] for run in runs]),
+        )  # fmt: skip
 
-    def _seed_details(self, run: MethodRun) -> SeedDetails:
-        task, resampled, groups = self._task, self._resampled[run.name], dict(self._task.groups)
-        if task.shared.any() and not task.shared.all():
-            groups["not in the training data"] = ~task.shared
+    def _seed(self, run: MethodRun) -> SeedDetails:
         return SeedDetails(
+            epoch=run.kept.number,
+            figures={"validation_loss": run.kept.validation_loss} | dict(self._scored[run.name].figures),
             intervals=self._intervals(run.name),
             before=dict(self._scored[run.name_before].figures),
-            groups={name: _finite(resampled(which[None].astype(float))) | {"examples": int(which.sum())}
-                    for name, which in groups.items()},
-            breakdown=task.breakdown(self._kept[run.name]),
-        )  # fmt: skip
+            flags=self._run_flags(run),
+        )
+
+    def _group(self, which: np.ndarray, runs: Sequence[MethodRun]) -> GroupDetails:
+        """The headline figures of some of the examples, (N,), bool."""
+        scoring, settings = self._headline_scoring, self._settings
+        parts = {run.name: self._kept[run.name].part(which) for run in runs}
+        resampled = {name: scoring.resampled(part) for name, part in parts.items()}
+        drawn = resample(resampled, int(which.sum()), settings.bootstrap_samples, settings.seed)
+        scored = [
+            Scored(scoring.score(part), drawn[name], scoring.shares(part), part.fewest) for name, part in parts.items()
+        ]
+        found = intervals(scored, scoring.ends)
+        names = [name for name in self._headlines if name in found and all(name in of.figures for of in scored)]
+        return GroupDetails(
+            examples=int(which.sum()),
+            figures={name: float(np.mean([of.figures[name] for of in scored])) for name in names},
+            intervals={name: found[name] for name in names},
+        )
 
     def _intervals(self, *names: str) -> Intervals:
         return intervals([self._scored[name] for name in names], self._scoring.ends)
@@ -181,7 +172,7 @@ class _Assessor:
         if not self._headlines:  # the data may lack a class that the only metric needs
             return {}
         figure = self._headlines[0]
-        better = self._scoring.better[figure]
+        better = self._scoring.legend[figure].better
         if better == "neither" or any(figure not in side[0].drawn for side in (model, other)):
             return {}
         found = difference(figure, model, other, are_alike=True)
@@ -189,8 +180,3 @@ class _Assessor:
         return flag_unless_better(
             figure, name, value, below, found.interval, better, note if found.is_of_models else ""
         )
-
-
-def _finite(figures: Figures) -> dict[str, float]:
-    """The figures of one row of weights that are defined."""
-    return {name: float(values[0]) for name, values in figures.items() if np.isfinite(values[0])}

@@ -16,6 +16,7 @@ from sklearn.metrics import confusion_matrix
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.overlap import INSIDE, INSIDE_FIRST, given_away
 from retrace.evaluation.confusion import by_class, counting
+from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.outcomes import Classified, ScoredTask, logits_of
 from retrace.evaluation.records import ClassBreakdown
 
@@ -84,17 +85,20 @@ class ClassificationTask(ScoredTask):
         decided = {"majority": majority(self._train, self._examples), "tfidf": tfidf(self._train, self._examples)}
         return {name: Classified(self._classes, self._labels, np.array(given)) for name, given in decided.items()}
 
-    def breakdown(self, outcome: Classified) -> ClassBreakdown:
-        """Confusion matrix, and precision, recall and F1 of each class."""
-        counts = counting(outcome)(np.ones((1, len(outcome))))
-        figures = by_class(counts)
+    def breakdown(self, outcomes: Sequence[Classified]) -> ClassBreakdown:
+        """Confusion matrix, precision, recall and F1 of each class, and bins of confidence."""
+        figures = [by_class(counting(outcome)(np.ones((1, len(outcome))))) for outcome in outcomes]
+        means = {measure: np.mean([of[measure][0] for of in figures], axis=0) for measure in figures[0]}
+        numbers = range(len(self._classes))
+        confusions = [confusion_matrix(of.labels, of.predicted, labels=numbers) for of in outcomes]
         classes = {
-            name: {measure: float(of[0, c]) for measure, of in figures.items()}
-            | {"examples": int(counts.support[0, c])}
+            name: {measure: float(of[c]) for measure, of in means.items()}
+            | {"examples": int((self._labels == c).sum())}
             for c, name in enumerate(self._classes)
         }
-        confusion = confusion_matrix(outcome.labels, outcome.predicted, labels=range(len(self._classes)))
-        return ClassBreakdown(confusion=confusion.tolist(), classes=classes)
+        return ClassBreakdown(
+            confusion=np.mean(confusions, axis=0).tolist(), classes=classes, reliability=reliability(outcomes)
+        )
 
     def _notes(self, rows: int) -> Mapping[str, str]:
         notes = {}

@@ -59,8 +59,9 @@ def by_class(counts: ClassCounts) -> dict[Measure, np.ndarray]:
 
 def figures_of(measure: Measure) -> dict[str, Figure]:
     """All figures of a measure."""
-    names = (measure, f"{measure}_macro", f"{measure}_micro", f"{measure}_weighted")
-    return dict.fromkeys(names, Figure("fraction", "higher"))
+    name = "F1" if measure == "f1" else measure
+    kinds = {f"{measure}_{kind}": f"{kind} {name}" for kind in ("macro", "micro", "weighted")}
+    return {key: Figure("fraction", "higher", shown) for key, shown in ({measure: name} | kinds).items()}
 
 
 def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:

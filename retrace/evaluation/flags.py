@@ -38,13 +38,13 @@ def decision_flags(outcome: Classified | Answered) -> Flags:
     """One class for every example; answers that are all empty, or all the same."""
     if isinstance(outcome, Classified):
         classes = {outcome.classes[number] for number in outcome.predicted}
-        one = {"one_class_only": f"all {len(outcome):,} examples are called {min(classes)}"}
-        return one if len(classes) == 1 else {}
+        evidence = f"all {len(outcome):,} examples are called {min(classes)}"
+        return {"one_class_only": evidence} if len(classes) == 1 else {}
     answers = set(outcome.answers)
     if answers == {""}:
         return {"always_empty": f"no answer to any of {len(outcome):,} questions"}
-    same = {"always_the_same": f"{min(answers)!r} is the answer to all {len(outcome):,} questions"}
-    return same if len(answers) == 1 else {}
+    evidence = f"{min(answers)!r} is the answer to all {len(outcome):,} questions"
+    return {"always_the_same": evidence} if len(answers) == 1 else {}
 
 
 def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:

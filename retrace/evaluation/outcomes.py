@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from retrace.results.predictions import LOGIT
 
 PARTS = 4  # groups of examples by length
 Texts = tuple[str, str | None]  # a row's text, or two that belong together
+Groups = dict[str, np.ndarray]  # examples that are scored separately: name → (N,), bool
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Classified:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def part(self, which: np.ndarray) -> "Classified":
+        """Some of the examples, (N,), bool."""
+        given = None if self.probabilities is None else self.probabilities[which]
+        return Classified(self.classes, self.labels[which], self.predicted[which], given)
 
     @property
     def fewest(self) -> int:
@@ -46,6 +53,10 @@ class Answered:
 
     def __len__(self) -> int:
         return len(self.answers)
+
+    def part(self, which: np.ndarray) -> "Answered":
+        """Some of the questions, (N,), bool, without what thresholds are sought by."""
+        return Answered(tuple(compress(self.golds, which)), tuple(compress(self.answers, which)))
 
     @property
     def answerable(self) -> np.ndarray:
@@ -105,7 +116,9 @@ class ScoredTask(ABC):
         self.shared = known_rows(scored, train)  # (N,), bool: examples that are in the training data too
         self.shared_with_dev = known_rows(scored, dev if test else [])  # the same of the validation data
         self.given = given([first for first, _ in scored], [first for first, _ in train])
-        self.groups = length_groups([first for first, _ in parts[-1]], unit)  # scored separately: name → (N,), bool
+        self.groups: dict[str, Groups] = {"length": length_groups([first for first, _ in parts[-1]], unit)}
+        if self.shared.any() and not self.shared.all():
+            self.groups["overlap"] = {"not in the training data": ~self.shared}
         self.notes: Mapping[str, str] = {}  # on baselines, by name
 
     @abstractmethod
@@ -117,11 +130,11 @@ class ScoredTask(ABC):
         """Outcomes of the baselines."""
 
     @abstractmethod
-    def breakdown(self, outcome: Any) -> ClassBreakdown | AnswerBreakdown:
-        """The decisions by class, or counts of answers."""
+    def breakdown(self, outcomes: Sequence[Any]) -> ClassBreakdown | AnswerBreakdown:
+        """The decisions by class, or counts of answers, of a method's seeds."""
 
 
-def length_groups(texts: Sequence[str], unit: str) -> dict[str, np.ndarray]:
+def length_groups(texts: Sequence[str], unit: str) -> Groups:
     """Up to four groups of about equal size, by words of the text: "1–8 words" → (N,), bool."""
     lengths = np.array([len(text.split()) for text in texts])
     ends = np.unique(np.quantile(lengths, np.arange(1, PARTS + 1) / PARTS, method="lower")).astype(int)

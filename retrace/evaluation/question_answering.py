@@ -5,6 +5,7 @@ are means over answerable questions only.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
@@ -15,7 +16,8 @@ import pandas as pd
 from retrace.core.paths import questions_path
 from retrace.datasets.overlap import known_rows
 from retrace.datasets.squad import Question, read_questions
-from retrace.evaluation.outcomes import Answered, ScoredTask, answered
+from retrace.evaluation.metrics.squad_v2 import threshold_curve
+from retrace.evaluation.outcomes import Answered, Groups, ScoredTask, answered
 from retrace.evaluation.records import AnswerBreakdown
 from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
 
@@ -25,6 +27,8 @@ OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
 WORD = re.compile(r"\w+")
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
 LONGEST = 4  # words of an answer of the overlap baseline
+QUESTION_WORD = re.compile(r"\b(who|whom|whose|what|when|where|which|why|how)\b")
+FEWEST, OTHER = 20, "other"  # questions that a word needs to be a group of its own
 
 
 def answerable_means(outcome: Answered, of: OneAnswer) -> Resampled:
@@ -77,6 +81,10 @@ class QuestionAnsweringTask(ScoredTask):
         rows = [[(question.context, question.text) for question in part] for part in parts]
         super().__init__(rows, "words of passage", known_rows)
         self._questions = parts[-1]
+        has = np.array([bool(question.answers) for question in self._questions], dtype=bool)
+        if has.any() and not has.all():
+            self.groups["answer"] = {"has an answer": has, "has none": ~has}
+        self.groups["question word"] = question_words([question.text for question in self._questions])
 
     @classmethod
     def read(cls, source: Path, name: str, splits: Sequence[str], drawn: Sequence[int] | None) -> Self:
@@ -95,10 +103,20 @@ class QuestionAnsweringTask(ScoredTask):
         overlap = {question.id: overlap_answer(question) for question in self._questions}
         return {"no_answer": answered(self._questions, nothing), "word_overlap": answered(self._questions, overlap)}
 
-    def breakdown(self, outcome: Answered) -> AnswerBreakdown:
-        """How many questions were answered, and how many have an answer."""
+    def breakdown(self, outcomes: Sequence[Answered]) -> AnswerBreakdown:
+        """How many questions were answered, and how many have an answer; the scores by threshold."""
         return AnswerBreakdown(
-            answered=sum(map(bool, outcome.answers)),
-            answerable=sum(map(bool, outcome.golds)),
-            questions=len(outcome),
+            answered=float(np.mean([sum(map(bool, outcome.answers)) for outcome in outcomes])),
+            answerable=int(outcomes[0].answerable.sum()),
+            questions=len(outcomes[0]),
+            threshold_curve=threshold_curve(outcomes),
         )
+
+
+def question_words(questions: Sequence[str]) -> Groups:
+    """Questions by the first word that asks; those that few have are called other."""
+    found = [QUESTION_WORD.search(question.lower()) for question in questions]
+    words = [match.group() if match else OTHER for match in found]
+    counts = Counter(words)
+    kept = [word if counts[word] >= FEWEST else OTHER for word in words]
+    return {word: np.array([of == word for of in kept]) for word in sorted(set(kept), key=lambda of: (of == OTHER, of))}

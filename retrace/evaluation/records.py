@@ -1,101 +1,130 @@
-"""reports/metrics.json and reports/scores.json. Figures are metrics by name; test sets are tasks too (`on_test`)."""
+"""reports/metrics.json, the headline figures, and reports/scores.json, everything that is known of each task.
 
+Figures are metrics by name; what is given by task has test sets too (`on_test`).
+"""
+
+from collections import Counter
 from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
 
 from retrace.core.records import Record
-from retrace.statistics.scales import Better, Comparison, Flags, Interval
+from retrace.statistics.scales import Comparison, Flags, Interval, Legend
 
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
+BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss")  # stand beside the headlines in metrics.json
 
 Figures = dict[str, int | float]
 Intervals = dict[str, Interval]  # by figure
-
-
-class SeedMetrics(Record):
-    """A method with one seed, at the epoch whose weights were kept."""
-
-    SPREAD: ClassVar[str] = "figures"
-    epoch: int
-    figures: Figures  # the validation loss is among them
-
-
-class MethodMetrics(Record):
-    """A method with every seed."""
-
-    SPREAD: ClassVar[str] = "seeds"
-    seeds: dict[str, SeedMetrics]
-    mean: Figures
-    std: Figures = Field({})  # over seeds; empty with one seed
-    intervals: Intervals  # of headline means
+Columns = dict[str, list[float]]  # of equal length
 
 
 class TaskMetrics(Record):
-    """A task's baselines and methods."""
+    """A task's headline figures: means over seeds, by method."""
 
     SPREAD: ClassVar[str] = "methods"
     baselines: dict[str, Figures]
-    methods: dict[str, MethodMetrics]
+    methods: dict[str, Figures]
+    flags: dict[str, dict[str, int]] = Field(default={})  # method or "data" → flag → how many seeds have it, of data 1
 
 
 class Metrics(Record):
-    """metrics.json: the figures of every task and the flags, to the six digits that git keeps."""
+    """metrics.json: what a review looks at first, to the six digits that git keeps."""
 
     SPREAD: ClassVar[str] = "tasks"
     tasks: dict[str, TaskMetrics]
-    flags: dict[str, dict[str, Flags]]  # by task, and "full 1", "full" or "data"
+
+
+class GroupDetails(Record):
+    """The headline figures of some of a task's examples, as means over seeds."""
+
+    examples: int
+    figures: Figures
+    intervals: Intervals
 
 
 class ClassBreakdown(Record):
-    """A classifier's decisions by class."""
+    """A classifier's decisions by class; means over seeds."""
 
-    confusion: list[list[int]]  # (C, C), rows the right classes
+    confusion: list[list[float]]  # (C, C), rows the right classes
     classes: dict[str, Figures]  # precision, recall, F1 and the number of examples of each class
+    reliability: Columns  # confidence, accuracy, examples: of bins by confidence, those without examples left out
 
 
 class AnswerBreakdown(Record):
-    """How many questions were answered, how many have an answer, and how many there are."""
+    """How many questions were answered, have an answer, and there are; means over seeds."""
 
-    answered: int
+    answered: float
     answerable: int
     questions: int
+    # threshold, f1, exact_match: what they were had the model abstained where no answer scores more than `threshold`
+    # above the best span; empty of one that never abstains
+    threshold_curve: Columns
 
 
 class SeedDetails(Record):
-    """A method with one seed."""
+    """A method with one seed, at the epoch whose weights were kept."""
 
-    SPREAD: ClassVar[str] = "breakdown"
+    epoch: int
+    figures: Figures  # the validation loss is among them
     intervals: Intervals
     before: Figures  # before training
-    groups: dict[str, Figures]  # of groups of examples, the number of `examples` among them
-    breakdown: ClassBreakdown | AnswerBreakdown
+    flags: Flags = Field(default={})
 
 
 class MethodDetails(Record):
     """A method with every seed."""
 
-    intervals: Intervals  # of the mean over seeds
+    SPREAD: ClassVar[str] = "breakdown"
+    figures: Figures  # means over seeds
+    std: Figures = Field(default={})  # over seeds; empty with one seed
+    intervals: Intervals  # of the means
     intervals_of: str  # the sources of chance that they cover, in words
+    groups: dict[str, dict[str, GroupDetails]]  # such as length → "1–8 words" → figures
+    flags: Flags = Field(default={})
     seeds: dict[str, SeedDetails]
+    breakdown: ClassBreakdown | AnswerBreakdown
+
+
+class BaselineDetails(Record):
+    """What needs no language model."""
+
+    figures: Figures
+    intervals: Intervals
 
 
 class TaskDetails(Record):
     """Everything about a task's figures."""
 
     headlines: list[str]  # the figures that methods are judged by
-    scales: dict[str, str]  # of each figure, one of `SCALES`
-    better: dict[str, Better]
-    metrics: TaskMetrics  # with twelve digits
-    notes: dict[str, str]
-    baselines: dict[str, Intervals]
+    legend: Legend  # what each figure is
+    baselines: dict[str, BaselineDetails]
     methods: dict[str, MethodDetails]
     comparisons: list[Comparison]
+    notes: dict[str, str] = Field(default={})
+    flags: Flags = Field(default={})  # of the data
+
+    @property
+    def metrics(self) -> TaskMetrics:
+        """The part of it that metrics.json has."""
+        flags = {method: dict(Counter([*of.flags, *(flag for seed in of.seeds.values() for flag in seed.flags)]))
+                 for method, of in self.methods.items()}  # fmt: skip
+        flags["data"] = dict.fromkeys(self.flags, 1)
+        shown = (*self.headlines, *BESIDE)
+        return TaskMetrics(
+            baselines={name: _some(of.figures, self.headlines[:1]) for name, of in self.baselines.items()},
+            methods={method: _some(of.figures, shown) for method, of in self.methods.items()},
+            flags={name: found for name, found in flags.items() if found},
+        )
 
 
 class Details(Record):
-    """scores.json: intervals, comparisons, groups and breakdowns of every task."""
+    """scores.json: figures, intervals, comparisons, groups, breakdowns and flags of every task, with twelve digits."""
 
     SPREAD: ClassVar[str] = "tasks"
     tasks: dict[str, TaskDetails]
+
+
+def _some(figures: Figures, names: tuple[str, ...] | list[str]) -> Figures:
+    return {name: figures[name] for name in dict.fromkeys(names) if name in figures}

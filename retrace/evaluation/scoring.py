@@ -1,6 +1,7 @@
 """The metrics that params.yaml lists for a kind of task; each is a file of retrace/evaluation/metrics."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, get_type_hints
 
@@ -31,20 +32,23 @@ class Scoring:
 
     def __init__(self, names: Sequence[str]) -> None:
         """The names are files of retrace/evaluation/metrics, all for the same kind of outcome."""
-        self._metrics = [load_plugin(METRICS, name, "metrics") for name in names]
+        self._names, self._metrics = names, [load_plugin(METRICS, name, "metrics") for name in names]
         every = {name: figure for metric in self._metrics for name, figure in metric.FIGURES.items()}
+        self.legend = {name: replace(of, name=of.name or name.replace("_", " ")) for name, of in every.items()}
         self.scales = {name: figure.scale for name, figure in every.items()}
         self.ends = {name: SCALES[scale].ends for name, scale in self.scales.items()}
-        self.better = {name: figure.better for name, figure in every.items()}
+
+    def of(self, names: Collection[str]) -> "Scoring":
+        """By those metrics alone that give any of the figures."""
+        return Scoring([name for name, of in zip(self._names, self._metrics, strict=True) if of.FIGURES.keys() & names])
 
     def score(self, outcome: Any) -> dict[str, float]:
         """The figures."""
         return {name: value for metric in self._metrics for name, value in figures(metric, outcome).items()}
 
-    def resampled(self, outcome: Any, among: Collection[str] = ()) -> Resampled:
-        """The figures except counts and thresholds for weights of examples, of all metrics or those with `among`."""
-        chosen = [metric for metric in self._metrics if not among or metric.FIGURES.keys() & among]
-        return combine([metric.resampled(outcome) for metric in chosen])
+    def resampled(self, outcome: Any) -> Resampled:
+        """The figures except counts and thresholds for weights of examples."""
+        return combine([metric.resampled(outcome) for metric in self._metrics])
 
     def shares(self, outcome: Any) -> dict[str, Share]:
         """The figures that are shares of examples."""

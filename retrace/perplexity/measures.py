@@ -1,4 +1,6 @@
-"""reports/perplexity.json: perplexity per token and per word and bits per byte with intervals, and a unigram baseline.
+"""Perplexity per token and per word and bits per byte with intervals, and a unigram baseline.
+
+reports/perplexity-details.json has all of it, reports/perplexity.json the headline figures.
 
 The tokens of a document are not independent, so documents are resampled and not tokens. A perplexity is made
 of sums over documents (losses, scored tokens, tokens, words, bytes), which a resample draws together, as
@@ -18,9 +20,14 @@ from pydantic import Field
 from retrace.core.records import Record
 from retrace.statistics.comparisons import flag_unless_better
 from retrace.statistics.intervals import Figures, Resampled, centred_interval, held, percentile_interval, resample
-from retrace.statistics.scales import Flags
+from retrace.statistics.scales import Figure, Flags
 
-PERPLEXITY = Path("reports/perplexity.json")
+PERPLEXITY, DETAILS = Path("reports/perplexity.json"), Path("reports/perplexity-details.json")
+UNITS = {
+    "perplexity_per_token": Figure("perplexity", "lower"),
+    "perplexity_per_word": Figure("perplexity", "lower"),
+    "bits_per_byte": Figure("score", "lower"),
+}
 CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in memory
 
 
@@ -30,7 +37,7 @@ class PerplexityFigures(Record):
     perplexity_per_token: float | None
     perplexity_per_word: float | None
     bits_per_byte: float | None
-    intervals: dict[str, dict[str, float | None]] = Field({})  # figure → low and high; one document has none
+    intervals: dict[str, dict[str, float | None]] = Field(default={})  # figure → low and high; one document has none
 
     @property
     def summary(self) -> str:
@@ -52,10 +59,27 @@ class SplitPerplexity(Record):
 
 
 class PerplexityReport(Record):
-    """perplexity.json."""
+    """perplexity-details.json."""
 
     SPREAD: ClassVar[str] = "splits"
     splits: dict[str, SplitPerplexity]
+
+    @property
+    def headlines(self) -> "Perplexities":
+        """The part of it that perplexity.json has."""
+        return Perplexities(
+            splits={part: {name: of.perplexity_per_token for name, of in split.measures.items()}
+                    for part, split in self.splits.items()},
+            flags={part: dict.fromkeys(split.flags, 1) for part, split in self.splits.items() if split.flags},
+        )  # fmt: skip
+
+
+class Perplexities(Record):
+    """perplexity.json: per token, by split and measure, to the six digits that git keeps."""
+
+    SPREAD: ClassVar[str] = "splits"
+    splits: dict[str, dict[str, float | None]]
+    flags: dict[str, dict[str, int]] = Field(default={})  # split → flag → 1
 
 
 @dataclass(frozen=True)
@@ -146,8 +170,8 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
         measures[name] = PerplexityFigures(**perplexities(losses, sizes), intervals=ends)
     model = next(iter(measured))
     if not {model, "unigram"} <= drawn.keys():
-        flags = {"nothing_asked": "no token of the text can be asked"}
-        return SplitPerplexity(measures=measures, beats_unigram=None, flags=flags)
+        nothing = "no token of the text can be asked"
+        return SplitPerplexity(measures=measures, beats_unigram=None, flags={"nothing_asked": nothing})
     if not all(measures[name].intervals for name in (model, "unigram")):
         return SplitPerplexity(measures=measures, beats_unigram=None, flags={})
     differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]

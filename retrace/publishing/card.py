@@ -1,19 +1,21 @@
 """The card of a published model: what it was trained on, how, how well it does, its limits, and how to load it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
-from retrace.evaluation.records import Figures, Intervals
+from retrace.core.records import Record
+from retrace.evaluation.records import BaselineDetails, Figures, Intervals, SeedDetails
 from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Table, fill_markdown
 from retrace.report.perplexity import INTERVALS, perplexity_table
 from retrace.report.scores import with_interval
+from retrace.statistics.scales import Legend
 
 FOLDER = Path(__file__).parent
 # Title, licence (null where the authors give none) and citation of data sets, by repository of the hub and config.
@@ -45,18 +47,15 @@ def hub_origin(name: str, pin: Pin, config: str, split: str, licence: str | None
     return Origin(name, title, pin, config, split, licence, work.get("citation"))
 
 
-@dataclass(frozen=True)
-class Scores:
-    """The figures of one trial; mappings of figures are by score, intervals have a low and a high end."""
+class Scores(Record):
+    """The figures of one trial, and those of baselines."""
 
-    figures: Figures
-    intervals: Intervals
-    before: Figures  # those of the model before it was tuned
-    baselines: Mapping[str, Figures]
-    baseline_intervals: Mapping[str, Intervals]
-    scales: Mapping[str, str]
-    headlines: Sequence[str]
-    split: Literal["validation", "test"] = "validation"  # that they are of; the test data chose no epoch
+    SPREAD: ClassVar[str] = "trial"
+    trial: SeedDetails
+    baselines: dict[str, BaselineDetails]
+    legend: Legend
+    headlines: list[str]
+    split: Literal["validation", "test"]  # that they are of; the test data chose no epoch
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def eval_results(facts: ModelFacts) -> list[dict[str, Any]]:
     name, value = next(iter(figures.items()))
     notes = f"{name.replace('_', ' ')}, {task.split} split"
     if facts.scores:
-        notes += ", 95% interval {low:.6g} to {high:.6g}".format(**facts.scores.intervals[name])
+        notes += ", 95% interval {low:.6g} to {high:.6g}".format(**facts.scores.trial.intervals[name])
     entry = EvalResultEntry(task.pin.repository, task.config, value, dataset_revision=task.pin.commit, notes=notes)
     return eval_result_entries_to_yaml([entry])
 
@@ -121,7 +120,7 @@ def eval_results(facts: ModelFacts) -> list[dict[str, Any]]:
 def headline_figures(facts: ModelFacts) -> dict[str, float]:
     """The figures that the model is judged by."""
     if facts.scores:
-        return {name: facts.scores.figures[name] for name in facts.scores.headlines}
+        return {name: facts.scores.trial.figures[name] for name in facts.scores.headlines}
     assert facts.perplexity is not None, "a model without scores is a language model"
     found = {
         name: of.perplexity_per_token
@@ -132,12 +131,12 @@ def headline_figures(facts: ModelFacts) -> dict[str, float]:
 
 
 def _score_table(scores: Scores) -> Table:
-    names = [name for name in scores.figures if name in scores.scales]
-    columns = [(scores.figures, scores.intervals), (scores.before, {})]
-    columns += [(scores.baselines[name], scores.baseline_intervals[name]) for name in scores.baselines]
+    trial, legend = scores.trial, scores.legend
+    columns: list[tuple[Figures, Intervals]] = [(trial.figures, trial.intervals), (trial.before, {})]
+    columns += [(of.figures, of.intervals) for of in scores.baselines.values()]
     rows = [
-        (name, scores.scales[name], *(with_interval(name, scores.scales, of, ends) for of, ends in columns))
-        for name in names
+        (name, legend[name].scale, *(with_interval(name, legend, of, ends) for of, ends in columns))
+        for name in trial.figures
     ]
     baselines = (name.replace("_", " ") for name in scores.baselines)
     return Table(("score", "scale", "this model", "before tuning", *baselines), rows)

@@ -1,7 +1,7 @@
 """What is known of a trained model: what git, params.yaml, data cards, runs and reports say of it."""
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -12,13 +12,14 @@ from retrace.core.records import RunRecord
 from retrace.core.settings import build, section
 from retrace.datasets.examples import read_classes
 from retrace.evaluation.assessment import SCRATCH
-from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
+from retrace.evaluation.records import DETAILS, Details, TaskDetails
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import RUNS, Cell
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.settings import HubSettings, HubText
 from retrace.models.heads import Head, read_config
-from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
+from retrace.perplexity.measures import DETAILS as PERPLEXITY
+from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, Scores, hub_origin
 from retrace.publishing.load import Tuning
@@ -99,30 +100,28 @@ def read_scores(cell: Cell) -> Scores:
 
     Raises InputError where it was not scored.
     """
-    is_test, seed = _is_tested(cell), str(cell.seed)
-    task = on_test(cell.task) if is_test else cell.task
-    metrics, details = Metrics.read(METRICS).tasks.get(task), Details.read(DETAILS).tasks.get(task)
-    method = metrics and metrics.methods.get(cell.method)
-    if metrics is None or details is None or method is None or seed not in method.seeds:
-        raise InputError(f"{METRICS}: no figures of {name_of(cell)}; run dvc repro first")
-    found = details.methods[cell.method].seeds[seed]
+    is_test, seed, tasks = _is_tested(cell), str(cell.seed), Details.read(DETAILS).tasks
+    details = tasks.get(on_test(cell.task) if is_test else cell.task)
+    method = details and details.methods.get(cell.method)
+    if details is None or method is None or seed not in method.seeds:
+        raise InputError(f"{DETAILS}: no figures of {name_of(cell)}; run dvc repro first")
     return Scores(
-        method.seeds[seed].to_json(), found.intervals, found.before, metrics.baselines, details.baselines,
-        details.scales, details.headlines, split="test" if is_test else "validation",
+        trial=method.seeds[seed], baselines=details.baselines, legend=details.legend, headlines=details.headlines,
+        split="test" if is_test else "validation",
     )  # fmt: skip
 
 
-def learned_nothing(cell: Cell | None) -> dict[str, str]:
+def learned_nothing(cell: Cell | None) -> Flags:
     """Signs that a model has learned nothing, name → evidence; of the pretrained one where None."""
     if cell is None:
         splits = PerplexityReport.read(PERPLEXITY).splits
         return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
-    return _flags(cell, f"{cell.method} {cell.seed}")
+    return _flags(cell, lambda task: task.methods[cell.method].seeds[str(cell.seed)].flags)
 
 
-def read_flags(cell: Cell | None) -> dict[str, str]:
+def read_flags(cell: Cell | None) -> Flags:
     """The same, and the flags of the method over all seeds and of the data."""
-    others = {} if cell is None else _flags(cell, cell.method) | _flags(cell, "data")
+    others = {} if cell is None else _flags(cell, lambda task: task.methods[cell.method].flags | task.flags)
     return learned_nothing(cell) | others
 
 
@@ -156,7 +155,7 @@ def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> 
     keys = PRETRAINING if _is_own(cell, params) else ("precision",)
     tuned: dict[str, Any] = {}
     if cell is not None:
-        made |= {"seed of tuning": cell.seed, "epoch": read_scores(cell).figures["epoch"]}
+        made |= {"seed of tuning": cell.seed, "epoch": read_scores(cell).trial.epoch}
         tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
         keys = (*keys, cell.task)
     return settings_table(made, {key: section(params, key) for key in keys} | tuned)
@@ -202,7 +201,7 @@ def _origin(name: str, params: Mapping[str, Any], is_tested: bool) -> Origin:
 
 def _is_tested(cell: Cell) -> bool:
     """Whether the figures of a cell are on a test set."""
-    return METRICS.is_file() and on_test(cell.task) in Metrics.read(METRICS).tasks
+    return DETAILS.is_file() and on_test(cell.task) in Details.read(DETAILS).tasks
 
 
 def _started(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,14 +229,13 @@ def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) 
     return found
 
 
-def _flags(cell: Cell, name: str) -> Flags:
+def _flags(cell: Cell, of: Callable[[TaskDetails], Flags]) -> Flags:
     """Flags of a model, a method or the data; those of the figures on the test set first, where there are such."""
-    metrics = Metrics.read(METRICS)
-    flags = metrics.flags.get(cell.task, {}).get(name, {})
-    if on_test(cell.task) not in metrics.tasks:
+    tasks = Details.read(DETAILS).tasks
+    flags = of(tasks[cell.task])
+    if on_test(cell.task) not in tasks:
         return flags
-    tested = metrics.flags.get(on_test(cell.task), {}).get(name, {})
-    return tested | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
+    return of(tasks[on_test(cell.task)]) | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
 
 
 def head_commit() -> str:

@@ -15,9 +15,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import binomtest
 
-from retrace.core.files import rounded
 from retrace.statistics.intervals import Scored, student
-from retrace.statistics.scales import Better, Comparison, Flags, Interval
+from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
 
 ALPHA = 0.05
 ROUNDING = 1e-12  # relative; a smaller difference counts as 0
@@ -67,7 +66,7 @@ class Difference:
         return self.reach() + POWER_Z * math.hypot(self.of_examples, self.of_seeds)
 
 
-def compare(methods: Mapping[str, Sequence[Scored]], better: Mapping[str, Better]) -> list[Comparison]:
+def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Comparison]:
     """Every pair of methods, each with its seeds, by every figure that both have."""
     found: list[Comparison] = []
     for figure in dict.fromkeys(name for seeds in methods.values() for name in seeds[0].drawn):
@@ -79,9 +78,10 @@ def compare(methods: Mapping[str, Sequence[Scored]], better: Mapping[str, Better
         ]
         corrected = holm([p for _, p in tests])
         for pair, of, (test, p), p_corrected in zip(pairs, differences, tests, corrected, strict=True):
-            verdict = _verdict(*pair, of, p_corrected < ALPHA, better[figure])
+            verdict = _verdict(*pair, of, p_corrected < ALPHA, legend[figure].better)
+            kind = "models" if of.is_of_models else "methods"
             found.append(
-                Comparison(figure, *pair, of.value, **of.interval, test=test, p=p, p_corrected=p_corrected,
+                Comparison(figure, *pair, kind, of.value, **of.interval, test=test, p=p, p_corrected=p_corrected,
                            verdict=verdict, detectable=of.detectable)
             )  # fmt: skip
     return found
@@ -162,14 +162,4 @@ def flag_unless_better(
     """A flag unless a figure beats another by the 95% interval of the difference; `note` is added to the evidence."""
     if interval["low"] > 0 if better == "higher" else interval["high"] < 0:
         return {}
-    low, high = (_shown(interval[end], 3) for end in ("low", "high"))
-    evidence = (
-        f"{figure} {_shown(value, 4)}, {name.replace('_', ' ')} {_shown(other, 4)}; "
-        f"difference {_shown(value - other, 3)} (95% interval {low} to {high})"
-    )
-    return {f"not_above_{name}": f"{evidence} {note}".strip()}
-
-
-def _shown(value: float, digits: int) -> str:
-    """With so many significant digits, the same on every processor."""
-    return f"{rounded(value):.{digits}g}"
+    return {f"not_above_{name}": Shortfall(figure, value, name, other, interval["low"], interval["high"], note)}

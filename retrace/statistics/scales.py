@@ -4,10 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from retrace.core.files import rounded
+
 SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # the whole, on scales of shares
 Better = Literal["higher", "lower", "neither"]  # a count or a threshold is neither
 Interval = dict[str, float]  # low and high
-Flags = dict[str, str]  # name → evidence, in words
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,38 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that a metric computes."""
+    """What a figure is."""
 
     scale: str  # one of SCALES
     better: Better
+    name: str = ""  # what readers call it; its key, with spaces, where empty
+
+
+LOSS = Figure("loss", "lower")
+Legend = dict[str, Figure]  # by key
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A figure that is not above another, by the 95% interval of the difference."""
+
+    figure: str
+    value: float
+    other: str  # a baseline, a method, or before_training
+    against: float  # its figure
+    low: float  # of the interval of `value` less `against`
+    high: float
+    note: str = ""
+
+    def __str__(self) -> str:
+        # With so many significant digits, the same on every processor.
+        value, against = (f"{rounded(figure):.4g}" for figure in (self.value, self.against))
+        difference, *ends = (f"{rounded(figure):.3g}" for figure in (self.value - self.against, self.low, self.high))
+        said = f"{self.figure} {value}, {self.other.replace('_', ' ')} {against}; difference {difference}"
+        return f"{said} (95% interval {' to '.join(ends)}) {self.note}".strip()
+
+
+Flags = dict[str, str | Shortfall]  # name → evidence, which prints as words
 
 
 @dataclass(frozen=True)
@@ -48,6 +77,7 @@ class Comparison:
     figure: str
     first: str
     second: str
+    of: Literal["methods", "models"]  # methods by their means over seeds; models where either has one seed
     difference: float
     low: float  # 95% interval of the difference
     high: float

@@ -33,21 +33,21 @@ from retrace.core.settings import build
 from retrace.estimates.architectures import HEADS, find_model, preset_names
 from retrace.estimates.parameters import closed_form, count_parameters, sums
 from retrace.estimates.published_memory import UNIT, example_memory
-from retrace.evaluation.records import DETAILS, Details, TaskDetails
+from retrace.evaluation.records import DETAILS, Details
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS, method_settings
-from retrace.perplexity.measures import PERPLEXITY, PerplexityReport
+from retrace.perplexity.measures import DETAILS as PERPLEXITY
+from retrace.perplexity.measures import UNITS, PerplexityReport
 from retrace.report.scores import read_curve
 from retrace.report.settings import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
-from retrace.statistics.scales import SCALES, Better
+from retrace.statistics.scales import LOSS, SCALES, Better, Figure
 
 CURVE_SCALES = {
     "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",
     "next_sentence_accuracy": "fraction",
 }  # fmt: skip
-UNIT_SCALES = {"perplexity_per_token": "perplexity", "perplexity_per_word": "perplexity", "bits_per_byte": "score"}
 MEASURE_SCALES = {"seconds": "seconds", "peak_memory_mib": "mebibytes", "gpu_memory_mib": "mebibytes"}
 COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
 NO_HEAD = "none"
@@ -140,37 +140,36 @@ def method_names(params: Mapping[str, Any]) -> list[str]:
 
 def _score(reports: Reports, task: str, method: str, name: str) -> Reproduced:
     found = _run(reports.details.tasks, task, reports)
-    metrics = _run(found.metrics.methods, method, reports)
-    name = _figure(name, metrics.mean)
-    interval = found.methods[method].intervals.get(name)
+    scores = _run(found.methods, method, reports)
+    name = _figure(name, scores.figures)
+    interval, what = scores.intervals.get(name), found.legend[name]
     if interval is None:
-        return _over_seeds([seed.figures[name] for seed in metrics.seeds.values()], found, name)
+        return _over_seeds([seed.figures[name] for seed in scores.seeds.values()], what)
     ends = {end: interval[end] for end in ("low", "high")}  # of examples and, where there are several, of seeds
-    return Reproduced(
-        metrics.mean[name], _scale(found, name), metrics.std.get(name), ends, better=found.better.get(name)
-    )
+    return Reproduced(scores.figures[name], what.scale, scores.std.get(name), ends, better=what.better)
 
 
 def _before(reports: Reports, task: str, method: str, name: str) -> Reproduced:
     found = _run(reports.details.tasks, task, reports)
     before = [seed.before for seed in _run(found.methods, method, reports).seeds.values()]
     name = _figure(name, before[0])
-    return _over_seeds([figures[name] for figures in before], found, name)
+    return _over_seeds([figures[name] for figures in before], found.legend[name])
 
 
 def _epoch(reports: Reports, task: str, method: str, number: str, name: str) -> Reproduced:
     curve = _run(reports.curves, task, reports)
     _run(dict.fromkeys(curve["method"]), method, reports)
     values = _values(number, curve.loc[curve["method"] == method], name)
-    return _over_seeds(values, reports.details.tasks[task], name)
+    legend = reports.details.tasks[task].legend
+    return _over_seeds(values, LOSS if name.endswith("loss") else legend[name])
 
 
 def _baseline(reports: Reports, task: str, baseline: str, name: str) -> Reproduced:
     found = _run(reports.details.tasks, task, reports)
-    values = found.metrics.baselines[_there(baseline, found.metrics.baselines)]
-    name = _figure(name, values)
-    interval = found.baselines[baseline].get(name)
-    return Reproduced(values[name], _scale(found, name), interval=interval, better=found.better.get(name))
+    scores = found.baselines[_there(baseline, found.baselines)]
+    name = _figure(name, scores.figures)
+    what = found.legend[name]
+    return Reproduced(scores.figures[name], what.scale, interval=scores.intervals.get(name), better=what.better)
 
 
 def _pretraining(reports: Reports, number: str, name: str) -> Reproduced:
@@ -185,11 +184,11 @@ def _perplexity(reports: Reports, split: str, kind: str, unit: str) -> Reproduce
         raise NotRunError
     measures = reports.perplexity.splits[_there(split, reports.perplexity.splits)].measures
     found = measures[_there(kind, measures)]
-    value = getattr(found, _there(unit, UNIT_SCALES))
+    value = getattr(found, _there(unit, UNITS))
     if value is None:  # there is none of this text
         raise NotRunError
     ends = {end: at for end, at in found.intervals.get(unit, {}).items() if at is not None}
-    return Reproduced(value, UNIT_SCALES[unit], interval=ends if len(ends) == 2 else None)
+    return Reproduced(value, UNITS[unit].scale, interval=ends if len(ends) == 2 else None)
 
 
 def _of_run(reports: Reports, name: str, measure: str) -> Reproduced:
@@ -280,13 +279,9 @@ def _values(number: str, curve: pd.DataFrame, name: str) -> list[float]:
     return figures[_there(name, figures)].astype(float).tolist()
 
 
-def _scale(task: TaskDetails, name: str) -> str:
-    return "loss" if name.endswith("loss") else task.scales[name]
-
-
-def _over_seeds(values: Sequence[float], task: TaskDetails, name: str) -> Reproduced:
+def _over_seeds(values: Sequence[float], what: Figure) -> Reproduced:
     """The mean over seeds with Student's interval of it; one seed has no interval."""
-    middle, scale, better = mean(values), _scale(task, name), task.better.get(name)
+    middle, scale, better = mean(values), what.scale, what.better
     if len(values) == 1:
         return Reproduced(middle, scale, better=better)
     std = stdev(values)

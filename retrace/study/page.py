@@ -12,7 +12,6 @@ from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, source_folder
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
-from retrace.evaluation.records import METRICS, Metrics
 from retrace.finetuning.method import PRETRAINED
 from retrace.report.blocks import NOTHING, Figure, Section, Table
 from retrace.report.figures import line_chart
@@ -115,7 +114,7 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
     yield curves_section(list(_drawings(study, reports)), reports.pretraining)
-    yield from score_sections(reports.details, Metrics.read(METRICS).flags)
+    yield from score_sections(reports.details)
     if reports.perplexity is not None and reports.pretraining is not None:
         yield perplexity_section(reports.perplexity, reports.pretraining)
     yield samples_section(params, source, study.first_samples)

@@ -66,7 +66,7 @@ def test_two_processes_pretrain_a_model_that_they_share_and_measure_it_as_one(re
     _assert_alike(models / "alone", models / "pretrained")
 
     ready.stage("perplexity_eval")
-    report = ready.folder / "reports/perplexity.json"
+    report = ready.folder / "reports/perplexity-details.json"
     one = json.loads(report.read_text())["valid"]
     _launch(ready, "fsdp", "perplexity_eval")
     written = report.read_bytes()

@@ -5,9 +5,12 @@ confidence and accuracy of each bin counts by how many it holds. Absent where a 
 probabilities.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from retrace.evaluation.outcomes import Classified
+from retrace.evaluation.records import Columns
 from retrace.statistics.intervals import Resampled
 from retrace.statistics.scales import Figure
 
@@ -19,12 +22,32 @@ def resampled(outcome: Classified) -> Resampled:
     """For weights of examples."""
     if outcome.probabilities is None:
         return lambda _: {}
-    confidence = outcome.probabilities[np.arange(len(outcome)), outcome.predicted]
-    # A confidence on the border of two bins belongs to the lower one.
-    bins = np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
+    bins, confidence = _bins(outcome.probabilities, outcome.predicted)
     excess = np.eye(BINS)[bins] * (np.equal(outcome.labels, outcome.predicted) - confidence)[:, None]
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
         return {"expected_calibration_error": np.abs(weights @ excess).sum(axis=1) / weights.sum(axis=1)}
 
     return figures
+
+
+def reliability(outcomes: Sequence[Classified]) -> Columns:
+    """Of each bin that has examples: mean confidence, accuracy and their number, a mean over seeds.
+
+    A reliability diagram (Niculescu-Mizil and Caruana 2005) has these points; empty without probabilities.
+    """
+    found = [(*_bins(of.probabilities, of.predicted), of) for of in outcomes if of.probabilities is not None]
+    if not found:
+        return {}
+    bins, confidence = (np.concatenate(parts) for parts in list(zip(*found, strict=True))[:2])
+    right = np.concatenate([np.equal(of.labels, of.predicted) for *_, of in found])
+    counts, *sums = (np.bincount(bins, of, minlength=BINS) for of in (None, confidence, right))
+    some = counts > 0
+    means = {name: of[some] / counts[some] for name, of in zip(("confidence", "accuracy"), sums, strict=True)}
+    return {name: of.tolist() for name, of in (means | {"examples": counts[some] / len(found)}).items()}
+
+
+def _bins(probabilities: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The bin and the confidence of each decision, (N,); on the border of two bins it is in the lower one."""
+    confidence = probabilities[np.arange(len(predicted)), predicted]
+    return np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1), confidence

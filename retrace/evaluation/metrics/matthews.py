@@ -8,7 +8,7 @@ from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled
 from retrace.statistics.scales import Figure
 
-FIGURES = {"matthews": Figure("correlation", "higher")}
+FIGURES = {"matthews": Figure("correlation", "higher", "Matthews correlation")}
 
 
 def score(outcome: Classified) -> dict[str, float]:

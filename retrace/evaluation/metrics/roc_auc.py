@@ -15,7 +15,7 @@ from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled
 from retrace.statistics.scales import Figure
 
-FIGURES = {"roc_auc": Figure("fraction", "higher")}
+FIGURES = {"roc_auc": Figure("fraction", "higher", "area under the ROC curve")}
 
 
 def score(outcome: Classified) -> dict[str, float]:

@@ -11,29 +11,35 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from retrace.evaluation.outcomes import Answered
+from retrace.evaluation.records import Columns
 from retrace.statistics.intervals import Figures, Resampled, Share, mean_of, whole_shares
 from retrace.statistics.scales import Figure
 
 CITATION = "Rajpurkar, Jia and Liang 2018: Know What You Don't Know: Unanswerable Questions for SQuAD. ACL."
-_PERCENTAGE, _THRESHOLD, _COUNT = (
-    Figure("percentage", "higher"), Figure("score", "neither"), Figure("count", "neither")
-)  # fmt: skip
+_FIGURES = {
+    "exact_match": Figure("percentage", "higher", "exact match"),
+    "f1": Figure("percentage", "higher", "F1"),
+    "total": Figure("count", "neither", "number"),
+}
+_SCORE = Figure("score", "neither")
 FIGURES = {
-    f"{prefix}{name}": figure
-    for prefix in ("", "HasAns_", "NoAns_")
-    for name, figure in (("exact_match", _PERCENTAGE), ("f1", _PERCENTAGE), ("total", _COUNT))
+    f"{prefix}{name}": replace(figure, name=f"{figure.name}{of}")
+    for prefix, of in (("", ""), ("HasAns_", " of answerable questions"), ("NoAns_", " of unanswerable questions"))
+    for name, figure in _FIGURES.items()
 } | {
-    f"best_{name}{ending}": figure
+    f"best_{name}{ending}": replace(figure, name=f"{_FIGURES[name].name}{of}")
     for name in ("exact_match", "f1")
-    for ending, figure in (("", _PERCENTAGE), ("_thresh", _THRESHOLD))
+    for ending, figure, of in (("", _FIGURES[name], " at its best threshold"), ("_thresh", _SCORE, "'s best threshold"))
 }
 
+POINTS = 61  # of the curve by threshold
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _PUNCTUATION = set(string.punctuation)
 
@@ -98,6 +104,24 @@ def best_threshold(no_answer: np.ndarray, gains: np.ndarray, abstaining: float) 
     running = np.cumsum([abstaining, *gains[order]])
     best = int(running.argmax())
     return float(running[best]), float(no_answer[order[best - 1]]) if best else 0.0
+
+
+def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
+    """The scores by the threshold of `no_answer` above which a model abstains, from the first seed's 1% to 99% of it.
+
+    Means over seeds. Empty of models that never abstain.
+    """
+    first = outcomes[0].no_answer
+    if first is None:
+        return {}
+    thresholds = np.linspace(np.quantile(first, 0.01), np.quantile(first, 0.99), POINTS)
+    curves: dict[str, list[np.ndarray]] = {"exact_match": [], "f1": []}
+    for outcome in outcomes:
+        assert outcome.no_answer is not None
+        answers = outcome.no_answer[:, None] <= thresholds  # (N, POINTS)
+        for name, gains in _gains(outcome).items():
+            curves[name].append(100.0 * ((~outcome.answerable).sum() + gains @ answers) / len(outcome))
+    return {"threshold": thresholds.tolist()} | {name: np.mean(of, axis=0).tolist() for name, of in curves.items()}
 
 
 def _resampled_best(no_answer: np.ndarray, gains: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

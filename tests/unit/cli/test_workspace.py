@@ -63,7 +63,7 @@ def test_a_study_may_have_a_pipeline_of_its_own(project: Project) -> None:
     assert "finetune-sst2@acl_arc-lora-1" in stages
     assert "pretrain" not in stages
     compare = (there.folder / "studies/dvc.yaml").read_text()
-    for dep in ("models/pretrained", "data/model", "reports/perplexity.json", "data/${data}"):
+    for dep in ("models/pretrained", "data/model", "reports/perplexity-details.json", "data/${data}"):
         assert f"- {dep}\n" not in compare
     assert "- data/checkpoints\n" in compare
 

@@ -6,14 +6,17 @@ import pytest
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.assessment import Assessment, MethodRun, assess
+from retrace.evaluation.assessment import MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
-from retrace.evaluation.outcomes import ScoredTask
+from retrace.evaluation.metrics.calibration import reliability
+from retrace.evaluation.metrics.squad_v2 import threshold_curve
+from retrace.evaluation.outcomes import Answered, Classified, ScoredTask
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, TaskDetails
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.predictions import Epoch
+from retrace.statistics.scales import Shortfall
 
 SETTINGS = MetricSettings(
     classification=("accuracy", "f1"),
@@ -25,6 +28,7 @@ TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad a
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
 LABELS = np.array([example.label for example in DEV])
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
+OTHERS = ("majority", "tfidf", "before_training")  # what each seed is held against
 ANSWER_COLUMNS = ["id", "text", "score", "null_score"]
 Losses = Sequence[tuple[float | None, float]]
 LOSSES: Losses = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
@@ -47,40 +51,40 @@ def _trial(method: str, seed: int, wrong: tuple[int, int, int]) -> MethodRun:
     return _run(*map(_logits, decided), method=method, seed=seed)
 
 
-def _assess(*trials: MethodRun, metrics: Sequence[str] = SETTINGS.classification) -> Assessment:
+def _assess(*trials: MethodRun, metrics: Sequence[str] = SETTINGS.classification) -> TaskDetails:
     return assess(TASK, Scoring(metrics), trials, SETTINGS)
 
 
-def _assess_one(task: ScoredTask, rows: pd.DataFrame, *metrics: str) -> Assessment:
+def _assess_one(task: ScoredTask, rows: pd.DataFrame, *metrics: str) -> TaskDetails:
     return assess(task, Scoring(metrics), [_run(rows)], SETTINGS)
 
 
 def test_the_epoch_that_was_kept_is_scored() -> None:
-    figures = _assess(_trial("full", 1, (30, 6, 0))).details.metrics.methods["full"]
+    figures = _assess(_trial("full", 1, (30, 6, 0))).methods["full"]
     assert figures.seeds["1"].epoch == 1
-    assert figures.seeds["1"].figures["accuracy"] == figures.mean["accuracy"] == 0.9
+    assert figures.seeds["1"].figures["accuracy"] == figures.figures["accuracy"] == 0.9
     assert figures.intervals["accuracy"]["low"] < 0.9 < figures.intervals["accuracy"]["high"]
     assert figures.std == {}
 
 
 def test_seeds_have_a_mean_a_standard_deviation_and_two_intervals() -> None:
     found = _assess(_trial("full", 1, (30, 6, 0)), _trial("full", 2, (30, 18, 0)))
-    assert found.details.metrics.methods["full"].mean["accuracy"] == pytest.approx(0.8)
-    assert found.details.metrics.methods["full"].std["accuracy"] == pytest.approx(0.2 / np.sqrt(2))
-    interval = found.details.methods["full"].intervals["accuracy"]
+    full = found.methods["full"]
+    assert full.figures["accuracy"] == pytest.approx(0.8)
+    assert full.std["accuracy"] == pytest.approx(0.2 / np.sqrt(2))
+    interval = full.intervals["accuracy"]
     assert interval["low"] < interval["low_examples"] < 0.8 < interval["high_examples"] < interval["high"]
-    assert found.details.metrics.methods["full"].intervals["accuracy"] == interval
 
 
 def test_methods_are_compared_and_the_better_one_named_from_several_seeds() -> None:
     one = _assess(_trial("full", 1, (30, 2, 0)), _trial("scratch", 1, (30, 25, 0)))
-    assert one.details.comparisons[0].verdict == "models differ"
-    assert one.flags.keys() == {"scratch 1"}
+    assert (one.comparisons[0].of, one.comparisons[0].verdict) == ("models", "models differ")
+    assert [method for method, of in one.methods.items() if of.seeds["1"].flags] == ["scratch"]
     wrong = {"full": (2, 3, 1), "scratch": (25, 24, 26)}
     found = _assess(*(_trial(method, seed, (30, of, 0)) for method in wrong for seed, of in enumerate(wrong[method])))
-    (accuracy, *_) = found.details.comparisons
-    assert (accuracy.first, accuracy.second, accuracy.verdict) == ("full", "scratch", "full")
-    assert "full" not in found.flags
+    (accuracy, *_) = found.comparisons
+    assert (accuracy.first, accuracy.second, accuracy.of, accuracy.verdict) == ("full", "scratch", "methods", "full")
+    assert found.methods["full"].flags == {}
 
 
 def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_better() -> None:
@@ -94,13 +98,13 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
     metrics = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
     found = _assess(*trials, metrics=metrics)
     for method in ("full", "lora"):
-        details, metrics = found.details.methods[method], found.details.metrics.methods[method]
-        every = [(metrics.mean, details.intervals)]
-        every += [(metrics.seeds[seed].figures, of.intervals) for seed, of in details.seeds.items()]
+        details = found.methods[method]
+        every = [(details.figures, details.intervals)]
+        every += [(of.figures, of.intervals) for of in details.seeds.values()]
         for values, intervals in every:
             assert len(intervals) == 16
             assert all(ends["low"] <= values[name] <= ends["high"] for name, ends in intervals.items())
-    verdicts = {pair.figure: pair for pair in found.details.comparisons}
+    verdicts = {pair.figure: pair for pair in found.comparisons}
     assert verdicts["expected_calibration_error"].difference < 0
     assert verdicts["expected_calibration_error"].verdict == "full"
     assert details.intervals_of == "examples and seeds"
@@ -108,12 +112,12 @@ def test_every_interval_holds_its_figure_and_the_better_calibrated_method_is_bet
 
 def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
     found = _assess(_trial("full", 1, (30, 0, 0)), _trial("lora", 1, (30, 12, 0)))
-    details = found.details.methods
+    details = found.methods
     for method in ("full", "lora"):
         accuracy, micro = (details[method].intervals[name] for name in ("accuracy", "f1_micro"))
         assert micro == pytest.approx(accuracy, rel=1e-12)
         assert accuracy["high"] - accuracy["low"] > 0.05
-    tests = {pair.figure: (pair.test, pair.p) for pair in found.details.comparisons}
+    tests = {pair.figure: (pair.test, pair.p) for pair in found.comparisons}
     assert tests["f1_micro"] == tests["accuracy"]
     assert tests["f1"][0] == "paired bootstrap"
     # All right: no figure is said to be certain.
@@ -125,42 +129,61 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
     task = QuestionAnsweringTask([], questions)
     rows = [(q.id, "" if place < 4 else "Bob", 0.0, 0.0) for place, q in enumerate(questions)]
     found = _assess_one(task, pd.DataFrame(rows, columns=ANSWER_COLUMNS), "squad_v2", "rouge")
-    ends = found.details.methods["full"].intervals
+    ends = found.methods["full"].intervals
     assert ends["HasAns_exact_match"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
     assert ends["NoAns_exact_match"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
     assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact_match"].items()}
 
 
 def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
-    flags = _assess(_trial("full", 1, (30, 29, 28)), _trial("scratch", 1, (30, 29, 28))).flags
-    assert flags["full 1"].keys() >= {"not_above_majority", "not_above_before_training"}
-    assert flags["full"].keys() == {"not_above_scratch"}
-    assert flags["full"]["not_above_scratch"].startswith(
+    found = _assess(_trial("full", 1, (30, 29, 28)), _trial("scratch", 1, (30, 29, 28)))
+    full = found.methods["full"]
+    assert full.seeds["1"].flags.keys() >= {"not_above_majority", "not_above_before_training"}
+    assert full.flags.keys() == {"not_above_scratch"}
+    evidence = full.flags["not_above_scratch"]
+    assert str(evidence).startswith(
         "accuracy 0.5167, scratch 0.5167; difference 0 (95% interval 0 to 0) of these models"
     )
+    assert isinstance(evidence, Shortfall)
+    assert (evidence.value, evidence.against, evidence.low, evidence.high) == (31 / 60, 31 / 60, 0, 0)
+
+
+def test_headlines_are_means_over_seeds_and_flags_are_counted_over_them() -> None:
+    wrong = {("full", 1): 6, ("full", 2): 30, ("scratch", 1): 30, ("scratch", 2): 30}
+    found = _assess(*(_trial(method, seed, (30, of, 0)) for (method, seed), of in wrong.items())).metrics
+    assert found.to_json() == {
+        "baselines": {"majority": {"accuracy": 0.5}, "tfidf": {"accuracy": 0.5}},
+        "full": {"accuracy": 0.7, "f1_macro": pytest.approx(0.7), "validation_loss": 0.4},
+        "scratch": {"accuracy": 0.5, "f1_macro": 0.5, "validation_loss": 0.4},
+        "flags": {
+            "full": dict.fromkeys((*(f"not_above_{name}" for name in OTHERS), "not_above_scratch"), 1),
+            "scratch": {f"not_above_{name}": 2 for name in OTHERS},
+        },
+    }
 
 
 def test_examples_of_the_training_data_are_counted_and_scores_given_without_them() -> None:
     task = ClassificationTask(("bad", "good"), [*TRAIN, *DEV[:6]], DEV)
     found = _assess_one(task, _logits([1] * 6 + LABELS[6:].tolist()), "accuracy")
-    assert found.flags["data"] == {"dev_in_training": "6 of 60 examples of dev are in train too"}
-    groups = found.details.methods["full"].seeds["1"].groups
-    assert groups["not in the training data"] == {"accuracy": 1.0, "examples": 54}
-    assert found.details.metrics.methods["full"].mean["accuracy"] == pytest.approx(57 / 60)
+    assert found.flags == {"dev_in_training": "6 of 60 examples of dev are in train too"}
+    group = found.methods["full"].groups["overlap"]["not in the training data"]
+    assert (group.examples, group.figures) == (54, {"accuracy": 1.0})
+    assert group.intervals["accuracy"] == {"low": pytest.approx(0.9336, abs=1e-4), "high": 1.0}  # Wilson's of 54 of 54
+    assert found.methods["full"].figures["accuracy"] == pytest.approx(57 / 60)
 
 
 def test_texts_that_the_test_shares_with_dev_and_training_are_counted() -> None:
     task = ClassificationTask(("bad", "good"), TRAIN, DEV[:2], [*DEV[2:], TRAIN[0], *DEV[:2]])
     found = _assess_one(task, _logits([*LABELS[2:], 1, *LABELS[:2]]), "accuracy")
-    assert found.flags["data"] == {
+    assert found.flags == {
         "test_in_training": "1 of 61 examples of test are in train too",
         "test_in_validation": "2 of 61 examples of test are in dev too",
     }
 
 
 def test_lengths_classes_and_confusions() -> None:
-    details = _assess(_trial("full", 1, (30, 6, 0))).details.methods["full"].seeds["1"]
-    assert sum(group["examples"] for group in details.groups.values()) == 60
+    details = _assess(_trial("full", 1, (30, 6, 0)), _trial("full", 2, (30, 6, 0))).methods["full"]
+    assert sum(group.examples for group in details.groups["length"].values()) == 60
     assert isinstance(details.breakdown, ClassBreakdown)
     assert details.breakdown.confusion == [[27, 3], [3, 27]]
     assert details.breakdown.classes["good"] == {"precision": 0.9, "recall": 0.9, "f1": 0.9, "examples": 30}
@@ -173,32 +196,68 @@ def test_questions_by_span_and_null_score() -> None:
     outcome = task.outcome(pd.DataFrame(rows, columns=ANSWER_COLUMNS))
     assert outcome.answers == ("Ada", "")
     assert task.shared.tolist() == [True, False]
-    assert task.breakdown(outcome) == AnswerBreakdown(answered=1, answerable=1, questions=2)
+    assert {kind: {name: of.tolist() for name, of in groups.items()} for kind, groups in task.groups.items()} == {
+        "length": {"2 words of passage": [False, True], "3 words of passage": [True, False]},
+        "overlap": {"not in the training data": [False, True]},
+        "answer": {"has an answer": [True, False], "has none": [False, True]},
+        "question word": {"other": [True, True]},
+    }
+    found = task.breakdown([outcome])
+    curve = found.threshold_curve
+    assert found == AnswerBreakdown(answered=1, answerable=1, questions=2, threshold_curve=curve)
+    # The spans' scores are 1 above and 1 below that of no answer: with a threshold between, both are right.
+    assert curve["threshold"][0] > -1
+    assert curve["f1"] == curve["exact_match"] == [100.0] * 61
     figures = Scoring(("squad_v2",)).score(outcome)
     assert figures["f1"] == figures["best_f1"] == 100.0
     assert set(task.baselines()) == {"no_answer", "word_overlap"}
 
 
+def test_scores_by_threshold_go_from_always_abstaining_to_never() -> None:
+    """Ten questions, five with an answer, which are the surer ones, and of which four are answered right."""
+    golds, spans = [("Ada",)] * 5 + [()] * 5, ["Ada"] * 4 + ["Bob"] + ["Ada"] * 5
+    outcome = Answered(tuple(golds), tuple(spans), tuple(spans), np.arange(10.0))
+    found = threshold_curve([outcome, outcome])
+    assert found["threshold"] == pytest.approx(np.linspace(0.09, 8.91, 61))
+    by_threshold = dict(zip((round(at) for at in found["threshold"]), found["f1"], strict=True))
+    assert found["f1"][0] == 60.0  # one is answered, right, and five abstain rightly
+    assert max(found["f1"]) == 90.0
+    assert (by_threshold[5], found["f1"][-1]) == (80.0, 50.0)  # six and nine of ten are answered
+    assert threshold_curve([Answered(tuple(golds), tuple(spans))]) == {}
+
+
+def test_bins_of_confidence_are_pooled_over_seeds() -> None:
+    labels, predicted = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
+    seeds = [Classified(("a", "b"), labels, predicted, np.array([[p, 1 - p], [0.98, 0.02], [0.98, 0.02], [0.02, 0.98]]))
+             for p in (0.61, 0.64)]  # fmt: skip
+    found = reliability(seeds)
+    assert found["examples"] == [1.0, 3.0]
+    assert found["accuracy"] == pytest.approx([1.0, 2 / 3])
+    assert found["confidence"] == pytest.approx([0.625, 0.98])
+    assert reliability([Classified(("a", "b"), labels, predicted)]) == {}
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "precision", "recall", "matthews", "roc_auc", "calibration"])
 def test_any_metric_of_classes_alone_is_a_headline(metric: str) -> None:
-    found = _assess(_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0)), metrics=[metric]).details
+    found = _assess(_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0)), metrics=[metric])
     headline = {"f1": "f1_macro", "calibration": "expected_calibration_error"}.get(metric, metric)
-    assert found.headlines == list(found.metrics.methods["full"].intervals) == [headline]
+    assert found.headlines == [headline]
+    assert found.methods["full"].intervals.keys() >= {headline} <= found.metrics.methods["full"].keys()
 
 
 @pytest.mark.parametrize("metric", ["squad_v2", "bleu", "rouge", "meteor"])
 def test_any_metric_of_answers_alone_is_a_headline(metric: str) -> None:
     questions = [Question(str(n), "T", "Ada did.", "Who?", (Answer("Ada did", 0),)) for n in range(20)]
     rows = pd.DataFrame([(question.id, "Ada did", 1.0, 0.0) for question in questions], columns=ANSWER_COLUMNS)
-    found = _assess_one(QuestionAnsweringTask(questions[:2], questions), rows, metric).details
-    assert found.headlines[0] in found.metrics.methods["full"].intervals
+    found = _assess_one(QuestionAnsweringTask(questions[:2], questions), rows, metric)
+    assert found.headlines[0] in found.methods["full"].intervals
 
 
 def test_a_score_that_the_data_does_not_allow_is_absent() -> None:
     task = ClassificationTask(("bad", "good"), TRAIN, [example for example in DEV if example.label])
     found = _assess_one(task, pd.DataFrame({"logit_0": 0.0, "logit_1": np.arange(30.0)}), "roc_auc")
-    assert found.details.headlines == []
-    assert found.details.metrics.methods["full"].mean.keys() == {"validation_loss"}
+    assert found.headlines == []
+    assert found.methods["full"].figures.keys() == {"validation_loss"}
 
 
 def test_what_gives_a_row_away_is_said_as_it_is() -> None:

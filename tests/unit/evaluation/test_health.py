@@ -48,7 +48,7 @@ def test_figures(figures: dict[str, float], flags: set[str]) -> None:
 def test_not_above_by_the_interval_of_the_difference() -> None:
     assert flag_unless_better("accuracy", "majority", 0.6, 0.5, {"low": 0.02, "high": 0.18}) == {}
     (evidence,) = flag_unless_better("accuracy", "before_training", 0.81, 0.8, {"low": -0.02, "high": 0.04}).values()
-    assert evidence == "accuracy 0.81, before training 0.8; difference 0.01 (95% interval -0.02 to 0.04)"
+    assert str(evidence) == "accuracy 0.81, before training 0.8; difference 0.01 (95% interval -0.02 to 0.04)"
 
 
 def test_of_a_figure_that_is_better_low_the_lower_is_above() -> None:

@@ -5,11 +5,12 @@ import pandas as pd
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.assessment import Assessment, MethodRun, assess
+from retrace.evaluation.assessment import MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import figure_flags
 from retrace.evaluation.outcomes import ScoredTask
 from retrace.evaluation.question_answering import QuestionAnsweringTask
+from retrace.evaluation.records import TaskDetails
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.predictions import Epoch
@@ -31,12 +32,13 @@ def _run(before: pd.DataFrame, after: pd.DataFrame, method: str = "full") -> Met
     return MethodRun(method, 1, [Epoch(0, *LOSSES[0], False, before), Epoch(1, *LOSSES[1], True, after)])
 
 
-def _assess(task: ScoredTask, metrics: tuple[str, ...], *runs: MethodRun) -> Assessment:
+def _assess(task: ScoredTask, metrics: tuple[str, ...], *runs: MethodRun) -> TaskDetails:
     return assess(task, Scoring(metrics), runs, SETTINGS)
 
 
-def _figures(found: Assessment) -> tuple[dict[str, float], Flags]:
-    return found.details.metrics.methods["full"].mean, found.flags["full 1"]
+def _figures(found: TaskDetails) -> tuple[dict[str, float], Flags]:
+    full = found.methods["full"]
+    return full.figures, full.seeds["1"].flags
 
 
 def _classified(labels: list[int], predicted: list[int], before: list[int]) -> tuple[dict[str, float], Flags]:
@@ -107,8 +109,8 @@ def test_roberta_small_from_scratch_stays_flat_and_is_told_from_the_pretrained_o
         runs.append(_run(*map(_logits, decided), method=method))
     found = _assess(task, SETTINGS.classification, *runs)
     assert "full" not in found.flags
-    assert "full 1" not in found.flags
-    assert found.flags["scratch 1"].keys() == {"not_above_before_training"}
+    full, scratch = (found.methods[method].seeds["1"].flags for method in ("full", "scratch"))
+    assert (full, scratch.keys()) == ({}, {"not_above_before_training"})
 
 
 def test_plm_peft_scores_texts_that_were_trained_on() -> None:
@@ -117,6 +119,6 @@ def test_plm_peft_scores_texts_that_were_trained_on() -> None:
     task = ClassificationTask(("background", "uses"), train, test)
     rows = _logits([example.label for example in test])
     found = _assess(task, ("accuracy",), _run(rows, rows))
-    assert found.flags["data"] == {"dev_in_training": "52 of 139 examples of dev are in train too"}
-    without = found.details.methods["full"].seeds["1"].groups["not in the training data"]
-    assert without["examples"] == 87
+    assert found.flags == {"dev_in_training": "52 of 139 examples of dev are in train too"}
+    without = found.methods["full"].groups["overlap"]["not in the training data"]
+    assert without.examples == 87

@@ -140,7 +140,7 @@ def test_a_model_that_is_better_by_chance_is_flagged_with_the_evidence() -> None
     assert found.beats_unigram is False
     (evidence,) = found.flags.values()
     assert found.flags.keys() == {"not_above_unigram"}
-    assert evidence.startswith("log likelihood a token -5, unigram -5.05; difference 0.05 (95% interval -0.")
+    assert str(evidence).startswith("log likelihood a token -5, unigram -5.05; difference 0.05 (95% interval -0.")
 
 
 def test_one_document_has_figures_and_no_interval() -> None:

@@ -6,21 +6,27 @@ from typing import Any
 import pytest
 import yaml
 
+from retrace.evaluation.records import BaselineDetails, SeedDetails
 from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.card import WORKS, ModelFacts, Origin, Scores, eval_results, hub_origin, model_card
 from retrace.report.blocks import Table
+from retrace.statistics.scales import LOSS, Figure
 
 COMMIT = "a" * 40
 SCORES = Scores(
-    figures={"epoch": 2, "validation_loss": 0.5, "accuracy": 0.875, "matthews": 0.75},
-    intervals={"accuracy": {"low": 0.8, "high": 0.95}},
-    before={"accuracy": 0.5},
-    baselines={"majority": {"accuracy": 0.25}},
-    baseline_intervals={"majority": {"accuracy": {"low": 0.125, "high": 0.375}}},
-    scales={"accuracy": "fraction", "matthews": "correlation"},
+    trial=SeedDetails(
+        epoch=2, figures={"validation_loss": 0.5, "accuracy": 0.875, "matthews": 0.75},
+        intervals={"accuracy": {"low": 0.8, "high": 0.95}}, before={"accuracy": 0.5},
+    ),
+    baselines={
+        "majority": BaselineDetails(figures={"accuracy": 0.25}, intervals={"accuracy": {"low": 0.125, "high": 0.375}})
+    },
+    legend={"accuracy": Figure("fraction", "higher"), "matthews": Figure("correlation", "higher"),
+            "validation_loss": LOSS},
     headlines=["accuracy"],
-)
+    split="validation",
+)  # fmt: skip
 FACTS = ModelFacts(
     repository="org/name", summary="A model.", use="classifier", library="transformers",
     lines=("from transformers import AutoTokenizer", "tokenizer = 1", "model = 2"), base=None, started=None,
@@ -45,6 +51,7 @@ def test_figures_have_their_scale_interval_and_baseline() -> None:
     assert "| score | scale | this model | before tuning | majority |" in text
     assert "| accuracy | fraction | 0.8750 (0.8000 – 0.9500) | 0.5000 | 0.2500 (0.1250 – 0.3750) |" in text
     assert "| matthews | correlation | 0.7500 | – | – |" in text
+    assert "| validation_loss | loss | 0.5000 | – | – |".replace("_", "\\_") in text
     for line in ("| lr | 0.001 |", "| sst2 | 1,200 |", "Small.", "Health: no flags.", "sst2: Apache-2.0."):
         assert line in text
 

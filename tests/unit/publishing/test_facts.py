@@ -20,11 +20,22 @@ from retrace.publishing.facts import (
     read_tuning,
     uncommitted_files,
 )
+from tests.study import method_of
 from tests.toy import ROOT
 
 FULL, COMMIT = Cell("sst2", "full", 1), "b" * 40
-FIGURES = {"baselines": {}, "full": {"1": {"epoch": 1, "accuracy": 0.5}, "mean": {"accuracy": 0.5}, "intervals": {}}}
-HEALTH = {"sst2": {"full 1": {"one_class_only": "all"}, "full": {"not_above_scratch": "no"}, "data": {"test_in": "2"}}}
+
+
+def _task(epoch: int, accuracy: float, seed: str, of_seed: dict[str, str], **flags: dict[str, str]) -> dict[str, Any]:
+    """A task in scores.json: one method, one seed, with flags of it, of the method and of the data."""
+    figures = {"accuracy": accuracy}
+    trial = {"epoch": epoch, "figures": figures, "intervals": {}, "before": {}, "flags": of_seed}
+    method = method_of(figures, {seed: trial}, {}, {}) | {"flags": flags.get("method", {})}
+    return {"headlines": [], "legend": {}, "baselines": {}, "methods": {"full": method}, "comparisons": [],
+            "flags": flags.get("data", {})}  # fmt: skip
+
+
+SST2 = _task(1, 0.5, "1", {"one_class_only": "all"}, method={"not_above_scratch": "no"}, data={"test_in": "2"})
 
 
 @pytest.fixture
@@ -34,8 +45,7 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for name in ("params.yaml", "data/params.yaml", "data/classification/sst2/classes.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
-    _write("reports/metrics.json", {"flags": HEALTH, "sst2": FIGURES})
-    _write("reports/scores.json", {})
+    _write("reports/scores.json", {"sst2": SST2})
     return read_params()
 
 
@@ -47,32 +57,24 @@ def _write(path: str, value: Any) -> None:
 def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
     assert learned_nothing(FULL) == {"one_class_only": "all"}
     assert read_flags(FULL) == {"one_class_only": "all", "not_above_scratch": "no", "test_in": "2"}
-    assert learned_nothing(Cell("sst2", "full", 2)) == {}
 
 
 def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
     valid = {"beats_unigram": False, "flags": {"not_above_unigram": "x"}}
-    _write("reports/perplexity.json", {"valid": valid, "test": {"beats_unigram": True, "flags": {}}})
+    _write("reports/perplexity-details.json", {"valid": valid, "test": {"beats_unigram": True, "flags": {}}})
     assert learned_nothing(None) == read_flags(None) == {"not_above_unigram on valid": "x"}
 
 
 def test_what_was_not_scored_is_an_input_error(params) -> None:
-    with pytest.raises(InputError, match="no figures of sst2 full 1; run dvc repro first"):
-        read_scores(FULL)
+    with pytest.raises(InputError, match="no figures of sst2 full 2; run dvc repro first"):
+        read_scores(Cell("sst2", "full", 2))
 
 
 def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
-    figures = {**FIGURES, "full": FIGURES["full"] | {"1": {"epoch": 2, "accuracy": 0.4}}}
-    metrics = json.loads(Path("reports/metrics.json").read_text())
-    metrics["flags"]["sst2-test"] = {"full 1": {"not_above_tfidf": "so"}}
-    _write("reports/metrics.json", metrics | {"sst2-test": figures})
-    seed = {"intervals": {}, "before": {}, "groups": {}, "answered": 1, "answerable": 1, "questions": 1}
-    method = {"intervals": {}, "intervals_of": "examples", "seeds": {"1": seed}}
-    details = {"metrics": figures, "headlines": [], "scales": {}, "better": {}, "notes": {}, "baselines": {},
-               "methods": {"full": method}, "comparisons": []}  # fmt: skip
-    _write("reports/scores.json", {"sst2-test": details})
+    tested = _task(2, 0.4, "1", {"not_above_tfidf": "so"})
+    _write("reports/scores.json", {"sst2": SST2, "sst2-test": tested})
     scores = read_scores(FULL)
-    assert (scores.figures, scores.split) == ({"epoch": 2, "accuracy": 0.4}, "test")
+    assert (scores.trial.epoch, scores.trial.figures, scores.split) == (2, {"accuracy": 0.4}, "test")
     assert learned_nothing(FULL) == {"not_above_tfidf": "so", "one_class_only on validation": "all"}
     assert read_origins(FULL, params)[-1].split == "test"
 

@@ -10,22 +10,21 @@ import pytest
 
 from retrace.core.files import write_json
 from retrace.evaluation.records import (
+    BaselineDetails,
     ClassBreakdown,
+    Details,
+    GroupDetails,
     MethodDetails,
-    MethodMetrics,
-    Metrics,
     SeedDetails,
-    SeedMetrics,
     TaskDetails,
-    TaskMetrics,
 )
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Section, Table, as_html, as_markdown, figure_text
 from retrace.report.figures import line_chart
 from retrace.report.perplexity import perplexity_section
-from retrace.report.scores import MOST_FLAGS, flag_lines, flags_line, scores_section
+from retrace.report.scores import MOST_FLAGS, flags_line, scores_section
 from retrace.report.settings import data_section, models_section
-from retrace.statistics.scales import Comparison
+from retrace.statistics.scales import LOSS, Comparison, Figure, Flags, Shortfall
 
 EVIL = "<script>alert('x')</script> | & *b*"
 POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
@@ -85,25 +84,25 @@ def test_figures_have_fixed_digits() -> None:
 
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
 FIGURES = {"validation_loss": 0.7, "accuracy": 0.51}
-METHOD = MethodMetrics(seeds={"1": SeedMetrics(epoch=1, figures=FIGURES)}, mean=FIGURES, std={}, intervals=INTERVAL)
-TASK = TaskMetrics(baselines={"majority": {"accuracy": 0.5}}, methods={"full": METHOD})
 CLASSES = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")}
-SEED = SeedDetails(
-    intervals=INTERVAL, before={"accuracy": 0.25}, groups={"1–4 words": {"accuracy": 0.5, "examples": 20}},
-    breakdown=ClassBreakdown(confusion=[[9, 1], [2, 8]], classes=CLASSES),
+SEED = SeedDetails(epoch=1, figures=FIGURES, intervals=INTERVAL, before={"accuracy": 0.25})
+METHOD = MethodDetails(
+    figures=FIGURES, intervals=INTERVAL, intervals_of="examples", seeds={"1": SEED},
+    groups={"length": {"1–4 words": GroupDetails(examples=20, figures={"accuracy": 0.5}, intervals=INTERVAL)}},
+    breakdown=ClassBreakdown(confusion=[[9, 1], [2.5, 7.5]], classes=CLASSES, reliability={}),
 )  # fmt: skip
-PAIR = Comparison("accuracy", "full", "scratch", 0.02, -0.01, 0.05, "exact McNemar", 0.1, 0.2, "tie", 0.04)
+PAIR = Comparison("accuracy", "full", "scratch", "methods", 0.02, -0.01, 0.05, "exact McNemar", 0.1, 0.2, "tie", 0.04)
 DETAILS = TaskDetails(
-    headlines=["accuracy"], scales={"accuracy": "fraction"}, better={}, metrics=TASK, notes={"signature": "v1"},
-    baselines={"majority": INTERVAL}, comparisons=[PAIR],
-    methods={"full": MethodDetails(intervals=INTERVAL, intervals_of="examples", seeds={"1": SEED})},
+    headlines=["accuracy"], legend={"accuracy": Figure("fraction", "higher"), "validation_loss": LOSS},
+    notes={"signature": "v1"}, comparisons=[PAIR], methods={"full": METHOD},
+    baselines={"majority": BaselineDetails(figures={"accuracy": 0.5}, intervals=INTERVAL)},
 )  # fmt: skip
 LOSS = {"method": "full", "seed": "1", "training_loss": math.nan, "validation_loss": 0.7, "accuracy": 0.51}
 CURVE = pd.DataFrame([{**LOSS, "epoch": epoch} for epoch in (0, 1)])
 
 
 def _scores_page(**changes: object) -> str:
-    section = scores_section("sst2", DETAILS.model_copy(update=changes), {}, CURVE)
+    section = scores_section("sst2", DETAILS.model_copy(update=changes), CURVE)
     return as_markdown("T", [section], "figures")
 
 
@@ -114,9 +113,9 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
         "| accuracy | 0.5000 (0.4900 – 0.5300) | 0.2500 | 0.5100 (0.4900 – 0.5300) |",
         "| full | 1 | 1 | 0.5100 (0.4900 – 0.5300) |",
         "| accuracy | full – scratch | 0.0200 | -0.0100 to 0.0500 | exact McNemar | 0.2000 | tie | 0.0400 |",
-        "| 1–4 words | 20 | full | 0.5000 |",
+        "| 1–4 words | 20 | full | 0.5000 (0.4900 – 0.5300) |",
         "| bad | 10 | full | 0.5000 | 0.2500 | 0.7500 |",
-        "| full | good | 2 | 8 |",
+        "| full | good | 2.5 | 7.5 |",
         "signature: v1",
         "![sst2: validation accuracy by epoch; dashed lines are baselines.](figures/sst2-accuracy.svg)",
         "| full | 1 | – | 0.7000 | 0.5100 | 0 |",
@@ -142,16 +141,23 @@ def test_of_one_seed_the_page_says_that_methods_are_not_told_apart(verdict: str,
 
 def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
     spread = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
-    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in _scores_page(
-        metrics=TASK.model_copy(update={"methods": {"full": spread}})
-    )
+    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in _scores_page(methods={"full": spread})
+
+
+def _with_flags(flags: Flags) -> MethodDetails:
+    return METHOD.model_copy(update={"seeds": {"1": SEED.model_copy(update={"flags": flags})}})
 
 
 def test_flags_become_warnings_with_their_evidence() -> None:
-    flags = {"full 1": {"one_class_only": "all 20 examples are called good"}}
-    section = scores_section("sst2", DETAILS, flags, CURVE)
-    assert "Warning: sst2 full 1: one class only: all 20 examples are called good." in section.blocks
-    assert flag_lines({"sst2": flags, "squad": {}}) == ["sst2 full 1: one class only: all 20 examples are called good"]
+    short = Shortfall("accuracy", 0.8, "scratch", 0.75, -0.0125, 0.1125)
+    method = _with_flags({"one_class_only": "all 20 are called good"}).model_copy(update={"flags": {"below": short}})
+    page = _scores_page(methods={"full": method}, flags={"dev_in_training": "2 of 20"})
+    for line in (
+        "Warning: sst2 full 1: one class only: all 20 are called good.",
+        "Warning: sst2 full: below: accuracy 0.8, scratch 0.75; difference 0.05 (95% interval -0.0125 to 0.113).",
+        "Warning: sst2 data: dev in training: 2 of 20.",
+    ):
+        assert line in page
 
 
 @pytest.mark.parametrize(
@@ -164,8 +170,10 @@ def test_flags_become_warnings_with_their_evidence() -> None:
     ],
 )
 def test_the_flags_line_has_the_first_flags_and_counts_the_rest(count: int, start: str, end: str) -> None:
-    flags = {f"full {seed}": {"one class only": "evidence"} for seed in range(count)}
-    line = flags_line(Metrics(tasks={}, flags={"squad": flags}), None)
+    methods = {"full": METHOD.model_copy(update={"seeds": {
+        str(seed): SEED.model_copy(update={"flags": {"one class only": "evidence"}}) for seed in range(count)
+    }})}  # fmt: skip
+    line = flags_line(Details(tasks={"squad": DETAILS.model_copy(update={"methods": methods})}), None)
     assert line.startswith(start)
     assert line.endswith(end)
 

@@ -66,16 +66,16 @@ def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> None:
-    metrics, _ = run(source)
+    metrics, details = run(source)
     folder = Path("predictions/moods/full/1")
     before, after = read_tested(folder, "classification")
-    kept = metrics["moods"]["full"]["1"]["epoch"]
+    kept = details["moods"]["methods"]["full"]["seeds"]["1"]["epoch"]
     assert (before.number, before.kept, after.number, after.kept) == (0, False, kept, True)
     right = after.rows["label"] == (after.rows["logit_1"] > after.rows["logit_0"])
-    assert metrics["moods-test"]["full"]["1"]["accuracy"] == sum(right) / len(TEST)
-    assert metrics["moods-test"]["full"]["1"]["validation_loss"] == pytest.approx(after.validation_loss, rel=1e-5)
+    assert metrics["moods-test"]["full"]["accuracy"] == sum(right) / len(TEST)
+    assert metrics["moods-test"]["full"]["validation_loss"] == pytest.approx(after.validation_loss, rel=1e-5)
     assert not Path("reports/curves/tasks/moods-test.csv").exists()
-    assert "loss_diverges" not in json.dumps(metrics["flags"].get("moods-test", {}))
+    assert "loss_diverges" not in json.dumps(metrics["moods-test"].get("flags", {}))
     validated = (folder / PREDICTIONS).read_bytes(), (folder / LOSSES).read_bytes()
 
     swapped = [Example(example.text, None, 1 - example.label) for example in TEST]
@@ -85,8 +85,8 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
     for old, new in zip((before, after), read_tested(folder, "classification"), strict=True):
         assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
-    assert again["moods-test"]["full"]["1"]["accuracy"] == 1 - metrics["moods-test"]["full"]["1"]["accuracy"]
-    sections = score_sections(Details.read(evaluate.DETAILS), {})
+    assert again["moods-test"]["full"]["accuracy"] == 1 - metrics["moods-test"]["full"]["accuracy"]
+    sections = score_sections(Details.read(evaluate.DETAILS))
     assert [section.title for section in sections] == ["moods", "moods, test set"]
     assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
     assert "It chose nothing" in str(sections[1].blocks[0])
@@ -116,11 +116,11 @@ def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
     Path("data/classification/moods/test.jsonl").unlink()
     assert not has_test(source, "moods")
     metrics, _ = run(source)
-    assert list(metrics) == ["moods", "flags"]
+    assert list(metrics) == ["moods"]
     assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
         "predictions.parquet", "losses.json", "updates.json", "drawn.json"
     }  # fmt: skip
-    (section,) = score_sections(Details.read(evaluate.DETAILS), {})
+    (section,) = score_sections(Details.read(evaluate.DETAILS))
     assert "test" not in str(section.blocks[0])
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from retrace.statistics.comparisons import Difference, compare, holm, mcnemar
 from retrace.statistics.intervals import Scored, Share, mean_of, resample
-from retrace.statistics.scales import Better
+from retrace.statistics.scales import Figure, Legend
 
 N = 400
-BETTER: dict[str, Better] = {"accuracy": "higher", "f1": "higher"}
+LEGEND: Legend = dict.fromkeys(("accuracy", "f1", "recall"), Figure("fraction", "higher"))
 
 
 def _models(*rights: np.ndarray) -> list[Scored]:
@@ -61,7 +61,7 @@ def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None
     good, poor = generator.random(N) < 0.9, generator.random(N) < 0.6
     near = good.copy()
     near[:2] = ~near[:2]
-    found = compare({"good": _models(good), "poor": _models(poor), "near": _models(near)}, BETTER)
+    found = compare({"good": _models(good), "poor": _models(poor), "near": _models(near)}, LEGEND)
     by_pair = {(c.figure, c.first, c.second): c for c in found}
     clear = by_pair["accuracy", "good", "poor"]
     assert clear.verdict == "models differ"
@@ -71,13 +71,16 @@ def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None
     assert by_pair["accuracy", "good", "near"].verdict == "no difference shown"
     assert by_pair["f1", "good", "poor"].test == "paired bootstrap"
     # One seed on one side is no more.
-    (uneven, _) = compare({"good": _models(good), "poor": _seeds(0.6)}, BETTER)
+    (uneven, _) = compare({"good": _models(good), "poor": _seeds(0.6)}, LEGEND)
     assert (uneven.verdict, uneven.test) == ("models differ", "paired bootstrap")
 
 
 def test_the_better_method_is_the_one_that_the_figure_calls_so() -> None:
     pair = {"good": _seeds(0.9), "poor": _seeds(0.6, seed=2)}
-    verdicts = {way: compare(pair, {"accuracy": way, "f1": way})[0].verdict for way in ("higher", "lower", "neither")}
+    verdicts = {
+        way: compare(pair, dict.fromkeys(LEGEND, Figure("fraction", way)))[0].verdict
+        for way in ("higher", "lower", "neither")
+    }
     assert verdicts == {"higher": "good", "lower": "poor", "neither": "they differ"}
 
 
@@ -85,14 +88,14 @@ def test_mcnemar_only_of_the_same_examples() -> None:
     hits = np.random.default_rng(1).random(N) < 0.7
     every, some = Share.among_all(hits), Share(hits & (np.arange(N) < 300), np.arange(N) < 300)
     first, second = ([replace(model, shares={"accuracy": of}) for model in _models(hits)] for of in (every, some))
-    tests = [compare({"a": first, "b": other}, BETTER)[0].test for other in (first, second)]
+    tests = [compare({"a": first, "b": other}, LEGEND)[0].test for other in (first, second)]
     assert tests == ["exact McNemar", "paired bootstrap"]
 
 
 def test_several_seeds_are_no_independent_examples() -> None:
     generator = np.random.default_rng(1)
     seeds = [generator.random(N) < 0.9 for _ in range(3)]
-    (found, _) = compare({"first": _models(*seeds), "second": _models(*seeds[::-1])}, BETTER)
+    (found, _) = compare({"first": _models(*seeds), "second": _models(*seeds[::-1])}, LEGEND)
     assert found.test == "examples and seeds"
     assert found.verdict == "tie"
     assert found.difference == pytest.approx(0)
@@ -103,7 +106,7 @@ def test_seeds_that_differ_make_the_difference_less_sure() -> None:
     even = [generator.random(N) < 0.8 for _ in range(2)]
     uneven = [generator.random(N) < share for share in (0.65, 0.95)]
     other = _models(*(generator.random(N) < 0.8 for _ in range(2)))
-    (steady, _), (shaky, _) = (compare({"a": _models(*seeds), "b": other}, BETTER) for seeds in (even, uneven))
+    (steady, _), (shaky, _) = (compare({"a": _models(*seeds), "b": other}, LEGEND) for seeds in (even, uneven))
     assert shaky.high - shaky.low > 1.5 * (steady.high - steady.low)
 
 
@@ -114,7 +117,7 @@ def test_two_examples_that_say_the_same_make_no_method_better() -> None:
         [Scored({"recall": share.value}, {"recall": np.full(100, share.value)}, {"recall": share})] * 2
         for share in (right, wrong)
     )
-    (found,) = compare({"first": first, "second": second}, {"recall": "higher"})
+    (found,) = compare({"first": first, "second": second}, LEGEND)
     assert (found.difference, found.verdict) == (1.0, "tie")
     assert found.low < 0 < found.detectable
 
@@ -123,5 +126,5 @@ def test_what_floating_point_leaves_is_no_difference() -> None:
     drawn = {"f1": np.linspace(0.7, 0.9, 100)}
     values = {"a": (0.7, 0.8, 0.9), "b": (0.9, 0.7, 0.8)}
     methods = {name: [Scored({"f1": value}, drawn) for value in of] for name, of in values.items()}
-    (found,) = compare(methods, {"f1": "higher"})
+    (found,) = compare(methods, LEGEND)
     assert (found.difference, found.p) == (0.0, 1.0)

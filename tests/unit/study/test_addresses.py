@@ -49,9 +49,12 @@ REPORTS = Reports(
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
-        ("score.sst2.full.accuracy", Reproduced(0.8, "fraction", 0.1, {"low": 0.6, "high": 0.95})),
-        ("score.sst2.full.meteor*", Reproduced(0.1, "fraction", 0.0, {"low": 0.1, "high": 0.1})),
-        ("baseline.sst2.majority.accuracy", Reproduced(0.5, "fraction", interval={"low": 0.4, "high": 0.6})),
+        ("score.sst2.full.accuracy", Reproduced(0.8, "fraction", 0.1, {"low": 0.6, "high": 0.95}, better="higher")),
+        ("score.sst2.full.meteor*", Reproduced(0.1, "fraction", 0.0, {"low": 0.1, "high": 0.1}, better="higher")),
+        (
+            "baseline.sst2.majority.accuracy",
+            Reproduced(0.5, "fraction", interval={"low": 0.4, "high": 0.6}, better="higher"),
+        ),
         ("pretraining.1.perplexity", Reproduced(54.6, "perplexity")),
         ("pretraining.0.validation_loss", Reproduced(6.0, "loss")),
         ("perplexity.valid.masked.perplexity_per_token", Reproduced(9.0, "perplexity", interval=ENDS)),
@@ -99,7 +102,7 @@ def test_means_over_seeds_have_students_interval(address: str, value: float, std
 
 def test_a_seed_alone_has_no_interval() -> None:
     found = find_figure("epoch.sst2.full.1.accuracy", replace(REPORTS, curves={"sst2": CURVE[:2]}))
-    assert found == Reproduced(0.7, "fraction")
+    assert found == Reproduced(0.7, "fraction", better="higher")
 
 
 def test_without_pretraining_nothing_of_it_is_there() -> None:

@@ -10,7 +10,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
-from retrace.statistics.scales import SCALES
+from retrace.statistics.scales import SCALES, Better, Figure
 from retrace.study.addresses import Reports
 from retrace.study.published import Cell, Doubt, PublishedStudy, PublishedTable, Row, printed, read_published
 from retrace.study.result import ComparedCell, StudyResult
@@ -182,8 +182,9 @@ def test_the_best_of_each_column() -> None:
 
 
 @pytest.mark.parametrize(("better", "best"), [("higher", {"Full"}), ("lower", {"LoRA"}), ("neither", set())])
-def test_the_best_is_the_one_that_the_score_calls_so(better: str, best: set[str]) -> None:
-    task = DETAILS.tasks["sst2"].model_copy(update={"better": {"accuracy": better, "exact_match": "neither"}})
+def test_the_best_is_the_one_that_the_score_calls_so(better: Better, best: set[str]) -> None:
+    legend = {"accuracy": Figure("fraction", better), "exact_match": Figure("percentage", "neither")}
+    task = DETAILS.tasks["sst2"].model_copy(update={"legend": legend})
     reports = replace(REPORTS, details=Details(tasks={"sst2": task}))
     assert _best(GRID, reports)["reproduced"] == {(row, "accuracy") for row in best}
 
