@@ -33,7 +33,7 @@ from retrace.estimates.memory import Load, update_needs  # noqa: E402
 from retrace.finetuning.method import read_method  # noqa: E402
 from retrace.models.heads import Head, make_model  # noqa: E402
 from retrace.models.language_model import LanguageModel  # noqa: E402
-from retrace.objectives.language_modelling import BlockModelling, LabelledBatch, token_loss  # noqa: E402
+from retrace.objectives.language_modelling import BlockModelling, Inputs, LabelledBatch, token_loss  # noqa: E402
 from retrace.training.loop import Budget, Run, Speed, train  # noqa: E402
 from retrace.training.settings import OptimizerSettings  # noqa: E402
 
@@ -82,13 +82,13 @@ class Same(BlockModelling):
         labels = torch.full_like(ids, -100)
         labels.view(-1)[: self.load.scored] = 5
         for _ in range(self.steps):
-            yield LabelledBatch.of(ids, labels)
+            yield LabelledBatch(ids, labels)
 
     def targets(self, batch: LabelledBatch) -> int:
         """Those of a language model, else one an example."""
         return self.load.scored or self.load.batch
 
-    def loss(self, model: nn.Module, part: LabelledBatch) -> Tensor:
+    def loss(self, model: nn.Module, part: Inputs) -> Tensor:
         """Cross-entropy, summed."""
         if isinstance(model, LanguageModel):
             return token_loss(model, part)

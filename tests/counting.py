@@ -89,16 +89,20 @@ class Drawn:
 
     def __init__(self, objective: Objective[Any, Any]) -> None:
         self._batches, self._part = list(objective.batches(1)), objective.part
-        self.steps, self.targets, self.loss = objective.steps, objective.targets, objective.loss
-        self._tokens = [objective.tokens(batch) for batch in self._batches]
+        self.steps, self.loss = objective.steps, objective.loss
+        self._counts = [(objective.targets(batch), objective.tokens(batch)) for batch in self._batches]
 
     def batches(self, epoch: int) -> list[Any]:
         """Those of the first epoch."""
         return self._batches
 
+    def targets(self, batch: Any) -> int:
+        """Counted on the host, when the batch is drawn."""
+        return self._counts[0][0]
+
     def tokens(self, batch: Any) -> int:
-        """Not counted."""
-        return self._tokens[0]
+        """Likewise."""
+        return self._counts[0][1]
 
     def part(self, batch: Any, rows: slice, device: Device) -> Any:
         """The objective's, not counted."""

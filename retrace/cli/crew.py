@@ -7,8 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
-from retrace.cli.worker import PAUSE
 from retrace.core.errors import Interrupted
+from retrace.core.guard import PAUSE
 
 LOGS = Path(".retrace/spread")
 TRIES = 2  # a cell that was killed resumes from its checkpoint

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from retrace.cli.crew import Commands, log_of
-from retrace.cli.worker import PAUSE, Worker
+from retrace.cli.worker import Worker
 from retrace.core.errors import INTERRUPTED, InputError
+from retrace.core.guard import PAUSE
 
 try:
     import submitit

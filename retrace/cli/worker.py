@@ -9,8 +9,6 @@ from pathlib import Path
 
 import psutil
 
-PAUSE = 0.2  # seconds between two looks at a process
-
 
 class Worker:
     """A command that was started; its output goes to the end of a file, or where ours goes."""

@@ -10,7 +10,7 @@ import resource
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -22,9 +22,17 @@ from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.settings import LARGEST_SEED, Precision
 
-Batch = TypeVar("Batch")
+Batch = TypeVar("Batch", bound="Examples")
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's names for them, of malloc.h
+
+
+class Examples(Protocol):
+    """A batch that can be parted."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -89,10 +97,16 @@ class Device:
         Every process gets the same number, since all take part in a sharded model's forward pass: a process for which
         the last round has no batch gets the round's first one, which does not count.
         """
-        rest = iter(batches)
+        rest = self._evaluated(batches)
         while one_round := list(islice(rest, self.processes)):
             counts = self.rank < len(one_round)
             yield one_round[self.rank if counts else 0], counts
+
+    def _evaluated(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Batches of at most twice the examples of a pass in training, as nothing is kept for a backward pass."""
+        for batch in batches:
+            size = 2 * (self.micro_batch or len(batch))
+            yield from (batch[first : first + size] for first in range(0, len(batch), size))
 
     def all_reduce_sum(self, values: Sequence[float]) -> list[float]:
         """The sums of `values` over all processes."""

@@ -17,10 +17,9 @@ from typing import TextIO
 
 import psutil
 
-from retrace.core.guard import Holder, holder, take
+from retrace.core.guard import PAUSE, Holder, holder, take
 
 SHARED = "RETRACE_SHARE_GPUS"
-PAUSE = 0.2  # seconds between two looks at the locks
 _leases: list[TextIO] = []  # open until the process ends
 
 

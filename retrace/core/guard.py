@@ -25,6 +25,7 @@ from retrace.core.settings import file_of, read_params, values_of
 LOCKS = Path(".retrace/locks")
 PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
 CODE = ("stages", "retrace")
+PAUSE = 0.2  # seconds between two looks at a lock or a process
 STARTING = 0.01  # seconds that Python takes at least before it reads a file of ours; how finely processes are timed
 Digests = dict[str, str]  # path → SHA-256 of the file
 

@@ -2,7 +2,6 @@
 
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
-from transformers.models.bert.modeling_bert import BertLayer
 
 from retrace.models.last_layer import PostNormLastLayer
 from retrace.models.settings import ModelSettings
@@ -12,6 +11,7 @@ OBJECTIVE = "masked"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 OUTPUTS = ("attention.output.dense", "output.dense")
+LastLayer = PostNormLastLayer
 
 PAIRS_ONLY = (".pooler.", ".seq_relationship.")  # weights that are trained by next-sentence prediction only
 
@@ -26,15 +26,6 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> BertConfig:
         attention_probs_dropout_prob=settings.dropout,
         pad_token_id=vocabulary.pad,
     )
-
-
-class LastLayer(PostNormLastLayer, BertLayer):
-    """A last layer that may be computed at scored positions only."""
-
-
-def score_late(model: BertForMaskedLM | BertForPreTraining) -> None:
-    """Make the last layer one that may be computed at scored positions only."""
-    model.bert.encoder.layer[-1].__class__ = LastLayer
 
 
 def before_vocabulary(model: BertForMaskedLM | BertForPreTraining, hidden: Tensor) -> Tensor:

@@ -4,11 +4,12 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.models.llama import modeling_llama
 
-from retrace.models.attention import rotated
+from retrace.models.attention import rotated, signed
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 modeling_llama.apply_rotary_pos_emb = rotated
+modeling_llama.LlamaRotaryEmbedding.forward = signed(modeling_llama.LlamaRotaryEmbedding.forward)
 
 OBJECTIVE = "causal"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.

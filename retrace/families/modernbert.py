@@ -7,12 +7,13 @@ from torch.nn.functional import linear
 from transformers import ModernBertConfig, ModernBertForMaskedLM
 from transformers.models.modernbert import modeling_modernbert
 
-from retrace.models.attention import rotated, turned
+from retrace.models.attention import rotated, signed, turned
 from retrace.models.last_layer import attend_at, by_head, rows_at
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 modeling_modernbert.apply_rotary_pos_emb = rotated
+modeling_modernbert.ModernBertRotaryEmbedding.forward = signed(modeling_modernbert.ModernBertRotaryEmbedding.forward)
 
 OBJECTIVE = "masked"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
@@ -44,7 +45,7 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertCo
 
 
 class LastLayer(modeling_modernbert.ModernBertEncoderLayer):
-    """A last layer that may be computed at scored positions only."""
+    """The last layer, which may be computed at scored positions only."""
 
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, position_embeddings: Any = None,
@@ -68,11 +69,6 @@ class LastLayer(modeling_modernbert.ModernBertEncoderLayer):
         )
         after = rows_at(hidden_states, scored) + attention.out_drop(attention.Wo(mixed))
         return after + self.mlp(self.mlp_norm(after))
-
-
-def score_late(model: ModernBertForMaskedLM) -> None:
-    """Make the last layer one that may be computed at scored positions only."""
-    model.model.layers[-1].__class__ = LastLayer
 
 
 def before_vocabulary(model: ModernBertForMaskedLM, hidden: Tensor) -> Tensor:

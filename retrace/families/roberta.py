@@ -3,7 +3,6 @@
 from torch import Tensor
 from torch.nn.functional import gelu
 from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
-from transformers.models.roberta.modeling_roberta import RobertaLayer
 
 from retrace.models.last_layer import PostNormLastLayer
 from retrace.models.settings import ModelSettings
@@ -13,6 +12,7 @@ OBJECTIVE = "masked"
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 OUTPUTS = ("attention.output.dense", "output.dense")
+LastLayer = PostNormLastLayer
 
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfig:
@@ -33,15 +33,6 @@ def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> RobertaConfi
 def longest_input(config: PreTrainedConfig) -> int:
     """The most tokens that the model accepts, which is fewer than it has positions."""
     return config.max_position_embeddings - config.pad_token_id - 1
-
-
-class LastLayer(PostNormLastLayer, RobertaLayer):
-    """A last layer that may be computed at scored positions only."""
-
-
-def score_late(model: RobertaForMaskedLM) -> None:
-    """Make the last layer one that may be computed at scored positions only."""
-    model.roberta.encoder.layer[-1].__class__ = LastLayer
 
 
 def before_vocabulary(model: RobertaForMaskedLM, hidden: Tensor) -> Tensor:

@@ -93,7 +93,6 @@ def outputs(
 
     Of its tensors each example's row, in order and without padding; its results one a batch.
     """
-    batch_size = min(batch_size, 2 * (device.micro_batch or batch_size))  # nothing is kept for a backward pass
     order = sorted(range(len(examples)), key=lambda index: task.length(examples[index]))
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     found: list[tuple[int, np.ndarray]] = []

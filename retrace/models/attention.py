@@ -4,12 +4,18 @@ transformers' own convert scores and turned vectors to float32 and back; here th
 products, whose softmax still adds in float32. At 128 tokens PyTorch's fused attention is slower than either on a CPU.
 """
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import masking_utils
+
+from retrace.models.precision import product_precision
+
+Tables = tuple[Tensor, Tensor]
 
 
 def lean_attention(
@@ -31,8 +37,7 @@ def lean_attention(
 
 def added_mask(seen: Tensor) -> Tensor:
     """What is added to scores so that a query sees a key where `seen` is True, in the precision of products."""
-    kind = seen.device.type
-    precision = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+    precision = product_precision(seen.device)
     return torch.zeros_like(seen, dtype=precision).masked_fill_(~seen, torch.finfo(precision).min)
 
 
@@ -67,13 +72,28 @@ class _Rotation(torch.autograd.Function):
         return _turn(gradients[0], cos, -sin), None, None
 
 
+def signed(tables: Callable[..., Tables]) -> Callable[..., Tables]:
+    """Wraps the forward pass of transformers' rotary embeddings, so that it makes the tables of all layers.
+
+    Cosines and sines (B, T, D) are in the precision of products; sines are negative in the first half.
+    """
+
+    @wraps(tables)
+    def forward(*given: Any, **named: Any) -> Tables:
+        cos, sin = tables(*given, **named)
+        first, second = sin.chunk(2, -1)
+        precision = product_precision(sin.device)
+        return cos.to(precision), torch.cat((-first, second), -1).to(precision)
+
+    return forward
+
+
 def turned(states: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> Tensor:
-    """Queries or keys (B, H, T, D) turned by angles (B, T, D), whose second half repeats the first, in their precision.
+    """Queries or keys (B, H, T, D) turned by angles with `signed` tables (B, T, D), in their precision.
 
     The pairs of numbers that are turned together are D/2 apart (Su et al. 2021, equation 34, in another order).
     """
-    first, second = sin.chunk(2, -1)
-    tables = (table.unsqueeze(unsqueeze_dim).to(states.dtype) for table in (cos, torch.cat((-first, second), -1)))
+    tables = (table.unsqueeze(unsqueeze_dim).to(states.dtype) for table in (cos, sin))
     return cast(Tensor, _Rotation.apply(states, *tables))
 
 

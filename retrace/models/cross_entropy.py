@@ -10,14 +10,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from retrace.models.precision import product_precision
+
 
 def head_loss(hidden: Tensor, head: nn.Linear, targets: Tensor) -> Tensor:
     """The negative log-likelihood of N targets by a linear head, summed, in nats.
 
     Hidden states (N, C), targets (N,). Products have autocast's precision.
     """
-    kind = hidden.device.type
-    precision = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden.dtype
+    precision = product_precision(hidden.device)
     return cast(Tensor, _HeadLoss.apply(hidden, head.weight, head.bias, targets, precision))
 
 

@@ -7,7 +7,6 @@ positions only. Attention may stay within documents where several share a block 
 from pathlib import Path
 from typing import cast
 
-import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -15,6 +14,7 @@ from retrace.core.weights import weight_names
 from retrace.models.attention import added_mask
 from retrace.models.cross_entropy import head_loss
 from retrace.models.heads import family_of, make_model, objective_of, read_config, read_model
+from retrace.models.last_layer import rows_at, score_late
 from retrace.tokens.tokenizer import Vocabulary
 
 
@@ -42,9 +42,9 @@ class LanguageModel(nn.Module):
         self.objective = objective_of(body.config)
         family = family_of(body.config)
         self._before_vocabulary = family.before_vocabulary
-        self._late = hasattr(family, "score_late") and body.config._attn_implementation != "eager"
+        self._late = hasattr(family, "LastLayer") and body.config._attn_implementation != "eager"
         if self._late:
-            family.score_late(body)
+            score_late(body, family.LastLayer)
 
     def forward(self, ids: Tensor, at: Tensor, targets: Tensor | None = None) -> Tensor:
         """Scores over the vocabulary (N, V) for token ids (B, T), at N positions in the flattened ids.
@@ -55,7 +55,11 @@ class LanguageModel(nn.Module):
         if at.ndim == 2 and self._late:
             hidden = self._hidden(ids, scored=at).flatten(0, 1)
         else:
-            hidden = self._hidden(ids).flatten(0, 1).index_select(0, at.flatten())
+            hidden = rows_at(self._hidden(ids), at.flatten())
+        return self._answered(hidden, targets)
+
+    def _answered(self, hidden: Tensor, targets: Tensor | None) -> Tensor:
+        """Hidden states (N, C) → scores (N, V) or, with targets, their loss."""
         hidden, head = self._before_vocabulary(self.body, hidden), cast(nn.Linear, self.body.get_output_embeddings())
         return head(hidden) if targets is None else head_loss(hidden, head, targets)
 
@@ -68,26 +72,22 @@ class LanguageModel(nn.Module):
         return base(input_ids=ids, attention_mask=mask, **options).last_hidden_state  # (B, T, C)
 
 
-class PairModel(nn.Module):
+class PairModel(LanguageModel):
     """A language model that also predicts whether the second segment of a pair follows the first."""
 
-    def __init__(self, body: PreTrainedModel) -> None:
-        super().__init__()
-        self.body = body
-        self._family = family_of(body.config)
-
-    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor | None, at: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids, segments and attention mask (B, T), positions in the flattened ids (N,) → scores (N, V) and (B, 2)."""
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride] - it returns both
+        self, ids: Tensor, at: Tensor, targets: Tensor | None = None, segments: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """What a `LanguageModel` returns, with segments and attention mask (B, T), and the relation's scores (B, 2)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-        hidden = output.last_hidden_state.flatten(0, 1).index_select(0, at.flatten())
-        head = cast(nn.Linear, self.body.get_output_embeddings())
-        tokens = head(self._family.before_vocabulary(self.body, hidden))
-        return tokens, self._family.relation_head(self.body, output.pooler_output)
+        relations = family_of(self.body.config).relation_head(self.body, output.pooler_output)
+        return self._answered(rows_at(output.last_hidden_state, at.flatten()), targets), relations
 
     def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:
         """The scores of a `LanguageModel` with these weights."""
-        return self(ids, torch.zeros_like(ids), None, at)[0]
+        return self(ids, at)[0]
 
 
 def make_language_model(config: PreTrainedConfig, seed: int, attention: str) -> LanguageModel:
@@ -108,9 +108,7 @@ def read_language_model(folder: Path, seed: int, attention: str) -> LanguageMode
     return LanguageModel(read_model("language_model", folder, seed, attention))
 
 
-def continue_model(
-    folder: Path, vocabulary: Vocabulary, pairs: bool, seed: int, attention: str
-) -> LanguageModel | PairModel:
+def continue_model(folder: Path, vocabulary: Vocabulary, pairs: bool, seed: int, attention: str) -> LanguageModel:
     """The checkpoint in `folder`, for further pretraining, with `pairs` or without.
 
     BERT's weights for pairs are kept, and frozen where there are no pairs. Raises InputError where weights of the body

@@ -4,11 +4,19 @@ Nothing reads its output elsewhere, so beyond keys and values the other position
 unscored, need no work there.
 """
 
+from types import new_class
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+
+def score_late(body: nn.Module, kind: type[nn.Module]) -> None:
+    """Make the last layer of a body one of a `kind` that may be computed at scored positions only."""
+    *_, last = (module for module in body.modules() if isinstance(module, GradientCheckpointingLayer))
+    last.__class__ = new_class("LastLayer", (kind, type(last)))
 
 
 def rows_at(hidden: Tensor, scored: Tensor) -> Tensor:
@@ -35,7 +43,7 @@ def attend_at(
 
 
 class PostNormLastLayer(nn.Module):
-    """The last layer of BERT or RoBERTa, whose layers mix this in."""
+    """The last layer of BERT or RoBERTa, to be mixed into theirs."""
 
     attention: Any
     feed_forward_chunk: Any

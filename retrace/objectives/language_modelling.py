@@ -7,7 +7,8 @@ Evaluation always masks single tokens, and replaces all of them by the mask.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -24,43 +25,52 @@ from retrace.tokens.tokenizer import Vocabulary
 IGNORED = -100  # the label of a position that is not predicted
 
 
+class Inputs(NamedTuple):
+    """What a `LanguageModel` takes for a batch, on its device."""
+
+    ids: Tensor  # (B, T)
+    at: Tensor  # ascending positions of the targets in the flattened ids: (B, M) where each row has M, else (N,)
+    targets: Tensor  # (N,)
+
+
 @dataclass(frozen=True)
 class LabelledBatch:
-    """Input ids and target ids, both (B, T), and where there is a target.
-
-    Positions are listed on the host when the batch is made: to find them, a GPU would make the host wait.
-    """
+    """Input ids and target ids on the host, both (B, T)."""
 
     ids: Tensor
-    labels: Tensor
-    at: Tensor  # ascending positions in the flattened ids: (B, M) where each row has M targets, else (N,)
-
-    @classmethod
-    def of(cls, ids: Tensor, labels: Tensor) -> "LabelledBatch":
-        """A batch whose targets are the labels that are not `IGNORED`."""
-        has_target = labels != IGNORED
-        at, counts = true_positions(has_target), has_target.sum(1)
-        return LabelledBatch(ids, labels, at.view(len(ids), -1) if len(at) and len(counts.unique()) == 1 else at)
-
-    @property
-    def targets(self) -> Tensor:
-        """The target ids, (N,)."""
-        return self.labels.flatten().index_select(0, self.at.flatten())
+    labels: Tensor  # IGNORED where there is no target
 
     def __len__(self) -> int:
         """The number of blocks."""
         return len(self.ids)
 
-    def to(self, device: Device) -> "LabelledBatch":
-        """The same on a device."""
-        return LabelledBatch(device.send(self.ids), device.send(self.labels), device.send(self.at))
+    def __getitem__(self, rows: slice) -> Self:
+        """Some of the blocks."""
+        return replace(self, **{name: tensor[rows] for name, tensor in vars(self).items()})
+
+    @property
+    def has_target(self) -> Tensor:
+        """Where there is a target: (B, T), bool."""
+        return self.labels != IGNORED
+
+    @property
+    def count(self) -> int:
+        """The number of targets."""
+        return int(self.has_target.sum())
+
+    def to(self, device: Device) -> Inputs:
+        """The model's inputs; positions are listed on the host, as for a GPU to find them, the host would wait."""
+        at, counts = true_positions(self.has_target), self.has_target.sum(1)
+        targets = self.labels.flatten()[at]
+        at = at.view(len(self), -1) if len(at) and len(counts.unique()) == 1 else at
+        return Inputs(device.send(self.ids), device.send(at), device.send(targets))
 
 
 @dataclass(frozen=True)
 class HeldOut(LabelledBatch):
-    """Blocks of a held-out stream, and the place in it of each target, (N,)."""
+    """Blocks of a held-out stream."""
 
-    places: Tensor
+    places: Tensor  # (B, T), of the labels in the stream
 
 
 Label = Callable[[Tensor, torch.Generator], LabelledBatch]
@@ -86,25 +96,24 @@ class BlockModelling:
 
     def targets(self, batch: LabelledBatch) -> int:
         """The number of targets."""
-        return batch.at.numel()
+        return batch.count
 
     def tokens(self, batch: LabelledBatch) -> int:
         """All tokens; blocks have no padding."""
         return batch.ids.numel()
 
-    def part(self, batch: LabelledBatch, rows: slice, device: Device) -> LabelledBatch:
+    def part(self, batch: LabelledBatch, rows: slice, device: Device) -> Inputs:
         """Some of the blocks."""
-        return LabelledBatch.of(batch.ids[rows], batch.labels[rows]).to(device)
+        return batch[rows].to(device)
 
-    def loss(self, model: nn.Module, part: LabelledBatch) -> Tensor:
+    def loss(self, model: nn.Module, part: Inputs) -> Tensor:
         """The loss summed over the targets."""
-        return model(part.ids, part.at, part.targets)
+        return model(*part)
 
 
-def token_loss(model: Answers, batch: LabelledBatch) -> Tensor:
+def token_loss(model: Answers, part: Inputs) -> Tensor:
     """The negative log-likelihood summed over the targets, in nats."""
-    scores = model(batch.ids, batch.at).float()
-    return functional.cross_entropy(scores, batch.targets, reduction="sum")
+    return functional.cross_entropy(model(part.ids, part.at).float(), part.targets, reduction="sum")
 
 
 @torch.no_grad()
@@ -118,7 +127,7 @@ def mean_loss(model: Answers, batches: Iterable[LabelledBatch], device: Device) 
         with device.autocast():
             loss = token_loss(model, batch.to(device))
         if counts:
-            total, seen = total + loss, seen + batch.at.numel()
+            total, seen = total + loss, seen + batch.count
     summed, labels = device.all_reduce_sum([total.item(), seen])
     if not labels:
         raise InputError("the validation text has no token to predict: the vocabulary has no word of it")
@@ -133,7 +142,7 @@ def next_tokens(blocks: Tensor, vocabulary: Vocabulary) -> LabelledBatch:
     after = torch.full_like(blocks, IGNORED)
     after[:, :-1] = blocks[:, 1:]
     special = torch.isin(after, torch.tensor(vocabulary.special))
-    return LabelledBatch.of(blocks, after.masked_fill(special, IGNORED))
+    return LabelledBatch(blocks, after.masked_fill(special, IGNORED))
 
 
 def sliding_batches(
@@ -154,10 +163,7 @@ def sliding_batches(
             if start:
                 known = starts[first + row - 1] + block - start  # tokens of the window that were targets before
                 labelled.labels[row, : max(0, known - 1)] = IGNORED
-        at = true_positions(labelled.labels != IGNORED)
-        width = blocks.shape[1]
-        places = torch.tensor(rows)[at // width] + at % width + 1
-        yield HeldOut(labelled.ids, labelled.labels, at, places)
+        yield HeldOut(labelled.ids, labelled.labels, torch.tensor(rows)[:, None] + torch.arange(1, blocks.shape[1] + 1))
 
 
 @dataclass(frozen=True)
@@ -188,13 +194,13 @@ def mask_blocks(blocks: Tensor, masking: Masking, vocabulary: Vocabulary, genera
     labels = blocks.where(chosen, IGNORED)
     mask = mask_id(vocabulary)
     if masking.mask_replacement == "mask":
-        return LabelledBatch.of(blocks.masked_fill(chosen, mask), labels)
+        return LabelledBatch(blocks.masked_fill(chosen, mask), labels)
     fate = torch.rand(blocks.shape, generator=generator)
     others = torch.randint(vocabulary.size - len(vocabulary.special), blocks.shape, generator=generator)
     for token in sorted(vocabulary.special):
         others += others >= token  # skip it
     ids = blocks.masked_fill(chosen & (fate < 0.8), mask)
-    return LabelledBatch.of(others.where(chosen & (fate >= 0.9), ids), labels)
+    return LabelledBatch(others.where(chosen & (fate >= 0.9), ids), labels)
 
 
 def _chosen(blocks: Tensor, special: Tensor, counts: Tensor, masking: Masking, generator: torch.Generator) -> Tensor:
@@ -228,4 +234,4 @@ def masked_batches(
     for start in range(0, len(blocks), batch_size):
         batch = torch.from_numpy(blocks[start : start + batch_size].astype(np.int64))
         masked = mask_blocks(batch, Masking(rate), vocabulary, generator)
-        yield HeldOut(masked.ids, masked.labels, masked.at, start * block + masked.at.flatten())
+        yield HeldOut(masked.ids, masked.labels, start * block + torch.arange(batch.numel()).view_as(batch))

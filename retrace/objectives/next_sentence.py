@@ -9,6 +9,7 @@ begins with a sentence of its passage other than the first, and may end within a
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,10 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.tensors import mask_of, padded, seeded, true_positions
+from retrace.compute.tensors import mask_of, padded, seeded
 from retrace.core.errors import InputError
 from retrace.core.settings import SHORTEST_PAIR
-from retrace.objectives.language_modelling import IGNORED, Masking, mask_blocks
+from retrace.objectives.language_modelling import Inputs, LabelledBatch, Masking, mask_blocks
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
@@ -28,24 +29,26 @@ SENTENCE_ENDS = (".", "!", "?")
 DRAWS = 5  # random numbers for a pair
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """A batch of pairs: inputs and targets; T is the length of the longest."""
+class PairInputs(NamedTuple):
+    """What a `PairModel` takes for a batch, on its device, and the right relations."""
 
-    ids: Tensor  # (B, T)
+    tokens: Inputs
+    segments: Tensor  # (B, T)
+    mask: Tensor  # (B, T)
+    unrelated: Tensor  # (B,)
+
+
+@dataclass(frozen=True)
+class Pairs(LabelledBatch):
+    """A batch of pairs; T is the length of the longest."""
+
     segments: Tensor  # (B, T), 0 for [CLS] A [SEP], 1 for B [SEP]
     mask: Tensor  # (B, T), 0 at padding
-    labels: Tensor  # (B, T), of masked tokens
-    at: Tensor  # (N,), ascending positions of masked tokens in the flattened ids
     unrelated: Tensor  # (B,), 1 where B is from another document, as transformers numbers the two
 
-    def __len__(self) -> int:
-        """The number of pairs."""
-        return len(self.ids)
-
-    def to(self, device: Device) -> "Pairs":
-        """The same on a device."""
-        return Pairs(*(device.send(tensor) for tensor in vars(self).values()))
+    def to(self, device: Device) -> PairInputs:  # pyright: ignore[reportIncompatibleMethodOverride] - of another model
+        """The model's inputs."""
+        return PairInputs(super().to(device), *map(device.send, (self.segments, self.mask, self.unrelated)))
 
 
 class PairModelling:
@@ -90,27 +93,23 @@ class PairModelling:
 
     def targets(self, batch: Pairs) -> int:
         """The number of masked tokens."""
-        return batch.at.numel()
+        return batch.count
 
     def tokens(self, batch: Pairs) -> int:
         """Real tokens."""
         return int(batch.mask.sum())
 
-    def part(self, batch: Pairs, rows: slice, device: Device) -> Pairs:
+    def part(self, batch: Pairs, rows: slice, device: Device) -> PairInputs:
         """Some of the pairs."""
-        masked = true_positions(batch.labels[rows] != IGNORED)
-        rest = {name: tensor[rows] for name, tensor in vars(batch).items() if name != "at"}
-        return Pairs(at=masked, **rest).to(device)
+        return batch[rows].to(device)
 
-    def loss(self, model: nn.Module, part: Pairs) -> Tensor:
+    def loss(self, model: nn.Module, part: PairInputs) -> Tensor:
         """The loss summed over the masked tokens, plus that of the pairs.
 
         The paper adds the mean over masked tokens and the mean over pairs. The training loop divides by the number of
         masked tokens, so the loss of a pair is multiplied by the number of masks in a full pair.
         """
-        tokens, relations = model(part.ids, part.segments, part.mask, part.at)
-        targets = part.labels.flatten().index_select(0, part.at.flatten())
-        filled = functional.cross_entropy(tokens.float(), targets, reduction="sum")
+        filled, relations = model(*part.tokens, part.segments, part.mask)
         related = functional.cross_entropy(relations.float(), part.unrelated, reduction="sum")
         return filled + self._masks * related
 
@@ -160,7 +159,7 @@ class PairModelling:
         segments = [np.arange(len(left) + len(right) + SPECIALS) >= len(left) + 2 for left, right, _ in pairs]
         labelled = mask_blocks(padded(ids, self._vocabulary.pad), self._masking, self._vocabulary, generator)
         unrelated = torch.tensor([int(elsewhere) for _, _, elsewhere in pairs])
-        return Pairs(labelled.ids, padded(segments, 0), mask_of(ids), labelled.labels, labelled.at, unrelated)
+        return Pairs(labelled.ids, labelled.labels, padded(segments, 0), mask_of(ids), unrelated)
 
 
 @torch.no_grad()
@@ -170,7 +169,7 @@ def relation_accuracy(model: nn.Module, batches: Iterable[Pairs], device: Device
     for batch, counts in device.share_batches(batches):
         pairs = batch.to(device)
         with device.autocast():
-            _, relations = model(pairs.ids, pairs.segments, pairs.mask, pairs.at)
+            _, relations = model(*pairs.tokens, pairs.segments, pairs.mask)
         if counts:
             right += float((relations.argmax(-1) == pairs.unrelated).sum())
             seen += len(relations)

@@ -20,7 +20,6 @@ from retrace.objectives.language_modelling import (
     IGNORED,
     Answers,
     HeldOut,
-    LabelledBatch,
     mask_id,
     token_loss,
 )
@@ -59,7 +58,7 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
             each = functional.cross_entropy(scores, asked.targets, reduction="none")
             loss = functional.cross_entropy(scores, asked.targets, reduction="sum")
         if counts:
-            documents = np.searchsorted(ends, batch.places.numpy(), side="right")
+            documents = np.searchsorted(ends, batch.places[batch.has_target].numpy(), side="right")
             total += loss.item()
             sums += np.bincount(documents, each.cpu().numpy(), minlength=len(ends))
             scored += np.bincount(documents, minlength=len(ends))
@@ -136,21 +135,21 @@ def pseudo_losses(
 ) -> tuple[Losses, Sizes]:
     """The losses on the passages, and their sizes; processes share the batches."""
     total, sums, scored = 0.0, np.zeros(len(passages)), np.zeros(len(passages))
-    for (number, batch), counts in device.share_batches(_batches(passages, vocabulary)):
+    for batch, counts in device.share_batches(_batches(passages, vocabulary)):
         with device.autocast():
             loss = token_loss(model, batch.to(device))
         if counts:
-            nats = loss.item()
+            nats, number = loss.item(), int(batch.places[0, 0])
             total += nats
             sums[number] += nats
-            scored[number] += batch.at.numel()
+            scored[number] += batch.count
     losses = summed_losses(total, sums, scored, device)
     words, sizes = np.array([p.words for p in passages]), np.array([p.bytes for p in passages])
     return losses, Sizes(losses.scored, words, sizes)
 
 
-def _batches(passages: list[Passage], vocabulary: Vocabulary) -> Iterator[tuple[int, LabelledBatch]]:
-    """Copies of each passage, each with another token masked, (≤ ROWS, T), with the passage's number."""
+def _batches(passages: list[Passage], vocabulary: Vocabulary) -> Iterator[HeldOut]:
+    """Copies of each passage, each with another token masked, (≤ ROWS, T), with the passage's number for places."""
     special = torch.tensor(vocabulary.special)
     for number, passage in enumerate(passages):
         ids = torch.tensor(passage.ids)
@@ -158,4 +157,4 @@ def _batches(passages: list[Passage], vocabulary: Vocabulary) -> Iterator[tuple[
         for places in ordinary.split(ROWS) if len(ordinary) else ():
             at = nn.functional.one_hot(places, len(ids)).bool()
             masked = ids.expand(len(places), -1).masked_fill(at, mask_id(vocabulary))
-            yield number, LabelledBatch.of(masked, ids.where(at, IGNORED))
+            yield HeldOut(masked, ids.where(at, IGNORED), torch.full_like(masked, number))

@@ -44,7 +44,7 @@ EVALUATION_RATE = 0.15  # share of tokens masked in validation, whatever it is i
 
 def load(
     params: PretrainParams, checkpoint: Path | None, tokenizer: SubwordTokenizer, stream: np.ndarray, device: Device
-) -> tuple[LanguageModel | PairModel, Objective]:
+) -> tuple[LanguageModel, Objective]:
     """The model with its initial weights, and the objective on the training text."""
     recipe, vocabulary = params.pretrain, Vocabulary.of(tokenizer)
     model = to_device(_initial_model(params, checkpoint, vocabulary, device.attention), device)
@@ -70,11 +70,11 @@ def validation(
     params: PretrainParams,
     tokenizer: SubwordTokenizer,
     stream: np.ndarray,
-    model: LanguageModel | PairModel,
+    model: LanguageModel,
     device: Device,
 ) -> Callable[[Epoch, Meter], dict[str, float | None]]:
     """A function that measures the model on the validation text: a row of the learning curve for each epoch."""
-    language_model = model if isinstance(model, LanguageModel) else model.of_tokens
+    language_model = model.of_tokens if isinstance(model, PairModel) else model
     vocabulary, recipe = Vocabulary.of(tokenizer), params.pretrain
     size, fixed = (recipe.block_size, recipe.batch_size), Masking(EVALUATION_RATE)
     pairs = PairModelling(stream, tokenizer, *size, fixed, 0) if recipe.next_sentence else None
@@ -103,7 +103,7 @@ def validation(
 
 
 def save_model(folder: Path, body: PreTrainedModel, weights: dict[str, Tensor], tokenizer: Path) -> None:
-    """Write the weights of a `LanguageModel` or `PairModel` around `body`, with the files of its tokenizer."""
+    """Write the weights of a `LanguageModel` around `body`, with the files of its tokenizer."""
     with atomic_folder(folder) as temporary:
         body.save_pretrained(temporary, state_dict={name.removeprefix("body."): weights[name] for name in weights})
         copy_tokenizer(tokenizer, temporary)
@@ -111,7 +111,7 @@ def save_model(folder: Path, body: PreTrainedModel, weights: dict[str, Tensor], 
 
 def _initial_model(
     params: PretrainParams, checkpoint: Path | None, vocabulary: Vocabulary, attention: str
-) -> LanguageModel | PairModel:
+) -> LanguageModel:
     """The model of the checkpoint, or one with random weights.
 
     Raises InputError where its attention cannot stay within documents although it should.

@@ -9,7 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retrace.cli.worker import PAUSE, Worker
+from retrace.cli.worker import Worker
+from retrace.core.guard import PAUSE
 
 STAGE = """
 import signal, sys, time

@@ -21,16 +21,22 @@ from tests.toy import ROOT
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29619"]
 
 
-@given(st.integers(0, 30), st.integers(1, 7))
-def test_every_process_gets_as_many_batches_and_each_counts_once(count: int, processes: int) -> None:
-    def deal(rank: int) -> list[tuple[int, bool]]:
+@given(st.integers(0, 30), st.integers(1, 7), st.none() | st.integers(1, 3))
+def test_every_process_gets_as_many_batches_and_each_counts_once(count: int, processes: int, most: int | None) -> None:
+    """Without gradients, batches of seven are parted where that is more than twice what a pass in training takes."""
+    batches = [range(7 * number, 7 * number + 7) for number in range(count)]
+
+    def deal(rank: int) -> list[tuple[range, bool]]:
         accelerator: Any = SimpleNamespace(process_index=rank, num_processes=processes)
-        return list(Device(accelerator, bf16=False, sharded=True).share_batches(range(count)))
+        return list(Device(accelerator, bf16=False, sharded=True, micro_batch=most).share_batches(batches))
 
     dealt = [deal(rank) for rank in range(processes)]
     assert len({len(mine) for mine in dealt}) == 1
-    assert sorted(batch for mine in dealt for batch, counts in mine if counts) == list(range(count))
-    assert all([b for b, counts in mine if counts] == list(range(count))[r::processes] for r, mine in enumerate(dealt))
+    assert sorted(row for mine in dealt for rows, counts in mine if counts for row in rows) == list(range(7 * count))
+    assert all(len(rows) <= 2 * (most or 7) for mine in dealt for rows, _ in mine)
+    assert most or all(
+        [rows for rows, counts in mine if counts] == batches[r::processes] for r, mine in enumerate(dealt)
+    )
 
 
 @given(st.integers(1, 40), st.integers(1, 7), st.none() | st.integers(1, 9))

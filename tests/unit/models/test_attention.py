@@ -6,9 +6,11 @@ from torch import Tensor, nn
 from transformers.models.bert.modeling_bert import eager_attention_forward
 from transformers.models.qwen2.modeling_qwen2 import apply_rotary_pos_emb
 
-from retrace.models.attention import lean_attention, rotated, turned
+from retrace.models.attention import lean_attention, rotated, signed, turned
 from retrace.models.heads import make_model
 from tests.tiny import FAMILIES, tiny_config, tiny_tokenizer
+
+TABLES = signed(lambda angles: (angles.cos(), angles.sin()))
 
 
 def _gradients(loss: Tensor, *of: Tensor) -> list[Tensor]:
@@ -19,7 +21,7 @@ def test_a_pair_is_turned_by_its_angle() -> None:
     """Of (1, 0, 0, 2) the pairs are (1, 0) and (0, 2): a quarter turn of the first gives (0, 1)."""
     angles = torch.tensor([math.pi / 2, 0.0]).repeat(2)[None, None]
     states = torch.tensor([1.0, 0.0, 0.0, 2.0])[None, None, None]
-    found = turned(states, angles.cos(), angles.sin())
+    found = turned(states, *TABLES(angles))
     torch.testing.assert_close(found, torch.tensor([0.0, 0.0, 1.0, 2.0])[None, None, None])
 
 
@@ -29,7 +31,7 @@ def test_rotations_are_those_of_transformers(dimension: int) -> None:
     shape = (2, 3, 5, 8) if dimension == 1 else (2, 5, 3, 8)
     query, key = (torch.randn(shape, generator=draws, requires_grad=True) for _ in range(2))
     angles = torch.randn(2, 5, 4, generator=draws).repeat(1, 1, 2)
-    ours = rotated(query, key, angles.cos(), angles.sin(), dimension)
+    ours = rotated(query, key, *TABLES(angles), dimension)
     theirs = apply_rotary_pos_emb(query, key, angles.cos(), angles.sin(), dimension)
     for mine, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, other)

@@ -150,8 +150,9 @@ def test_processes_share_a_batch_without_overlap() -> None:
     objective = _pairs()
     whole = next(iter(objective.batches(1)))
     first, second = (objective.part(whole, slice(rank, None, 2), tiny_device()) for rank in (0, 1))
-    assert torch.equal(first.ids.flatten()[first.at], torch.full_like(first.at, VOCABULARY.mask or -1))
-    assert torch.equal(torch.stack([first.ids, second.ids], 1).reshape(whole.ids.shape), whole.ids)
+    ids, at, _ = first.tokens
+    assert torch.equal(ids.flatten()[at], torch.full_like(at, VOCABULARY.mask or -1))
+    assert torch.equal(torch.stack([ids, second.tokens.ids], 1).reshape(whole.ids.shape), whole.ids)
     assert torch.equal(torch.stack([first.unrelated, second.unrelated], 1).flatten(), whole.unrelated)
 
 
@@ -159,7 +160,7 @@ def test_the_loss_is_the_sum_of_both_means() -> None:
     model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager").eval()
     objective = _pairs()
     batch = next(iter(objective.batches(1)))
-    loss, count = objective.loss(model, batch), objective.targets(batch)
+    loss, count = objective.loss(model, batch.to(tiny_device())), objective.targets(batch)
     inputs = {"input_ids": batch.ids, "token_type_ids": batch.segments, "attention_mask": batch.mask}
     both = model.body(**inputs, labels=batch.labels, next_sentence_label=batch.unrelated)
     related = torch.nn.functional.cross_entropy(both.seq_relationship_logits, batch.unrelated)
@@ -192,7 +193,7 @@ def test_the_pooled_head_goes_with_the_model_into_classification(tmp_path: Path)
     again = read_language_model(tmp_path, 1, "eager").eval()
     ids, at = torch.arange(5, 21)[None], torch.arange(16)
     zeros, ones = torch.zeros(1, 16, dtype=torch.long), torch.ones(1, 16, dtype=torch.long)
-    torch.testing.assert_close(again(ids, at), model(ids, zeros, ones, at)[0])
+    torch.testing.assert_close(again(ids, at), model(ids, at, None, zeros, ones)[0])
     assert torch.equal(again(ids, at), model.of_tokens(ids, at))
 
 

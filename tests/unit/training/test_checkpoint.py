@@ -15,6 +15,7 @@ from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import (
     BlockModelling,
+    Inputs,
     LabelledBatch,
     Masking,
     mask_blocks,
@@ -46,7 +47,7 @@ class Cut(BlockModelling):
     action: Any = None
     seen = -1  # the first loss of a run is asked for before its steps, to count operations
 
-    def loss(self, model: torch.nn.Module, part: LabelledBatch) -> torch.Tensor:
+    def loss(self, model: torch.nn.Module, part: Inputs) -> torch.Tensor:
         if self.seen == self.at:
             self.action()
         self.seen += 1

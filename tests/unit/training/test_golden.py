@@ -24,11 +24,12 @@ CASES = [*FAMILIES, "bert, pairs", "modernbert, whole words"]
 def _losses(case: str) -> list[float]:
     family, _, kind = case.partition(", ")
     masking = WHOLE_WORDS if kind == "whole words" else Masking(0.3)
-    model, objective = start(family, kind == "pairs", tiny_device(), masking)
+    device = tiny_device()
+    model, objective = start(family, kind == "pairs", device, masking)
     optimizers = make_optimizers(model, OptimizerSettings(), 0.002)
     losses = []
     for _, batch in zip(range(10), objective.batches(1), strict=False):
-        loss, count = objective.loss(model, batch), objective.targets(batch)
+        loss, count = objective.loss(model, objective.part(batch, slice(None), device)), objective.targets(batch)
         (loss / count).backward()
         for optimizer in optimizers:
             optimizer.step()

@@ -164,11 +164,11 @@ def test_loss_and_gradients_are_those_of_the_dense_head(family: str) -> None:
     batch = mask_blocks(
         torch.from_numpy(STREAM[:128].reshape(4, 32).astype(np.int64)), Masking(0.3), VOCABULARY, seeded(0, "m")
     )
-    loss = token_loss(model, batch)
+    loss = token_loss(model, batch.to(tiny_device()))
     loss.backward()
     sparse = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
     model.zero_grad()
-    dense = model.body(input_ids=batch.ids, labels=batch.labels).loss * batch.at.numel()
+    dense = model.body(input_ids=batch.ids, labels=batch.labels).loss * batch.count
     dense.backward()
     assert loss.item() == pytest.approx(dense.item(), rel=1e-5)
     assert sparse.keys() == {name for name, weight in model.named_parameters() if weight.grad is not None}
@@ -245,9 +245,9 @@ def test_the_operations_of_a_step_are_those_of_its_products() -> None:
     model = _model().train()
     blocks = torch.from_numpy(STREAM[:16].astype(np.int64))[None]
     batch = mask_blocks(blocks, Masking(0.4), VOCABULARY, seeded(0, "m"))
-    asked = int((batch.labels != IGNORED).sum())
+    asked, part = batch.count, batch.to(tiny_device())
     before = torch.get_rng_state()
-    counted = count_flops(model, lambda: token_loss(model, batch).backward())
+    counted = count_flops(model, lambda: token_loss(model, part).backward())
     layer = 2 * 16 * (32 * 96 + 32 * 32 + 32 * 128 + 64 * 32) + 2 * 2 * 16 * 16 * 32
     head = 2 * asked * (32 * 32 + 32 * VOCABULARY.size)
     assert counted == 3 * (2 * layer + head)
@@ -316,8 +316,8 @@ def test_the_causal_loss_is_that_of_transformers() -> None:
     model = _model("llama").eval()
     ids = torch.randint(5, VOCABULARY.size, (3, 20), generator=seeded(0, "ids"))
     batch = next_tokens(ids, VOCABULARY)
-    assert batch.at.numel() == 3 * 19
-    assert token_loss(model, batch).item() / batch.at.numel() == pytest.approx(
+    assert batch.count == 3 * 19
+    assert token_loss(model, batch.to(tiny_device())).item() / batch.count == pytest.approx(
         model.body(input_ids=ids, labels=ids).loss.item(), rel=1e-5
     )
 
@@ -380,7 +380,7 @@ def test_a_text_of_headings_has_passages_too() -> None:
 
 
 def test_a_mean_of_nothing_ends_in_a_sentence() -> None:
-    nothing = [LabelledBatch.of(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
+    nothing = [LabelledBatch(torch.zeros(1, 4, dtype=torch.long), torch.full((1, 4), IGNORED))]
     with pytest.raises(InputError, match="no token to predict"):
         mean_loss(_model().eval(), nothing, tiny_device())
 
@@ -442,8 +442,8 @@ def test_nothing_is_masked_without_a_mask() -> None:
 def test_targets_are_listed_with_the_batch() -> None:
     ids = torch.arange(12).view(3, 4)
     labels = torch.tensor([[IGNORED, 7, IGNORED, 8], [IGNORED] * 4, [9, IGNORED, IGNORED, IGNORED]])
-    batch = LabelledBatch.of(ids, labels)
-    assert (batch.at.tolist(), batch.targets.tolist()) == ([1, 3, 8], [7, 8, 9])
+    part = LabelledBatch(ids, labels).to(tiny_device())
+    assert (part.at.tolist(), part.targets.tolist()) == ([1, 3, 8], [7, 8, 9])
     model = _model().eval()
     every = model(ids, torch.arange(12))
-    torch.testing.assert_close(model(ids, batch.at), every[[1, 3, 8]])
+    torch.testing.assert_close(model(ids, part.at), every[[1, 3, 8]])
