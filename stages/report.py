@@ -20,7 +20,7 @@ from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Head
-from retrace.report.browser import predictions_section, read_all
+from retrace.report.browser import PRINTED, predictions_section, read_all
 from retrace.report.facts import run_facts
 from retrace.report.flags import flag_chips, flags_line, found_flags
 from retrace.report.page import REPORTS, WRITTEN, write_report
@@ -50,7 +50,7 @@ MODEL, PRESETS = Path("models/pretrained"), Path("presets")
 def main() -> None:
     read = ReportParams.read()
     params, source = read.params, source_folder(read.data)
-    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, Path(PREDICTIONS), MODEL, DETAILS, PERPLEXITY, BASELINES, PRESETS]
+    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, PRESETS]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
         tasks, runs, stages = read_tasks(details, params), read_runs(params), read_stages()
@@ -69,7 +69,7 @@ def main() -> None:
             summary_section(tasks, shares, seconds_of(runs)),
             pretraining_section(perplexity, read_curve("pretrain"), *tokens_and_losses(runs.get("pretrain"))),
             *(task_section(task, list(details.tasks)) for task in tasks),
-            predictions_section(read_all(params, source), tasks, read.report.samples),
+            predictions_section(read_all(params, source), tasks, PRINTED if read.report.samples == "first" else None),
             runs_section(folds),
         ]
         head = Head(said, run_facts(params, runs, sum(counts.values())), flag_chips(flags))
@@ -85,7 +85,11 @@ def read_presets() -> dict[str, dict[str, Any]]:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {key: _merged(below[key], of) for key, of in above.items() if isinstance(of, dict) and isinstance(below.get(key), dict)}
+    both = {
+        key: _merged(below[key], of)
+        for key, of in above.items()
+        if isinstance(of, dict) and isinstance(below.get(key), dict)
+    }
     return below | above | both
 
 

@@ -34,7 +34,9 @@ ORIGIN = Origin(
 class Maker:
     """Writes the folder of a project."""
 
-    def __init__(self, folder: Path, reviews: int, questions: int, methods: tuple[str, ...], seeds: tuple[int, ...]) -> None:
+    def __init__(
+        self, folder: Path, reviews: int, questions: int, methods: tuple[str, ...], seeds: tuple[int, ...]
+    ) -> None:
         self._folder, self._methods, self._seeds = folder, methods, seeds
         self._reviews, self._questions = reviews, questions
         self._random = np.random.default_rng(0)
@@ -84,7 +86,9 @@ class Maker:
             margin = self._right(method, difficulty)
             rows = []
             for epoch in range(EPOCHS + 1):
-                towards = (margin if epoch == EPOCHS else self._random.normal(size=len(gold)) + margin * epoch / EPOCHS) / 2
+                towards = (
+                    margin if epoch == EPOCHS else self._random.normal(size=len(gold)) + margin * epoch / EPOCHS
+                ) / 2
                 logits = np.stack([-towards, towards], axis=1) * np.where(gold == 1, 1, -1)[:, None]
                 rows += [
                     {"epoch": epoch, "id": i, "label": int(gold[i]), "logit_0": float(of[0]), "logit_1": float(of[1])}
@@ -93,7 +97,7 @@ class Maker:
             self._write("sst2", method, seed, "classification", rows)
 
     def _answers(self, source: Path) -> None:
-        paragraphs, questions = [], []
+        paragraphs, questions, passage = [], [], [""]
         for number in range(self._questions):
             if number % 10 == 0:
                 passage = self._text(120).split()
@@ -102,10 +106,15 @@ class Maker:
             start, answer = len(" ".join(passage[:first])) + (first > 0), " ".join(passage[first : first + 2])
             answers = [{"text": answer, "answer_start": start}] if number % 3 else []
             text = f"{self._random.choice(QUESTION_WORDS)} {self._text(8)}?"
-            paragraphs[-1]["qas"].append({"id": f"q{number}", "question": text, "answers": answers, "is_impossible": not answers})
+            paragraphs[-1]["qas"].append(
+                {"id": f"q{number}", "question": text, "answers": answers, "is_impossible": not answers}
+            )
             questions.append((f"q{number}", " ".join(passage), answers))
         for part, of in (("train", paragraphs[:1]), ("dev", paragraphs)):
-            write_text(source / f"squad/{part}.json", json.dumps({"version": "v2.0", "data": [{"title": "t", "paragraphs": of}]}))
+            write_text(
+                source / f"squad/{part}.json",
+                json.dumps({"version": "v2.0", "data": [{"title": "t", "paragraphs": of}]}),
+            )
         difficulty = self._random.normal(size=len(questions))
         for method, seed in self._cells():
             margin = self._right(method, difficulty)
@@ -154,7 +163,9 @@ class Maker:
             "perplexity": [4797.9, 8.14, 6.36],
         })  # fmt: skip
         write_text(reports / "curves/pretrain.csv", curve.to_csv(index=False))
-        updates = pd.DataFrame({"update": range(5, 401, 5)}).assign(training_loss=lambda of: 8 / (1 + of["update"] / 60))
+        updates = pd.DataFrame({"update": range(5, 401, 5)}).assign(
+            training_loss=lambda of: 8 / (1 + of["update"] / 60)
+        )
         write_text(reports / "curves/pretrain-updates.csv", updates.to_csv(index=False))
         write_json(reports / "runs/pretrain.json", self._record(400, 120.0, 1_000_000).to_json())
         for stage, seconds in (("tokenize", 8.0), ("evaluate", 60.0)):
@@ -167,7 +178,11 @@ class Maker:
 
 
 def make_project(
-    folder: Path, reviews: int = 800, questions: int = 896, methods: tuple[str, ...] = METHODS, seeds: tuple[int, ...] = (1, 2, 3)
+    folder: Path,
+    reviews: int = 800,
+    questions: int = 896,
+    methods: tuple[str, ...] = METHODS,
+    seeds: tuple[int, ...] = (1, 2, 3),
 ) -> None:
     """Write a project into an empty folder; `evaluate.main()` and `report.main()` run in it."""
     Maker(folder, reviews, questions, methods, seeds).make()

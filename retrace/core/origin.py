@@ -32,18 +32,21 @@ def find_origin(device: str | None = None) -> Origin:
 
 
 @contextmanager
-def timed(stage: str) -> Iterator[None]:
-    """Write the time of a stage to reports/runs/stages when it is done."""
+def timed(stage: str, is_main: bool = True) -> Iterator[None]:
+    """Write the time of a stage to reports/runs/stages when it is done; of several processes one writes."""
     start = time.perf_counter()
     yield
-    record = StageRecord(seconds=round(time.perf_counter() - start, 1), origin=find_origin())
-    write_json(STAGES / f"{stage}.json", record.to_json())
+    if is_main:
+        record = StageRecord(seconds=round(time.perf_counter() - start, 1), origin=find_origin())
+        write_json(STAGES / f"{stage}.json", record.to_json())
 
 
 def _git(*arguments: str) -> str | None:
     """What git prints; None without git or outside of a repository."""
     try:
-        return subprocess.run(("git", *arguments), cwd=PROJECT, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            ("git", *arguments), cwd=PROJECT, capture_output=True, text=True, check=True
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
 

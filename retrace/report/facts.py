@@ -26,4 +26,6 @@ def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], paramete
 
 
 def _count(number: int) -> str:
-    return next((f"{number / size:.2f} {unit}" for size, unit in ((1e9, "B"), (1e6, "M")) if number >= size), f"{number:,}")
+    return next(
+        (f"{number / size:.2f} {unit}" for size, unit in ((1e9, "B"), (1e6, "M")) if number >= size), f"{number:,}"
+    )

@@ -43,7 +43,11 @@ def _perplexity_flags(report: PerplexityReport | None) -> Iterator[Found]:
 
 def _task_flags(details: Details) -> Iterator[Found]:
     for task, of in details.tasks.items():
-        seen = {f"{method} {seed}": found.flags for method, all_of in of.methods.items() for seed, found in all_of.seeds.items()}
+        seen = {
+            f"{method} {seed}": found.flags
+            for method, all_of in of.methods.items()
+            for seed, found in all_of.seeds.items()
+        }
         seen |= {method: found.flags for method, found in of.methods.items()}
         for who, flags in {**seen, "data": of.flags}.items():
             for flag, evidence in flags.items():

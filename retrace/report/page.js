@@ -114,20 +114,21 @@
   let task, list = [], page = 0;
 
   const isRight = (method, example, seed = 0) => method.right[seed][example] === "1";
-  const sureness = (method, example) => method.said ? method.said[example] % 101 : Math.abs(method.margin[example]);
-  const methods = () => task.methods.filter(method => !method.baseline);
+  const sureness = (method, example) => Math.abs(method.sure[example]);
+  const methods = () => task.methods.filter(method => method.sure); // not the baselines
+  const isClasses = () => task.classes.length > 0;
   const passageOf = example => task.passages[task.passage[example]];
   const hasAnswer = example => task.gold[example].length > 0;
   const answer = (method, example) => {
-    if (method.said) return task.classes[Math.floor(method.said[example] / 101)];
+    if (method.said) return task.classes[method.said[example]];
     const start = method.start[example];
     if (start === -1) return "no answer";
     return start < 0 ? method.other[example] : passageOf(example).slice(start, start + method.length[example]);
   };
   // Python counts characters, JavaScript 16-bit units: passages with others are cut into characters once.
   for (const each of tasks) {
-    each.passages = each.passages?.map(passage => /[\ud800-\udbff]/.test(passage) ? [...passage] : passage);
-    each.plain = each.passages?.map(passage => typeof passage === "string" ? passage : passage.join(""));
+    each.passages = each.passages.map(passage => /[\ud800-\udbff]/.test(passage) ? [...passage] : passage);
+    each.plain = each.passages.map(passage => typeof passage === "string" ? passage : passage.join(""));
   }
   const text = piece => typeof piece === "string" ? piece : piece.join("");
 
@@ -140,7 +141,7 @@
     task = tasks[number];
     all("button", ui.tabs).forEach((tab, i) => tab.setAttribute("aria-pressed", i === number));
     ui.method.replaceChildren(...methods().map((method, i) => option(i, method.name)));
-    const kinds = task.classes ? task.classes.map((name, i) => option(i, name)) : [option(1, "answerable"), option(0, "none")];
+    const kinds = isClasses() ? task.classes.map((name, i) => option(i, name)) : [option(1, "answerable"), option(0, "none")];
     ui.gold.replaceChildren(option("", "any"), ...kinds);
     filter();
   };
@@ -155,10 +156,10 @@
   };
   const filter = () => {
     const query = ui.search.value.trim().toLowerCase(), own = Number(ui.method.value), gold = ui.gold.value;
-    const lower = query ? task.plain?.map(passage => passage.toLowerCase()) : null;
+    const lower = query ? task.plain.map(passage => passage.toLowerCase()) : null;
     const found = example => !query || task.text[example].toLowerCase().includes(query)
       || lower?.[task.passage[example]].includes(query);
-    const kind = example => task.classes ? task.gold[example] : Number(hasAnswer(example));
+    const kind = example => isClasses() ? task.gold[example] : Number(hasAnswer(example));
     const method = methods()[own];
     list = [];
     for (let example = 0; example < task.text.length; example++) {
@@ -202,7 +203,7 @@
   };
   const opinion = (method, example) => {
     const who = element("span", "who", marks[method.name] ? marks[method.name].content.cloneNode(true) : method.name);
-    if (!method.baseline && method.right.length > 1) {
+    if (method.right.length > 1) {
       const seeds = element("span", "seeds", ...method.right.map(seed => seed[example] === "1" ? "●" : "○"));
       seeds.dataset.t = `right with ${method.right.filter(seed => seed[example] === "1").length} of ${method.right.length} seeds`;
       seeds.setAttribute("role", "img");
@@ -210,7 +211,7 @@
       who.append(seeds);
     }
     const right = isRight(method, example), f1 = method.f1?.[example], partly = f1 > 0 && f1 < 100;
-    const sure = method.baseline ? "" : method.said ? `${sureness(method, example)}%` : (method.margin[example] / 10).toFixed(1).replace("-", "−");
+    const sure = !method.sure ? "" : method.said ? `${method.sure[example]}%` : (method.sure[example] / 10).toFixed(1).replace("-", "−");
     const said = element("span", right ? "" : "wrong", `${partly ? "≈" : right ? "✓" : "✗"} ${answer(method, example)} `);
     return element("li", "", who, said, element("span", "small", sure + (partly ? `${sure && ", "}F1 ${f1}` : "")));
   };
@@ -219,8 +220,8 @@
     const made = element("li", "item", element("div", "head",
       element("p", "", ...highlighted(task.text[example], query)), element("span", "number", `№ ${number.toLocaleString("en")}`)));
     made.tabIndex = -1;
-    if (task.passages) made.append(marked(example));
-    const golds = task.classes ? [task.classes[task.gold[example]]]
+    if (!isClasses()) made.append(marked(example));
+    const golds = isClasses() ? [task.classes[task.gold[example]]]
       : task.gold[example].map(([start, length]) => text(passageOf(example).slice(start, start + length)));
     const right = [...new Set(golds)].join(" / ") || "no answer";
     made.append(element("ul", "said", element("li", "", element("span", "who", "Right answer"), element("mark", "", right)),

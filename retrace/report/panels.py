@@ -39,7 +39,9 @@ def task_panels(task: Task) -> list[Panels]:
     return rows + (losses(task) if task.curve is not None else [])
 
 
-def _row(task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: "") -> Panels:
+def _row(
+    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: ""
+) -> Panels:
     panels = [Panel(method_name(of), draw(of), task.place(of), value(of)) for of in task.methods]
     return Panels(f"{task.name}-{name}", title, note, panels)
 
@@ -59,7 +61,8 @@ def learning(task: Task) -> Panels:
         return Plot(svg.joined(drawn), label)
 
     note = (
-        f"{_capital(task.figure)} on validation by epoch{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}. "
+        f"{_capital(task.figure)} on validation by epoch"
+        f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}. "
         f"Dashed: the best baseline ({name}, {figure_text(base, 1)})."
     )
     return _row(task, task.headline, "Learning curves", note, draw, lambda of: figure_text(task.score(of).value, 1))
@@ -92,7 +95,8 @@ def confusion(task: Task) -> Panels:
         said = "; ".join(f"{names[i]} called {names[j]} {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape))
         return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", max(96, 24 * len(names)))
 
-    note = f"Rows: the right class; columns: what the method called it. Bold: % of the row{_of_seeds(task, '; means of the seeds')}."
+    note = "Rows: the right class; columns: what the method called it. Bold: % of the row"
+    note += _of_seeds(task, "; means of the seeds") + "."
     return _row(task, "confusion", "Confusion", note, draw)
 
 
@@ -125,7 +129,8 @@ def calibration(task: Task) -> Panels:
 
     note = (
         "Across: how sure the method says it is, %; up: how often it is then right, %. On the dashed line both agree; "
-        "below it the method is too sure. A dot’s area is its share of examples; the figure is the expected calibration error, in points."
+        "below it the method is too sure. A dot’s area is its share of examples; the figure is the expected "
+        "calibration error, in points."
     )
     return _row(task, "calibration", "Calibration", note, draw, error)
 
@@ -149,14 +154,28 @@ def thresholds(task: Task) -> list[Panels]:
     def draw(method: str) -> Plot:
         inside = [(x, y) for x, y in curves[method] if low <= x <= high] or list(curves[method])
         best = max(curves[method], key=lambda point: point[1])
-        frame = svg.grid(axes, [(v, figure_text(v, 0)) for v in (low, 0, high)], [(v, f"{v:g}") for v in steps[:: _every(steps)]])
-        tips = [(x, f"threshold {figure_text(x, 1)}: {figure_text(y, 1)}") for x, y in inside[:: _every(inside, MOST_TIPS)]]
-        drawn = [frame, svg.upright(axes, 0), svg.line(axes, inside), svg.dot(axes, *best, "hollow", 4), svg.tips(axes, tips)]
-        return Plot(svg.joined(drawn), f"{method_name(method)}: at best {figure_text(best[1], 1)} at threshold {figure_text(best[0], 1)}")
+        frame = svg.grid(
+            axes, [(v, figure_text(v, 0)) for v in (low, 0, high)], [(v, f"{v:g}") for v in steps[:: _every(steps)]]
+        )
+        tips = [
+            (x, f"threshold {figure_text(x, 1)}: {figure_text(y, 1)}") for x, y in inside[:: _every(inside, MOST_TIPS)]
+        ]
+        drawn = [
+            frame,
+            svg.upright(axes, 0),
+            svg.line(axes, inside),
+            svg.dot(axes, *best, "hollow", 4),
+            svg.tips(axes, tips),
+        ]
+        return Plot(
+            svg.joined(drawn),
+            f"{method_name(method)}: at best {figure_text(best[1], 1)} at threshold {figure_text(best[0], 1)}",
+        )
 
     note = (
-        f"{_capital(task.figure)} by the threshold: the method abstains where “no answer” scores more than so much above its best "
-        "span. Dashed: 0, which is used. Ring and figure: the best, found on these very questions and so a little too good."
+        f"{_capital(task.figure)} by the threshold: the method abstains where “no answer” scores more than so much "
+        "above its best span. Dashed: 0, which is used. Ring and figure: the best, found on these very questions and so "
+        "a little too good."
     )
     best = {method: figure_text(max(y for _, y in curve), 1) for method, curve in curves.items()}
     return [_row(task, "threshold", "When to answer", note, draw, lambda of: best[of])]
@@ -186,7 +205,9 @@ def groups(task: Task, kind: str) -> list[Panels]:
         drawn.append(svg.grid(axes, [(steps[0], f"{steps[0]:g}"), (steps[-1], f"{steps[-1]:g}")], []))
         for i, name, count, score in shown:
             ends = {"y1": _at(axes.down(i)), "y2": _at(axes.down(i))}
-            drawn.append(svg.tag("line", x1=_at(axes.across(score.low)), x2=_at(axes.across(score.high)), **ends, class_="band"))
+            drawn.append(
+                svg.tag("line", x1=_at(axes.across(score.low)), x2=_at(axes.across(score.high)), **ends, class_="band")
+            )
             drawn.append(svg.dot(axes, score.value, i, radius=3))
             box = {"y": _at(axes.down(i - 0.5)), "height": _at(100 / len(names))}
             tip = f"{name}: {_with_ends(score)}\n{count:,} {task.noun}"
@@ -205,7 +226,8 @@ def losses(task: Task) -> list[Panels]:
     if not any(valid.values()):
         return []
     points = {
-        method: mean_curve([curve for (of, _), curve in task.updates.items() if of == method]) for method in task.methods
+        method: mean_curve([curve for (of, _), curve in task.updates.items() if of == method])
+        for method in task.methods
     }
     per_epoch = {method: _updates_an_epoch(points[method], valid[method]) for method in task.methods}
     train = {method: {"": [(x / per_epoch[method], y) for x, y in curve]} for method, curve in points.items()}

@@ -48,21 +48,39 @@ def pretraining_section(
     table = perplexity_table(report)
     absent = [ABSENT] if any(NOTHING in str(cell) for row in table.rows for cell in row[2:]) else []
     fold = Fold("Losses by epoch", f"{len(curve)} rows", [by_epoch])
-    return Section("Pretraining", [*warnings, _figure(report, curve, tokens, updates), table, f"{INTERVALS} {COMPARE}", *absent, fold])
+    return Section(
+        "Pretraining",
+        [*warnings, _figure(report, curve, tokens, updates), table, f"{INTERVALS} {COMPARE}", *absent, fold],
+    )
 
 
 def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, updates: Curve) -> Panels:
     """Perplexity on a logarithmic scale, so that it is the loss too."""
-    last = float(curve["epoch"].max()) or 1.0
+    last = float(curve["epoch"].to_numpy().max()) or 1.0
     per_epoch = tokens / last if tokens else 1.0
-    valid = [(float(epoch) * per_epoch, float(loss)) for epoch, loss in curve[["epoch", "validation_loss"]].dropna().to_numpy()]
-    train = list(updates) or [(float(epoch) * per_epoch, float(loss)) for epoch, loss in curve[["epoch", "training_loss"]].dropna().to_numpy()]
-    unigram = next((split.measures["unigram"].perplexity_per_token for split in report.splits.values() if "unigram" in split.measures), None)
+    valid = [
+        (float(epoch) * per_epoch, float(loss))
+        for epoch, loss in curve[["epoch", "validation_loss"]].dropna().to_numpy()
+    ]
+    train = list(updates) or [
+        (float(epoch) * per_epoch, float(loss)) for epoch, loss in curve[["epoch", "training_loss"]].dropna().to_numpy()
+    ]
+    unigram = next(
+        (
+            split.measures["unigram"].perplexity_per_token
+            for split in report.splits.values()
+            if "unigram" in split.measures
+        ),
+        None,
+    )
     known = [*(y for _, y in (*valid, *train)), *([math.log(unigram)] if unigram else [])]
     axes = Axes((0, last * per_epoch), (min(known) - 0.3, max(known) + 0.3))
     marks = [(math.log(base * 10**power), f"{base * 10**power:,}") for power in range(9) for base in (1, 3)]
     marks = [(y, said) for y, said in marks if axes.y[0] <= y <= axes.y[1]]
-    across = [(x, f"{_tokens(x)} tokens" if tokens and x else f"{x:g}" if tokens else f"epoch {x:g}") for x in (0, axes.x[1] / 2, axes.x[1])]
+    across = [
+        (x, f"{_tokens(x)} tokens" if tokens and x else f"{x:g}" if tokens else f"epoch {x:g}")
+        for x in (0, axes.x[1] / 2, axes.x[1])
+    ]
     drawn = [svg.grid(axes, across, marks), svg.line(axes, _thinned(train))]
     if unigram:
         drawn += [svg.level(axes, math.log(unigram)),
@@ -73,13 +91,20 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, update
         said = ("validation " if i == len(valid) - 1 else "") + _perplexity(y)
         drawn.append(svg.text(axes, x, y, said, anchor, "ink", dy=4 if not i else -10, dx=dx))
     unit = "{} tokens" if tokens else "epoch {}"
-    hits = [(x, unit.format(_tokens(x) if tokens else f"{x:g}") + f"\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in _thinned(train)]
+    hits = [
+        (
+            x,
+            unit.format(_tokens(x) if tokens else f"{x:g}")
+            + f"\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}",
+        )
+        for x, y in _thinned(train)
+    ]
     drawn.append(svg.tips(axes, hits))
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
     note = (
-        f"Perplexity per token on a logarithmic scale, so that it reads as loss too, by {'tokens seen' if tokens else 'epoch'}. Line: "
-        "training, where more tokens may be hidden; dots: validation after each epoch; dashed: a model that knows only how "
-        "frequent each token is."
+        "Perplexity per token on a logarithmic scale, so that it reads as loss too, by "
+        f"{'tokens seen' if tokens else 'epoch'}. Line: training, where more tokens may be hidden; dots: validation "
+        "after each epoch; dashed: a model that knows only how frequent each token is."
     )
     return Panels("pretraining", "", note, [Panel("", Plot(svg.joined(drawn), label, 260, "wide"), 0)])
 
@@ -99,7 +124,9 @@ def _with_interval(figures: PerplexityFigures, unit: str) -> Cell:
     value, ends = getattr(figures, unit), figures.intervals.get(unit)
     if value is None or not ends:
         return Cell(_figure_text(value, unit))
-    return Cell(_figure_text(value, unit), small=f"({_figure_text(ends['low'], unit)} – {_figure_text(ends['high'], unit)})")
+    return Cell(
+        _figure_text(value, unit), small=f"({_figure_text(ends['low'], unit)} – {_figure_text(ends['high'], unit)})"
+    )
 
 
 def _figure_text(value: float | None, unit: str) -> str:

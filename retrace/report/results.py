@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ from retrace.results.grid import Grid, Kind
 from retrace.results.predictions import read_updates
 from retrace.statistics.comparisons import DIFFER, MODELS_TIE, TIE
 
-PREDICTIONS = "predictions"
+PREDICTIONS = Path("predictions")
 Curve = Sequence[tuple[float, float]]
 
 
@@ -148,7 +149,7 @@ class Task:
         """A column of the learning curve, by seed."""
         if self.curve is None or column not in self.curve:
             return {}
-        of = self.curve[self.curve["method"] == method].dropna(subset=[column])
+        of = self.curve.loc[self.curve["method"] == method].dropna(subset=[column])
         return {
             str(seed): [(float(epoch), float(value)) for epoch, value in rows[["epoch", column]].to_numpy()]
             for seed, rows in of.groupby("seed", sort=False)
@@ -169,7 +170,7 @@ def read_tasks(details: Details, params: Mapping[str, Any]) -> list[Task]:
         own = name.removesuffix(ON_TEST) if name not in grid.all_tasks else name
         is_test = own != name
         cells = [(method, str(seed)) for method in grid.methods_of(own) for seed in grid.seeds]
-        updates = {} if is_test else {cell: read_updates(REPORTS.parent / PREDICTIONS / own / cell[0] / cell[1]) for cell in cells}
+        updates = {} if is_test else {cell: read_updates(PREDICTIONS / own / cell[0] / cell[1]) for cell in cells}
         curve = None if is_test else read_curve(f"tasks/{own}")
         tasks.append(Task(name, grid.kind_of(own), found, places, curve, updates))
     return tasks

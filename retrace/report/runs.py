@@ -1,6 +1,5 @@
 """What was run on what: data, settings in force, size of the model, times, and where it came from."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,8 +18,9 @@ Facts = Mapping[str, Any]  # what a checkpoint's card says
 Started = tuple[Facts, Mapping[str, int]]  # what training started from, and the parameters by module
 HEADINGS = {
     "updates": "updates", "seconds": "time, s", "tokens": "tokens", "tokens_per_second": "tokens per s",
-    "waiting_percent": "waiting for data, %", "teraflops_per_second": "TFLOP per s", "utilisation_percent": "of the peak, %",
-    "peak_memory_mib": "peak memory, MiB", "gpu_memory_mib": "of the GPU, MiB", "parameters": "parameters",
+    "waiting_percent": "waiting for data, %", "teraflops_per_second": "TFLOP per s",
+    "utilisation_percent": "of the peak, %", "peak_memory_mib": "peak memory, MiB", "gpu_memory_mib": "of the GPU, MiB",
+    "parameters": "parameters",
     "trained_parameters": "trained", "processes": "processes", "device": "device", "precision": "precision",
 }  # fmt: skip
 ROW = 26  # px
@@ -42,7 +42,10 @@ def data_fold(card: Mapping[str, Any], params: Mapping[str, Any]) -> Fold:
     parts = {name: of for name, of in card.items() if name not in ("findings", "origin")}
     parts |= {task: of["parts"] for task, of in further.items()}
     table = counts_table(parts)
-    words = next((f"{int(of['train']['words']):,} words of text; " for of in parts.values() if "words" in of.get("train", {})), "")
+    words = next(
+        (f"{int(of['train']['words']):,} words of text; " for of in parts.values() if "words" in of.get("train", {})),
+        "",
+    )
     gist = f"{words}{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"
     return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), table])
 
@@ -76,7 +79,9 @@ def settings_fold(params: Mapping[str, Any], presets: Mapping[str, Mapping[str, 
     name, rows = min(((name, _changes(shown, of)) for name, of in presets.items()), key=lambda found: len(found[1]))
     changed = Table(("setting", "this run", f"preset {name}"), rows, label="Settings that differ")
     gist = f"{len(rows)} of {len(table.rows)} differ from the preset {name}"
-    return Fold("Settings", gist, [*([changed] if rows else []), Fold("Every setting", f"{len(table.rows)} of them", [table])])
+    return Fold(
+        "Settings", gist, [*([changed] if rows else []), Fold("Every setting", f"{len(table.rows)} of them", [table])]
+    )
 
 
 def settings_table(*values: Mapping[str, Any]) -> Table:
@@ -87,7 +92,11 @@ def settings_table(*values: Mapping[str, Any]) -> Table:
 
 def _changes(params: Mapping[str, Any], preset: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ours, theirs = dict(_flat(params)), dict(_flat(preset))
-    return [(key, _shown(value), _shown(theirs[key])) for key, value in ours.items() if key in theirs and theirs[key] != value]
+    return [
+        (key, _shown(value), _shown(theirs[key]))
+        for key, value in ours.items()
+        if key in theirs and theirs[key] != value
+    ]
 
 
 def models_folds(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -> list[Fold]:
@@ -96,25 +105,31 @@ def models_folds(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -
     for name, (facts, counts) in models.items():
         total = sum(counts.values())
         rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
-        table = Table(("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")], label=f"Parameters {name}")
+        table = Table(
+            ("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")], label=f"Parameters {name}"
+        )
         folds.append(Fold(f"Model {name}".strip(), f"{total:,} parameters", [_started(facts), table]))
     records = {run: record.model_dump(include=set(HEADINGS)) for run, record in runs.items()}
     names = [name for name in HEADINGS if any(of.get(name) is not None for of in records.values())]
     rows = [(run, *(_shown(of[name]) for name in names)) for run, of in records.items()]
     table = Table(("run", *(HEADINGS[name] for name in names)), rows, label="Runs")
     most = max((record.peak_memory_mib for record in runs.values()), default=0)
-    note = "Times and memory are of this machine and no part of the metrics. Memory is all that the process needed, evaluation too."
+    note = (
+        "Times and memory are of this machine and no part of the metrics. Memory is all that the process needed, for "
+        "evaluation too."
+    )
     return [*folds, Fold("Runs and memory", f"{len(runs)} runs, at most {most:,} MiB", [note, table] if rows else [])]
 
 
 def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], params: Mapping[str, Any]) -> Fold:
     """Seconds of every stage; of training those of the updates, over all seeds."""
     methods = list(build(Grid, params, "finetune").every_method)
-    seconds: Counter[tuple[str, int | None]] = Counter()
+    seconds: dict[tuple[str, int | None], float] = {}
     for run, record in runs.items():
         task, *method = run.split()
         name = f"{title_of(task)}, {method_name(method[0])}" if method else "pretraining"
-        seconds[name, methods.index(method[0]) if method else None] += record.seconds
+        place = methods.index(method[0]) if method else None
+        seconds[name, place] = seconds.get((name, place), 0.0) + record.seconds
     of_stages = {(name, None): record.seconds for name, record in stages.items()}
     order = {"source": 0, "tokenize": 1, "perplexity-eval": 3}
     before = [item for item in of_stages.items() if order.get(item[0][0], 9) < 2]
@@ -134,12 +149,12 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
         drawn.append(svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, y=y + 15, text_anchor="end"))
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars)
     plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
-    note = "Seconds by stage; of training those of the updates, of all seeds together. The report itself is not among them."
+    note = "Seconds by stage; of training those of the updates, of all seeds together. The report’s own are left out."
     return Fold("Time", duration(total), [Panels("time", "", note, [Panel("", plot)])])
 
 
 def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fold:
-    """Where results came from: commit, machine and versions of each stage, and SHA-256 of what the report is made from."""
+    """Where results came from: commit, machine and versions of each stage, and SHA-256 of models and scores."""
     names = list(dict.fromkeys(name for origin in origins.values() for name in origin.versions))
     rows = [
         (run, commit_text(origin), origin.date, origin.machine, *(origin.versions.get(name, NOTHING) for name in names))
@@ -149,7 +164,9 @@ def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fo
     hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
     first = next(iter(origins.values()), None)
     note = "Every file of the run is pinned in dvc.lock: git checkout of its commit and dvc checkout bring it back."
-    return Fold("Provenance", f"commit {commit_text(first)}" if first else "hashes", [note, *([table] if rows else []), hashes])
+    return Fold(
+        "Provenance", f"commit {commit_text(first)}" if first else "hashes", [note, *([table] if rows else []), hashes]
+    )
 
 
 def commit_text(origin: Origin) -> str:
@@ -173,11 +190,12 @@ def read_stages() -> dict[str, StageRecord]:
 
 def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
     """Seconds of training by method, over all tasks, as means over seeds."""
-    found: dict[str, Counter[str]] = {}
+    found: dict[str, dict[str, float]] = {}
     for run, record in runs.items():
         if run.count(" ") == 2:
             _, method, seed = run.split()
-            found.setdefault(method, Counter())[seed] += record.seconds
+            of = found.setdefault(method, {})
+            of[seed] = of.get(seed, 0.0) + record.seconds
     return {method: sum(of.values()) / len(of) for method, of in found.items()}
 
 
@@ -193,7 +211,13 @@ def shares_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
 
 def duration(seconds: float) -> str:
     """Seconds as a reader says them."""
-    return f"{seconds / 3600:.1f} h" if seconds >= 5400 else f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+    return (
+        f"{seconds / 3600:.1f} h"
+        if seconds >= 5400
+        else f"{seconds / 60:.0f} min"
+        if seconds >= 90
+        else f"{seconds:.0f} s"
+    )
 
 
 def _started(facts: Facts) -> str:

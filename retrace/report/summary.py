@@ -36,7 +36,9 @@ def ranked(task: Task) -> Plot:
     axes, height = Axes((steps[0], steps[-1]), (0.0, 1.0)), ROW * len(rows)
     drawn = [svg.upright(axes, step, style="axis") for step in steps]
     for i, (score, method, name) in enumerate(rows):
-        drawn.append(svg.tag("g", *_row(task, axes, score, method, name, i * ROW + ROW // 2), class_=_colour(task, method)))
+        drawn.append(
+            svg.tag("g", *_row(task, axes, score, method, name, i * ROW + ROW // 2), class_=_colour(task, method))
+        )
     for step in steps:
         drawn.append(svg.tag("text", _tick(step), x=f"{axes.across(step):.2f}%", y="100%", dy=16, text_anchor="middle"))
     said = "; ".join(f"{name} {_range(score)}" for score, _, name in rows)
@@ -97,8 +99,12 @@ def _cells(task: Task, method: str, columns: Sequence[str]) -> list[str | Cell]:
 
 
 def _interval(task: Task, score: Score, colour: str) -> Cell:
-    lows = [task.score(name).low for name in task.methods] + [task.baseline(name).low for name in task.details.baselines]
-    highs = [task.score(name).high for name in task.methods] + [task.baseline(name).high for name in task.details.baselines]
+    lows = [task.score(name).low for name in task.methods] + [
+        task.baseline(name).low for name in task.details.baselines
+    ]
+    highs = [task.score(name).high for name in task.methods] + [
+        task.baseline(name).high for name in task.details.baselines
+    ]
     steps = svg.ticks(min(lows), max(highs), 5)
     ends = f"{figure_text(score.low, 1)} – {figure_text(score.high, 1)}"
     drawn = svg.strip(Axes((steps[0], steps[-1])), score.low, score.high, score.value)

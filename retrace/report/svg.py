@@ -26,7 +26,12 @@ Form = Literal["small", "list", "wide", "rank"]  # of a plot; the margins in pag
 MARGINS: dict[Form, tuple[int, int, int, int]] = {  # px: top, right, bottom, left
     "small": (4, 6, 20, 30), "list": (4, 8, 20, 46), "wide": (12, 12, 24, 44), "rank": (0, 56, 22, 128),
 }  # fmt: skip
-WIDTHS: dict[Form, int] = {"small": 164, "list": 164, "wide": 760, "rank": 430}  # px of a panel in a file, margins included
+WIDTHS: dict[Form, int] = {
+    "small": 164,
+    "list": 164,
+    "wide": 760,
+    "rank": 430,
+}  # px of a panel in a file, margins included
 FILE_WIDTH, GAP, HEAD = 900, 20, 24  # px of a file: its width at most, between panels, of a panel's caption
 
 
@@ -156,11 +161,15 @@ def picture(title: str, panels: Sequence[tuple[str, int | None, str, Plot]]) -> 
         head = tag("text", name, x=x + (0 if place is None else 16), y=y + 12, class_="ink")
         beside = tag("text", value, x=x + width - right, y=y + 12, text_anchor="end", class_="ink")
         box = tag("svg", plot.body, x=x + left, y=y + HEAD + top, width=width - left - right, height=plot.height)
-        drawn.append(joined([shape, head, beside, tag("g", box, class_=None if place is None else f"m{place % COLOURS}")]))
+        drawn.append(
+            joined([shape, head, beside, tag("g", box, class_=None if place is None else f"m{place % COLOURS}")])
+        )
     size = {"width": columns * (width + GAP) - GAP, "height": 28 - (-len(panels) // columns) * (height + GAP)}
     frame = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria_label": title, **size}
     head = tag("text", title, x=0, y=14, class_="ink")
-    return str(tag("svg", tag("style", Markup(STYLE)), head, *drawn, **frame, viewBox="0 0 {width} {height}".format(**size)))
+    return str(
+        tag("svg", tag("style", Markup(STYLE)), head, *drawn, **frame, viewBox="0 0 {width} {height}".format(**size))
+    )
 
 
 def _percent(value: float, ends: tuple[float, float]) -> float:

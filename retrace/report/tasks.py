@@ -32,7 +32,7 @@ CURVE = {name: Figure("loss", "lower") for name in ("training_loss", "validation
 def task_section(task: Task, names: Sequence[str]) -> Section:
     """`names` are those of all tasks; where a task's test set is among them the validation set's section says so."""
     split = "test" if task.name.endswith(ON_TEST) and task.curve is None else "validation"
-    note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots stand from the best method to the worst and share their axes."
+    note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots go from the best method to the worst."
     chosen = [TESTED] if split == "test" else [CHOSEN_BY] if f"{task.name}{ON_TEST}" in names else []
     folds = [_pairs(task), _scores(task), *_classes(task), *([] if task.curve is None else [_curve(task, task.curve)])]
     return Section(task.title, [note, *chosen, *task_panels(task), *[fold for fold in folds if fold.blocks]])
@@ -46,11 +46,16 @@ def _pairs(task: Task) -> Fold:
         figure = task.details.legend[pair.figure]
         by, digits = shown_factor(figure), shown_digits(figure)
         low, high = sorted((by * pair.low, by * pair.high))
-        p = figure_text(pair.p_corrected, P_DIGITS) if pair.p_corrected >= 10**-P_DIGITS else f"below {10**-P_DIGITS:.{P_DIGITS}f}"
+        p = (
+            figure_text(pair.p_corrected, P_DIGITS)
+            if pair.p_corrected >= 10**-P_DIGITS
+            else f"below {10**-P_DIGITS:.{P_DIGITS}f}"
+        )
         rows.append((
             figure_name(pair.figure, figure), f"{method_name(pair.first)} − {method_name(pair.second)}",
             signed(by * pair.difference, digits), f"{signed(low, digits)} to {signed(high, digits)}", pair.test, p,
-            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict, figure_text(by * pair.detectable, digits),
+            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict,
+            figure_text(by * pair.detectable, digits),
         ))  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
     note = (
@@ -75,13 +80,16 @@ def _scores(task: Task) -> Fold:
         rows.append((figure_name(name, figure), UNITS.get(figure.scale, ""), *cells))
     columns = [column for method in methods for column in (f"{method_name(method)}, before", method_name(method))]
     header = ("score", "unit", *map(baseline_name, task.details.baselines), *columns)
-    note = "In brackets: 95% intervals. After ±: the standard deviation of the seeds. Before: the model before it was fine-tuned."
+    note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
     notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
     kept = "; ".join(
-        f"{method_name(method)} {', '.join(str(seed.epoch) for seed in of.seeds.values())}" for method, of in methods.items()
+        f"{method_name(method)} {', '.join(str(seed.epoch) for seed in of.seeds.values())}"
+        for method, of in methods.items()
     )
     table = Table(header, rows, label=f"Scores {task.name}")
-    return Fold("Every score", f"{len(rows)} of them", [note, table, f"Epochs that were kept, by seed: {kept}.", *notes])
+    return Fold(
+        "Every score", f"{len(rows)} of them", [note, table, f"Epochs that were kept, by seed: {kept}.", *notes]
+    )
 
 
 def _before(method: MethodDetails, name: str) -> float | None:
@@ -99,14 +107,17 @@ def _classes(task: Task) -> list[Fold]:
         for name, of in breakdown.classes.items()
     ]  # fmt: skip
     header = ("class", "examples", "method", "precision, %", "recall, %", "F1, %")
-    return [Fold("By class", "precision and recall", [Table(header, rows, label=f"Classes {task.name}")])] if rows else []
+    return (
+        [Fold("By class", "precision and recall", [Table(header, rows, label=f"Classes {task.name}")])] if rows else []
+    )
 
 
 def _curve(task: Task, curve: pd.DataFrame) -> Fold:
     legend = {**task.details.legend, **CURVE}
     named = {"method": [method_name(name) for name in curve["method"]]}
     columns = {
-        str(name): named.get(str(name)) or [_cell(legend[str(name)], of) if name in legend else str(of) for of in values]
+        str(name): named.get(str(name))
+        or [_cell(legend[str(name)], of) if name in legend else str(of) for of in values]
         for name, values in curve.items()
     }
     shown = {_heading(name, legend): values for name, values in columns.items()}
@@ -119,7 +130,11 @@ def _heading(name: str, legend: Mapping[str, Figure]) -> str:
 
 
 def with_interval(
-    score: str, legend: Mapping[str, Figure], values: Figures, intervals: Intervals, std: Mapping[str, float] | None = None
+    score: str,
+    legend: Mapping[str, Figure],
+    values: Figures,
+    intervals: Intervals,
+    std: Mapping[str, float] | None = None,
 ) -> str:
     """A figure, after ± its standard deviation over seeds, in brackets its interval, as far as they are known."""
     figure = legend[score]
@@ -133,4 +148,3 @@ def with_interval(
 
 def _cell(figure: Figure, value: float | None) -> str:
     return figure_text(None if value is None else shown_factor(figure) * value, shown_digits(figure))
-

@@ -11,9 +11,7 @@ FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
 Sentence = list[tuple[str, bool]]
 
 
-def verdict(
-    tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: Mapping[str, float]
-) -> list[Sentence]:
+def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: Mapping[str, float]) -> list[Sentence]:
     """What pretraining is worth, what the best cheap method costs, the perplexity, who is not above the baselines.
 
     `shares` are the percentages of weights that methods train. A rule that does not apply, as where a method is not
@@ -30,7 +28,11 @@ def _worth(tasks: Sequence[Task]) -> Sentence:
     nothing = [(task, gain) for task, gain in gains if gain.value <= 0 or gain.is_tie]
     sentence: Sentence = []
     if shown:
-        sentence += [("Pretraining is worth ", False), *_listed([_gain(task, gain) for task, gain in shown]), (".", False)]
+        sentence += [
+            ("Pretraining is worth ", False),
+            *_listed([_gain(task, gain) for task, gain in shown]),
+            (".", False),
+        ]
     if nothing:
         lost = [[(f"{task.noun} ({_with_ends(gain)})", False)] for task, gain in nothing]
         sentence += [(" " if shown else "", False), ("Pretraining shows ", False), ("no gain", True), (" on ", False)]
@@ -41,7 +43,10 @@ def _worth(tasks: Sequence[Task]) -> Sentence:
 def _gain(task: Task, gain: Difference) -> Sentence:
     full, scratch = (figure_text(task.score(method).value, 1) for method in (FULL, SCRATCH))
     unit = " points" if task.is_share else ""
-    return [(f"{signed(gain.value)}{unit}", True), (f" of {task.figure} on {task.noun} ({full} against {scratch})", False)]
+    return [
+        (f"{signed(gain.value)}{unit}", True),
+        (f" of {task.figure} on {task.noun} ({full} against {scratch})", False),
+    ]
 
 
 def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> Sentence:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from retrace.report.figures import line_chart
+from retrace.report.perplexity import perplexity_section
+from retrace.report.scores import MOST_FLAGS, flags_line, scores_section
 
 from retrace.core.files import write_json
 from retrace.evaluation.records import (
@@ -20,9 +23,6 @@ from retrace.evaluation.records import (
 )
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Section, Table, as_html, as_markdown, figure_text
-from retrace.report.figures import line_chart
-from retrace.report.perplexity import perplexity_section
-from retrace.report.scores import MOST_FLAGS, flags_line, scores_section
 from retrace.report.settings import data_section, models_section
 from retrace.statistics.scales import LOSS, Comparison, Figure, Flags, Shortfall
 

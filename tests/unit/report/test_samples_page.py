@@ -1,9 +1,9 @@
 import pandas as pd
 import pytest
+from retrace.report.samples import answered_table, classified_table, sample_places
 
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Answer, Question
-from retrace.report.samples import answered_table, classified_table, sample_places
 
 
 @pytest.mark.parametrize(

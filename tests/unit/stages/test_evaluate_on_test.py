@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from retrace.report.samples import samples_section
+from retrace.report.scores import score_sections
 
 from retrace.core.files import write_json
 from retrace.core.paths import has_test, questions_path, sentences_path
@@ -15,8 +17,6 @@ from retrace.finetuning.finetune import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.report.blocks import Table
-from retrace.report.samples import samples_section
-from retrace.report.scores import score_sections
 from retrace.results.predictions import LOSSES, PREDICTIONS, read_drawn, read_tested
 from retrace.tasks.classification import Classification
 from stages import evaluate
