@@ -29,7 +29,7 @@ def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS, he
     with atomic_folder(to / "figures") as folder:
         for shown in panels_of([block for part in sections for block in part.blocks]):
             drawn = [(panel.name, panel.place, panel.value, panel.plot) for panel in shown.panels]
-            write_text(folder / f"{shown.name}.svg", picture(shown.title, drawn) + "\n")
+            write_text(folder / f"{shown.name}.svg", picture(shown.title, drawn, shown.legend) + "\n")
     write_text(to / "report.md", as_markdown(title, sections, "figures", head))
     write_text(to / "report.html", as_html(title, sections, head))
 

@@ -1,7 +1,7 @@
 """What the pipeline found, as the page shows it: shares are points of 100, methods stand from the best to the worst."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class Task:
     details: TaskDetails
     places: Mapping[str, int]  # of methods among all methods of the run, for colours
     curve: pd.DataFrame | None = None
-    updates: Mapping[tuple[str, str], Curve] = ()  # type: ignore[assignment]  # training loss by method and seed
+    updates: Mapping[tuple[str, str], Curve] = field(default_factory=dict)  # training loss by method and seed
 
     @property
     def title(self) -> str:

@@ -148,8 +148,13 @@ def strip(axes: Axes, low: float, high: float, value: float) -> Markup:
     return level(axes, 0.5, "axis") + band + tag("line", x1=at, x2=at, y1=2, y2=14, class_="tick")
 
 
-def picture(title: str, panels: Sequence[tuple[str, int | None, str, Plot]]) -> str:
-    """A file with plots side by side, each under its name, which goes with a colour and a value beside it."""
+def picture(
+    title: str, panels: Sequence[tuple[str, int | None, str, Plot]], legend: Sequence[tuple[str, int]] = ()
+) -> str:
+    """A file with plots side by side, each under its name, which goes with a colour and a value beside it.
+
+    `legend` names the lines of a plot that has several, by their colours.
+    """
     form = panels[0][3].form
     top, right, bottom, left = MARGINS[form]
     width, height = WIDTHS[form], HEAD + top + max(plot.height for *_, plot in panels) + bottom
@@ -167,6 +172,9 @@ def picture(title: str, panels: Sequence[tuple[str, int | None, str, Plot]]) -> 
     size = {"width": columns * (width + GAP) - GAP, "height": 28 - (-len(panels) // columns) * (height + GAP)}
     frame = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria_label": title, **size}
     head = tag("text", title, x=0, y=14, class_="ink")
+    for i, (name, place) in enumerate(legend):
+        x = FILE_WIDTH * i // max(6, len(legend))
+        drawn.append(tag("g", mark(place), tag("text", name, x=16, y=9), transform=f"translate({x} 30)"))
     return str(
         tag("svg", tag("style", Markup(STYLE)), head, *drawn, **frame, viewBox="0 0 {width} {height}".format(**size))
     )

@@ -6,7 +6,8 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.estimates import published_memory as published
-from retrace.report.blocks import Code, Section, Table, as_html
+from retrace.report.blocks import Code, Section, Table
+from retrace.report.page import as_html
 from retrace.study.memory import MemoryEntry, memory_estimates
 from retrace.study.published import read_published
 from retrace.study.sections import size_sections
