@@ -4,7 +4,7 @@ Every listed method and seed is scored at the epoch that was kept, beside baseli
 metrics.json has the headline figures and counts flags, to the six digits that git keeps; scores.json has everything,
 with twelve. A task with a test split is scored on it too, as `<task>-test`. No model is loaded.
 
-    accelerate launch --config_file launch/one.yaml -m stages.evaluate
+    python -m stages.evaluate
 """
 
 from collections.abc import Callable, Sequence

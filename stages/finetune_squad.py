@@ -4,7 +4,7 @@ The set is SQuAD of the data source, or one that `question_answering` in data/pa
 epoch's weights, and the best span or the generated answer of every validation question, its score and the null score,
 before training and after each epoch, which `stages.evaluate` scores.
 
-    accelerate launch --config_file launch/one.yaml -m stages.finetune_squad --task squad --method full --seed 1
+    python -m stages.finetune_squad --task squad --method full --seed 1
 """
 
 from typing import Any

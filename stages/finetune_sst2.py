@@ -4,7 +4,7 @@ The task is SST-2 of the data source, or one that `classification` in data/param
 epoch's weights, and the predictions on the validation set before training and after each epoch, which `stages.evaluate`
 scores.
 
-    accelerate launch --config_file launch/one.yaml -m stages.finetune_sst2 --task sst2 --method full --seed 1
+    python -m stages.finetune_sst2 --task sst2 --method full --seed 1
 """
 
 from retrace.core.errors import exit_cleanly

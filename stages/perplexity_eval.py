@@ -5,7 +5,7 @@ A masked model has the perplexity over fixed masks and the pseudo-perplexity of 
 perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the original
 text, with an interval for the choice of documents.
 
-    accelerate launch --config_file launch/one.yaml -m stages.perplexity_eval
+    python -m stages.perplexity_eval
 """
 
 from pathlib import Path

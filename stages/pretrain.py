@@ -4,7 +4,7 @@ Trains a masked or, for causal families, a causal language model on blocks of th
 sentences. It starts from the checkpoint in data/model, or from random weights where there is none. `lr` in params.yaml
 is the peak learning rate. The validation perplexity is measured before training and after every epoch.
 
-    accelerate launch --config_file launch/one.yaml -m stages.pretrain
+    python -m stages.pretrain
 """
 
 from pathlib import Path

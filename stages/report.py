@@ -3,7 +3,7 @@
 The HTML stands alone: it can be mailed or put on a server as one file, and fetches nothing. report.md has the same
 verdict and summary, for reading on a forge.
 
-    accelerate launch --config_file launch/one.yaml -m stages.report
+    python -m stages.report
 """
 
 import hashlib

@@ -3,7 +3,7 @@
 Trains a subword tokenizer on the training split, or takes a given one or that of the model in data/model, and
 encodes all running text into memory-mapped arrays that pretraining cuts into blocks.
 
-    accelerate launch --config_file launch/one.yaml -m stages.tokenize
+    python -m stages.tokenize
 """
 
 from collections.abc import Iterator

@@ -43,7 +43,7 @@ class Project:
         environment["PYTHONPATH"] = os.pathsep.join([str(self.folder), self.variables.get("PYTHONPATH", "")])
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
         if environment.get(warm.VARIABLE):
-            if environment.get("RETRACE_RUN", "python") == "python":  # DVC's stages: without Accelerate's launcher
+            if environment.get("RETRACE_RUN", "python") == "python":  # DVC's stages too
                 environment["RETRACE_RUN"] = " ".join(warm.COMMAND)
             command = _warm(*command)
         done = subprocess.run(

@@ -167,7 +167,7 @@ def _signals() -> Iterator[list[int]]:
 
 def _default_jobs() -> int:
     """As many as there are GPUs, else cores, but for stages that take several."""
-    if os.environ.get("RETRACE_LAUNCH", "one") != "one":
+    if os.environ.get("RETRACE_LAUNCH"):
         return 1
     return len(visible_gpus()) or len(os.sched_getaffinity(0))
 

@@ -76,7 +76,7 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
         f"needs: about {size(largest.needs.peak)} of memory for the tensors of {largest.name} on one device; "
         f"{size(available)} of {size(whole)} are free {place}"
     )
-    is_shared = _is_fsdp() or os.environ.get("RETRACE_LAUNCH", "one") != "one"  # then one device need not hold it all
+    is_shared = _is_fsdp() or bool(os.environ.get("RETRACE_LAUNCH"))  # then one device need not hold it all
     if largest.needs.peak > whole and not is_shared:
         raise InputError(
             f"{largest.name}: it needs about {size(largest.needs.peak)} of memory; {size(whole)} {place}; "

@@ -194,8 +194,8 @@ def test_adding_a_task_of_each_kind(clone: Project) -> None:
     assert clone.run("python", "-m", "retrace.cli.main", "check").stdout.endswith(": ok\n")
 
 
-def test_a_rerun_with_the_launcher_changes_no_metric(clone: Project) -> None:
-    """By `accelerate-launch`, as users have it; the other tests start stages as tests/warm.py does."""
+def test_a_rerun_as_users_have_it_changes_no_metric(clone: Project) -> None:
+    """The other tests start stages as tests/warm.py does."""
     before = {p: p.read_bytes() for p in (clone.folder / "reports").glob("*.json")}
     forced = ("pretrain", "finetune-squad@squad-full-1", "evaluate")
     launched = clone.with_variables(RETRACE_RUN="")

@@ -10,10 +10,10 @@ from accelerate.commands.launch import launch_command, launch_command_parser
 from tests.toy import ROOT
 
 
-@pytest.mark.parametrize("name", ["one", "gpus", "fsdp", "nodes"])
+@pytest.mark.parametrize("name", ["gpus", "fsdp", "nodes"])
 def test_accelerate_reads_each_configuration(name: str) -> None:
     config = ClusterConfig.from_yaml_file(str(ROOT / "launch" / f"{name}.yaml"))
-    assert config.distributed_type == {"one": "NO", "fsdp": "FSDP"}.get(name, "MULTI_GPU")
+    assert config.distributed_type == ("FSDP" if name == "fsdp" else "MULTI_GPU")
     assert config.num_machines == (2 if name == "nodes" else 1)
 
 
