@@ -174,8 +174,8 @@ def thresholds(task: Task) -> list[Panels]:
 
     note = (
         f"{_capital(task.figure)} by the threshold: the method abstains where “no answer” scores more than so much "
-        "above its best span. Dashed: 0, which is used. Ring and figure: the best, found on these very questions and so "
-        "a little too good."
+        "above its best span. Dashed: 0, which is used. Ring and figure: the best, found on these very questions "
+        "and so a little too good."
     )
     best = {method: figure_text(max(y for _, y in curve), 1) for method, curve in curves.items()}
     return [_row(task, "threshold", "When to answer", note, draw, lambda of: best[of])]
