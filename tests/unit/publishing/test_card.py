@@ -120,7 +120,7 @@ def test_what_training_started_from_is_named() -> None:
 @pytest.mark.parametrize("use", ["masked", "causal"])
 def test_a_language_model_has_its_perplexity(use: str) -> None:
     facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, use=use, origins=[Origin("text", "a sample")])
-    assert "| valid | masked, fixed masks | 6.50 | 7.00 | 0.50 |" in model_card(facts).text
+    assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in model_card(facts).text
     (result,) = _metadata(facts)["model-index"][0]["results"]
     assert result["metrics"][0]["value"] == 6.5
     assert _metadata(facts)["pipeline_tag"] == {"masked": "fill-mask", "causal": "text-generation"}[use]
