@@ -39,7 +39,7 @@ from retrace.report.runs import (
     time_fold,
 )
 from retrace.report.settings import ReportParams
-from retrace.report.summary import summary_section
+from retrace.report.summary import summary_sections
 from retrace.report.tasks import task_section
 from retrace.report.verdict import verdict
 from retrace.results.baselines import BASELINES
@@ -66,7 +66,7 @@ def main() -> None:
             origin_fold(origins, digests()),
         ]
         sections = [
-            summary_section(tasks, shares, seconds_of(runs)),
+            *summary_sections(tasks, shares, seconds_of(runs)),
             pretraining_section(perplexity, read_curve("pretrain"), *tokens_and_losses(runs.get("pretrain"))),
             *(task_section(task, list(details.tasks)) for task in tasks),
             predictions_section(read_all(params, source), tasks, PRINTED if read.report.samples == "first" else None),

@@ -27,6 +27,8 @@ SHORT = {"has an answer": "answer", "has none": "none", "not in the training dat
 
 def task_panels(task: Task) -> list[Panels]:
     """All rows that the task's results allow."""
+    if not task.methods:
+        return []
     rows = [learning(task)] if task.curve is not None and task.headline in task.curve else []
     kinds = {type(of.breakdown) for of in task.details.methods.values()}
     if kinds == {ClassBreakdown}:

@@ -63,8 +63,8 @@ class Task:
 
     @property
     def headline(self) -> str:
-        """The figure that methods are judged by first."""
-        return self.details.headlines[0]
+        """The figure that methods are judged by first; none where the data defines none, and then no plots."""
+        return next(iter(self.details.headlines), "")
 
     @property
     def figure(self) -> str:
@@ -84,14 +84,14 @@ class Task:
     @cached_property
     def methods(self) -> list[str]:
         """From the best to the worst."""
-        sign = -1 if self.details.legend[self.headline].better == "lower" else 1
+        sign = -1 if self.headline and self.details.legend[self.headline].better == "lower" else 1
         found = [name for name, of in self.details.methods.items() if self.headline in of.figures]
         return sorted(found, key=lambda name: -sign * self.details.methods[name].figures[self.headline])
 
     @property
     def examples(self) -> int:
         """How many were scored, by the groups by length, which are disjoint."""
-        groups = self.details.methods[self.methods[0]].groups
+        groups = next(iter(self.details.methods.values())).groups
         return sum(group.examples for group in next(iter(groups.values()), {}).values())
 
     def place(self, method: str) -> int:
@@ -179,7 +179,7 @@ def read_tasks(details: Details, params: Mapping[str, Any]) -> list[Task]:
 def judged(tasks: Sequence[Task]) -> list[Task]:
     """Those that a run is judged by: test sets, and validation sets of tasks without one."""
     names = {task.name for task in tasks}
-    return [task for task in tasks if on_test(task.name) not in names]
+    return [task for task in tasks if on_test(task.name) not in names and task.methods]
 
 
 def read_curve(name: str) -> pd.DataFrame:

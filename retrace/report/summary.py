@@ -13,8 +13,13 @@ from retrace.report.svg import Axes, Plot
 ROW = 28  # px
 
 
-def summary_section(tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]) -> Section:
-    """`shares` are the percentages of weights that methods train, `seconds` of training are means over seeds."""
+def summary_sections(
+    all_tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]
+) -> list[Section]:
+    """None where no task has a score. `shares` are the percentages of weights that methods train, `seconds` of training are means over seeds."""
+    tasks = [task for task in all_tasks if task.methods]
+    if not tasks:
+        return []
     seeds = max(len(task.seeds(method)) for task in tasks for method in task.methods)
     dots = f"Dot: mean of {seeds} seeds, ticks below it: each seed" if seeds > 1 else "Dot: one seed"
     covers = next(iter(tasks[0].details.methods.values())).intervals_of
@@ -23,7 +28,8 @@ def summary_section(tasks: Sequence[Task], shares: Mapping[str, float], seconds:
         "examples. Grey: baselines, which need no language model."
     )
     ranks = [Panel(task.title, ranked(task), value="") for task in tasks]
-    return Section("Results", [Panels("summary", "", note, ranks), summary_table(tasks, shares, seconds, seeds > 1)])
+    table = summary_table(tasks, shares, seconds, seeds > 1)
+    return [Section("Results", [Panels("summary", "", note, ranks), table])]
 
 
 def ranked(task: Task) -> Plot:

@@ -76,10 +76,14 @@ def test_everything_is_there(finished: Project) -> None:
         figures = perplexity["valid"][measure]
         assert all(ends["low"] < figures[name] < ends["high"] for name, ends in figures["intervals"].items())
     page = (reports / "report.html").read_text()
-    for heading in ("sst2", "squad", "Perplexity", "Sample predictions", "Data", "Settings"):
+    for heading in ("Results", "Pretraining", "Reviews", "Questions", "Predictions", "Data and runs"):
         assert f"<h2>{heading}</h2>" in page
-    for figure in re.findall(r"\((figures/.+?\.svg)\)", (reports / "report.md").read_text()):
-        assert (reports / figure).is_file()
+    figures = set(re.findall(r"\((figures/.+?\.svg)\)", (reports / "report.md").read_text()))
+    assert figures == {f"figures/{path.name}" for path in (reports / "figures").iterdir()}
+    assert {"figures/sst2-accuracy.svg", "figures/squad-f1.svg"} <= figures
+    commit = finished.run("git", "rev-parse", "HEAD").stdout.strip()
+    assert json.loads((reports / "runs/pretrain.json").read_text())["origin"]["commit"] == commit
+    assert {path.stem for path in (reports / "runs/stages").iterdir()} == {"tokenize", "perplexity-eval", "evaluate"}
     assert finished.run("git", "status", "--porcelain").stdout == ""
     written = [
         path for path in finished.folder.rglob(".gitignore") if path.parent.name not in (".dvc", finished.folder.name)
@@ -118,7 +122,10 @@ def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> N
         "retrace/evaluation/metrics/f1.py": {"evaluate", "report"},
         "retrace/evaluation/metrics/new.py": {"evaluate", "report"},  # which metrics there are is part of evaluation
         "retrace/report/page.html.j2": {"report"},
-        "retrace/report/scores.py": {"report"},
+        "retrace/report/page.css": {"report"},
+        "retrace/report/page.js": {"report"},
+        "retrace/report/summary.py": {"report"},
+        "presets/real.yaml": {"report"},
         "retrace/finetuning/run.py": CELLS,
         "retrace/methods/full.py": full,
         "retrace/methods/new.py": set(),
