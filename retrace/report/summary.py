@@ -16,7 +16,10 @@ ROW = 28  # px
 def summary_sections(
     all_tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]
 ) -> list[Section]:
-    """None where no task has a score. `shares` are the percentages of weights that methods train, `seconds` of training are means over seeds."""
+    """None where no task has a score.
+
+    `shares` are the percentages of weights that methods train, `seconds` of training are means over seeds.
+    """
     tasks = [task for task in all_tasks if task.methods]
     if not tasks:
         return []
