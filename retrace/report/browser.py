@@ -134,7 +134,7 @@ def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], fir
     note = (
         f"All {total:,} examples beside what each method said.{left_out} {seeds}Beside a class stands how sure "
         "the method is, beside an answer its score less that of no answer. In passages the right answer is shaded, and "
-        "each method underlines its own in its colour; ≈ is an answer that is right in part."
+        "each method underlines its own in its colour, wherever it occurs; ≈ is an answer that is right in part."
     )
     places = {method_name(method): task.place(method) for task in tasks for method in task.methods}
     ranks = {task.name: {method_name(method): rank for rank, method in enumerate(task.methods)} for task in tasks}

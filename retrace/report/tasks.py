@@ -25,7 +25,7 @@ ONE_SEED = {
     "models differ": "Models differ: these two models differ; the methods cannot be told apart from one seed.",
     "no difference shown": "No difference shown: between these two models; one seed says nothing of the methods.",
 }
-UNITS = {"fraction": "%", "percentage": "%", "correlation": "−1 to 1", "count": "", "loss": "nats"}
+UNITS = {"fraction": "%", "percentage": "%", "correlation": "−1 to 1", "count": "", "loss": "nats"}
 CURVE = {name: Figure("loss", "lower") for name in ("training_loss", "validation_loss")}
 
 

@@ -87,7 +87,7 @@ def _baselines(tasks: Sequence[Task]) -> Sentence:
     for task in tasks:
         best = task.best_baseline
         low = [method for method in task.methods if not task.is_above(method, best)]
-        who = "no method is" if len(low) == len(task.methods) else _words(method_name(method) for method in low)
+        who = "all methods" if len(low) == len(task.methods) else _words(method_name(method) for method in low)
         if low:
             lines.append([(f"{who} on {task.noun} ({baseline_name(best)})", False)])
     if not lines:

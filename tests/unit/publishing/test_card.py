@@ -50,7 +50,7 @@ def test_figures_have_their_scale_interval_and_baseline() -> None:
     text = model_card(FACTS).text
     assert "| score | unit | this model | before tuning | majority class |" in text
     assert "| accuracy | % | 87.5 (80.0 – 95.0) | 50.0 | 25.0 (12.5 – 37.5) |" in text
-    assert "| matthews | −1 to 1 | 0.7500 | – | – |" in text
+    assert "| matthews | −1 to 1 | 0.7500 | – | – |" in text
     assert "| validation loss | nats | 0.5000 | – | – |" in text
     for line in ("| lr | 0.001 |", "| sst2 | 1,200 |", "Small.", "Health: no flags.", "sst2: Apache-2.0."):
         assert line in text
