@@ -158,8 +158,8 @@ def _scores(
         if not folder.is_dir():
             raise InputError(f"{folder}: no such folder; run dvc repro, or dvc pull where others have run it")
         model = read_tuned(tuning, folder, base)
-        whole = model if tuning.question_match else task.wrap(model)
-        body = whole.body if tuning.head == "spans" else whole
+        whole: Any = model if tuning.question_match else task.wrap(model)
+        body: Any = whole.body if tuning.head == "spans" else whole
         body.set_attn_implementation(device.attention)
         size = 2 * params.task.batch_size  # as in validation: in bf16 a batch's padding shows in the last digits
         scores, _ = scores_of(task, whole.to(device.torch_device).eval(), examples, size, device)
