@@ -7,7 +7,7 @@ import typer
 
 from retrace.review.changes import review as compare
 from retrace.review.revision import Revision, commit_of, default_base
-from retrace.review.text import as_json, as_markdown
+from retrace.review.text import as_json, as_markdown, verdict
 
 
 def review(
@@ -20,6 +20,7 @@ def review(
         ),
     ] = None,
     as_values: Annotated[bool, typer.Option("--json", help="as json")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="the verdict alone, in a line")] = False,
 ) -> None:
     """Say in Markdown what the working tree does to the results of REV: the verdict first, then what counts and why.
 
@@ -35,7 +36,9 @@ def review(
     commit = commit_of(name)
     shown = f"{commit[:10]}, {what}" if what else f"{name} ({commit[:10]})"
     found = compare(Revision(commit), Revision())
-    text = json.dumps(as_json(found, shown), indent=2) if as_values else as_markdown(found, shown)
-    print(text, end="" if text.endswith("\n") else "\n")
+    if brief:
+        print(f"compared with {shown}: {verdict(found)}")
+    else:
+        print(json.dumps(as_json(found, shown), indent=2) if as_values else as_markdown(found, shown))
     if found.has_failed:
         raise typer.Exit(1)

@@ -40,7 +40,7 @@ def as_markdown(review: Review, base: str) -> str:
     )  # fmt: skip
     # A name after @ would call someone on a forge; control characters would act on a terminal.
     visible = "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
-    return visible.replace("@", "@\u200b").strip() + "\n"
+    return visible.replace("@", "@\u200b").strip()
 
 
 def verdict(review: Review) -> str:

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtri
-from scipy.stats import binomtest
 
 from retrace.statistics.intervals import Scored, student
 from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
@@ -49,6 +47,8 @@ class Difference:
     @property
     def p(self) -> float:
         """Two-sided p of no difference: the interval of level 1 - p ends at 0."""
+        from scipy.optimize import brentq  # here, as it takes half a second to import
+
         if self.value == 0:
             return 1.0
 
@@ -122,6 +122,8 @@ def difference(
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
     """Exact (binomial) McNemar test (1947): p of no difference in accuracy, from which are right, (N,) each."""
+    from scipy.stats import binomtest  # here, as it takes half a second to import
+
     only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
     if only_first + only_second == 0:
         return 1.0

@@ -1,6 +1,7 @@
 """`retrace review` on real repositories of git and DVC, whose reports are written by hand."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,8 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository, capsys) -> None
     commit = repository.commit()
     said = _review(capsys)
     assert said == f"**no change: all 11 figures are the same.**\n\nCompared with {commit[:10]}, the last commit.\n"
+    said = _review(capsys, "--base", "HEAD", "--brief")
+    assert said == f"compared with HEAD ({commit[:10]}): no change: all 11 figures are the same\n"
 
 
 @pytest.mark.parametrize(
@@ -192,6 +195,18 @@ def test_the_same_seeds_are_paired(repository: Repository, capsys) -> None:
     # With other examples nothing can be paired, and the tolerance is left.
     for seed in (1, 2, 3):
         _predict(seed, 36, examples=180)
+    assert _found(capsys)["changes"][0]["why"] == "within the tolerance of 5 points"
+
+
+def test_predictions_that_no_remote_gives_are_done_without(repository: Repository, capsys) -> None:
+    _predict(1, 40)
+    repository.track("predictions")
+    with Path(".dvc/config").open("a") as file:
+        file.write("    remote = gone\n['remote \"gone\"']\n    url = http://127.0.0.1:9/x\n")
+    repository.commit()
+    shutil.rmtree(".dvc/cache")
+    _predict(1, 32)
+    repository.write(_metrics(full=0.84))
     assert _found(capsys)["changes"][0]["why"] == "within the tolerance of 5 points"
 
 
