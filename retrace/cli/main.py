@@ -20,6 +20,7 @@ COMMANDS = {
     "needs": ("estimates", "disk and memory that the runs of params.yaml take"),
     "parameters": ("estimates", "count the parameters of a model, by name"),
     "plan": ("estimates", "memory and time of a pretraining run, before it is run"),
+    "predict": ("predict", "what fine-tuned models answer to texts or questions"),
     "preset": ("preset", "write the settings of a preset, such as real, into params.yaml"),
     "publish": ("publish", "send a model to the Hugging Face Hub"),
     "review": ("review", "say what a change does to the results"),

@@ -7,7 +7,7 @@ from typing import Any
 from retrace.core.paths import ON_TEST
 from retrace.core.settings import shown
 from retrace.evaluation.records import BESIDE
-from retrace.report.blocks import NOTHING, Table, figure_text, fill_markdown
+from retrace.report.blocks import NOTHING, Table, figure_text
 from retrace.report.names import (
     MEASURES,
     TASKS,
@@ -18,6 +18,7 @@ from retrace.report.names import (
     shown_factor,
     title_of,
 )
+from retrace.report.page import fill_markdown
 from retrace.review.changes import Moved, Review
 from retrace.review.headlines import FIGURE
 from retrace.review.judge import Change, signed
