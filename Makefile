@@ -16,6 +16,7 @@ setup: $(BIN)/.run ## Make the virtual environment and install what the pipeline
 repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is reports/report.html
 	retrace check
 	dvc repro
+	@retrace review --base HEAD --brief || true
 
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder

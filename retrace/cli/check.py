@@ -16,6 +16,7 @@ from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import Grid
+from retrace.review.settings import ReviewParams
 from retrace.sample.generate import SampleParams
 from retrace.sources.hub_settings import HubClassificationParams
 from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
@@ -40,6 +41,7 @@ STAGES: Mapping[str, type[Params]] = {
     "question-answering": QuestionAnsweringParams,
     "hub-classification": HubClassificationParams,
     "checkpoints": CheckpointParams,
+    "review": ReviewParams,
 }
 FURTHER_TASKS: Mapping[str, type[Params]] = {  # by the section of data/params.yaml that defines them
     "classification": ClassificationParams,

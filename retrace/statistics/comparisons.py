@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtri
-from scipy.stats import binomtest
 
 from retrace.statistics.intervals import Scored, student
 from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
@@ -49,6 +47,8 @@ class Difference:
     @property
     def p(self) -> float:
         """Two-sided p of no difference: the interval of level 1 - p ends at 0."""
+        from scipy.optimize import brentq  # here, as it takes half a second to import
+
         if self.value == 0:
             return 1.0
 
@@ -87,11 +87,14 @@ def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Com
     return found
 
 
-def difference(figure: str, first: Sequence[Scored], second: Sequence[Scored], are_alike: bool = False) -> Difference:
+def difference(
+    figure: str, first: Sequence[Scored], second: Sequence[Scored], are_alike: bool = False, are_paired: bool = False
+) -> Difference:
     """The difference of two methods' means over their seeds, in one figure that both have.
 
     `are_alike` assumes equal variances over seeds (Student's t for two samples), which with two seeds each often halves
-    the interval; by default Welch's test does not.
+    the interval; by default Welch's test does not. `are_paired`: both have the same seeds in the same order, whose
+    differences vary (Student's t of pairs).
     """
     sides = [np.array([seed.figures[figure] for seed in side]) for side in (first, second)]
     drawn = [np.mean([seed.drawn[figure] for seed in side], axis=0) for side in (first, second)]
@@ -104,6 +107,9 @@ def difference(figure: str, first: Sequence[Scored], second: Sequence[Scored], a
     of_examples = max(of_examples, abs(value) / math.sqrt(examples)) if examples else of_examples
     if min(map(len, sides)) < 2:
         return Difference(value, of_examples, is_of_models=True)
+    if are_paired:
+        gaps = sides[0] - sides[1]
+        return Difference(value, of_examples, float(gaps.std(ddof=1)) / math.sqrt(len(gaps)), len(gaps) - 1.0)
     variances = [side.var(ddof=1) / len(side) for side in sides]
     whole = float(sum(variances))
     if whole == 0:
@@ -116,6 +122,8 @@ def difference(figure: str, first: Sequence[Scored], second: Sequence[Scored], a
 
 def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
     """Exact (binomial) McNemar test (1947): p of no difference in accuracy, from which are right, (N,) each."""
+    from scipy.stats import binomtest  # here, as it takes half a second to import
+
     only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
     if only_first + only_second == 0:
         return 1.0

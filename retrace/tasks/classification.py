@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.core.paths import has_test
-from retrace.datasets.examples import read_classes, read_examples
+from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.finetuning.settings import check_length
 from retrace.finetuning.task import Reads, Row, Tensors
 from retrace.models.heads import Head
@@ -54,8 +54,11 @@ class Classification:
         self._pad = Vocabulary.of(tokenizer).pad
 
     def examples(self, part: str) -> list[EncodedExample]:
-        """The part's examples, cut to the longest length allowed, from the longer text of a pair first."""
-        examples = read_examples(self._source, self.name, part)
+        """The part's examples."""
+        return self.encoded(read_examples(self._source, self.name, part))
+
+    def encoded(self, examples: Sequence[Example]) -> list[EncodedExample]:
+        """These examples, cut to the longest length allowed, from the longer text of a pair first."""
         self._check_length(in_pairs=any(example.pair is not None for example in examples))
         self._tokenizer.enable_truncation(self._max_length, strategy="longest_first")
         encodings = self._tokenizer.encode_batch_fast(

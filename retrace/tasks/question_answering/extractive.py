@@ -18,6 +18,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, ragged
+from retrace.datasets.squad import Question
 from retrace.finetuning.task import Reads, Row, Tensors
 from retrace.models.heads import Head, objective_of, takes_segments
 from retrace.tasks.question_answering.windows import (
@@ -79,9 +80,10 @@ class SpanModel(nn.Module):
 
 @dataclass(frozen=True)
 class Span:
-    """The best answer in a window, its score, and the score of no answer."""
+    """The best answer in a window, where it starts in the passage, its score, and the score of no answer."""
 
     text: str
+    start: int
     score: float
     null_score: float
 
@@ -95,20 +97,20 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     starts, ends = scores[window.passage, 0], scores[window.passage, 1]
     null = float(scores[0, 0] + scores[0, 1])
     if len(starts) == 0:
-        return Span("", LOWEST, null)
+        return Span("", 0, LOWEST, null)
     sums = starts[:, None] + ends[None, :]
     tokens_after = np.arange(len(ends)) - np.arange(len(starts))[:, None]  # from the span's first token to its last
     allowed = (tokens_after >= 0) & (tokens_after < max_tokens)
     start, end = np.unravel_index(np.where(allowed, sums, -np.inf).argmax(), sums.shape)
     spans = window.spans[window.passage]
-    text = window.question.context[spans[start, 0] : spans[end, 1]]
-    return Span(text, float(sums[start, end]), null)
+    first, last = int(spans[start, 0]), int(spans[end, 1])
+    return Span(window.question.context[first:last], first, float(sums[start, end]), null)
 
 
 def best_over_windows(found: list[Span]) -> Span:
     """The best span of all windows, with the lowest null score: one window with an answer is enough."""
     best = max(found, key=lambda span: span.score)
-    return Span(best.text, best.score, min(span.null_score for span in found))
+    return replace(best, null_score=min(span.null_score for span in found))
 
 
 class ExtractiveTask(QuestionAnswering):
@@ -123,9 +125,11 @@ class ExtractiveTask(QuestionAnswering):
 
     def examples(self, part: str) -> list[Window]:
         """Every window of the part's questions, in the order of the data."""
-        windows = window_questions(
-            self.name, self._tokenizer, self._questions[part], self._max_length, self._settings.doc_stride
-        )
+        return self.encoded(self._questions[part])
+
+    def encoded(self, questions: Sequence[Question]) -> list[Window]:
+        """Every window of these questions, in their order."""
+        windows = window_questions(self.name, self._tokenizer, questions, self._max_length, self._settings.doc_stride)
         return [self._matched(window) for window in windows] if self._settings.question_match else list(windows)
 
     def length(self, example: Window) -> int:
@@ -167,12 +171,16 @@ class ExtractiveTask(QuestionAnswering):
 
     def rows(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> list[Row]:
         """Question id, best span, its score and the null score (None if the model never abstains)."""
+        best = self.answers(examples, scores)
+        return [self._row(question, span.text, span.score, span.null_score) for question, span in best.items()]
+
+    def answers(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> dict[str, Span]:
+        """The best span of each question over its windows, by id."""
         spans: dict[str, list[Span]] = {}
         for window, score in zip(examples, scores, strict=True):
             span = best_span(window, score, self._settings.max_answer_length)
             spans.setdefault(window.question.id, []).append(span)
-        best = {question: best_over_windows(found) for question, found in spans.items()}
-        return [self._row(question, span.text, span.score, span.null_score) for question, span in best.items()]
+        return {question: best_over_windows(found) for question, found in spans.items()}
 
     @cached_property
     def _frequencies(self) -> WordFrequencies:

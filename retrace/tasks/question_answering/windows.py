@@ -102,11 +102,11 @@ class QuestionAnswering:
         self._questions = {part: read_questions(questions_path(source, part, name)) for part in splits_of(source, name)}
         self.has_test = "test" in self._questions
         # Without unanswerable questions in training a model never learns to abstain.
-        self._may_abstain = any(not question.answers for question in self._questions["train"])
+        self.may_abstain = any(not question.answers for question in self._questions["train"])
 
     def _row(self, question: str, text: str, score: float, null_score: float) -> Row:
         """An answer to the question with this id, its score and that of no answer, None if the model never abstains."""
-        null = null_score if self._may_abstain else None
+        null = null_score if self.may_abstain else None
         return {"id": question, "text": text, "score": score, "null_score": null}
 
 

@@ -126,7 +126,7 @@ def test_the_span_of_an_empty_passage_is_empty_and_a_number() -> None:
     found = best_span(window, np.ones((len(window.ids), 2)), 30)
     assert (found.text, found.null_score) == ("", 2.0)
     assert json.loads(json.dumps(found.score, allow_nan=False)) == found.score
-    assert best_over_windows([found, Span("a", -1e30, 3.0), Span("b", -2e30, 1.0)]) == Span("a", -1e30, 1.0)
+    assert best_over_windows([found, Span("a", 0, -1e30, 3.0), Span("b", 0, -2e30, 1.0)]) == Span("a", 0, -1e30, 1.0)
     assert np.isfinite(found.null_score - found.score)
 
 

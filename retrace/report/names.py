@@ -1,0 +1,53 @@
+"""What readers call tasks, methods, baselines and figures."""
+
+from retrace.core.paths import ON_TEST
+from retrace.statistics.scales import SCALES, SHARES, Figure
+
+TASKS = {"sst2": ("Reviews", "reviews"), "squad": ("Questions", "questions")}  # title, and what its examples are
+NOUNS = {"classification": "texts", "question_answering": "questions"}  # of further tasks
+METHODS = {"lora": "LoRA"}
+BASELINES = {"tfidf": "tf-idf", "majority": "majority class"}
+MEASURES = {
+    "masked": "masked, fixed masks",
+    "pseudo": "pseudo, each token in turn",
+    "causal": "causal, sliding windows",
+    "unigram": "unigram baseline",
+}
+
+
+def title_of(task: str) -> str:
+    """What a task, or the figures on its test set, is called in headings."""
+    name = task.removesuffix(ON_TEST)
+    title = TASKS[name][0] if name in TASKS else name
+    return title if name == task else f"{title}, test set"
+
+
+def noun_of(task: str, kind: str) -> str:
+    """What its examples are, in the plural."""
+    name = task.removesuffix(ON_TEST)
+    return TASKS[name][1] if name in TASKS else f"{name} {NOUNS[kind]}"
+
+
+def method_name(method: str) -> str:
+    """A method's name with a capital."""
+    return METHODS.get(method, method[:1].upper() + method[1:])
+
+
+def baseline_name(baseline: str) -> str:
+    """What needs no language model."""
+    return BASELINES.get(baseline, baseline.replace("_", " "))
+
+
+def figure_name(key: str, figure: Figure) -> str:
+    """What a figure is called."""
+    return figure.name or key.replace("_", " ")
+
+
+def shown_factor(figure: Figure) -> float:
+    """What a figure is multiplied with before it is shown: shares are shown as points of 100."""
+    return SHARES["percentage"] / SHARES[figure.scale] if figure.scale in SHARES else 1.0
+
+
+def shown_digits(figure: Figure) -> int:
+    """How many digits it is shown with."""
+    return 1 if figure.scale in SHARES else SCALES[figure.scale].digits

@@ -1,0 +1,88 @@
+"""The difference between two revisions' models on the same examples, from predictions of both."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pandas as pd
+from scipy.special import softmax
+
+from retrace.core.errors import InputError
+from retrace.core.paths import ON_TEST, questions_path, source_folder
+from retrace.datasets.squad import read_questions
+from retrace.evaluation.outcomes import Answered, Classified, logits_of
+from retrace.evaluation.question_answering import QuestionAnsweringTask
+from retrace.evaluation.scoring import Scoring
+from retrace.evaluation.settings import EvaluateParams
+from retrace.results.grid import Kind
+from retrace.results.predictions import kept_epoch, read_epochs, read_tested
+from retrace.review.revision import Revision
+from retrace.statistics.comparisons import Difference, difference
+from retrace.statistics.intervals import Scored, resample
+
+PREDICTIONS = Path("predictions")
+
+
+def paired_differences(
+    task: str, method: str, figures: Sequence[str], sides: Sequence[Revision], params: EvaluateParams
+) -> dict[str, Difference]:
+    """The second revision's figures less the first's, means over the seeds of `params`; those that can be resampled.
+
+    Empty where predictions are not at hand, or are not of the same examples.
+    """
+    kind, settings = params.finetune.kind_of(task.removesuffix(ON_TEST)), params.metrics
+    read = {"classification": _classified, "question_answering": _answered}[kind]
+    old, new = (
+        [read(task, side, folder) for folder in (PREDICTIONS / task.removesuffix(ON_TEST) / method / str(seed)
+                                                 for seed in params.finetune.seeds)]
+        for side in sides
+    )  # fmt: skip
+    outcomes = [of for of in (*old, *new) if of is not None]
+    if len(outcomes) < len(old) + len(new) or any(_asked(of) != _asked(outcomes[0]) for of in outcomes):
+        return {}
+    scoring = Scoring(getattr(settings, kind)).of(figures)
+    drawn = resample(
+        {str(place): scoring.resampled(of) for place, of in enumerate(outcomes)},
+        len(outcomes[0]), settings.bootstrap_samples, settings.seed,
+    )  # fmt: skip
+    scored = [
+        Scored(scoring.score(of), drawn[str(place)], scoring.shares(of), of.fewest) for place, of in enumerate(outcomes)
+    ]
+    before, after = scored[: len(old)], scored[len(old) :]
+    return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
+
+
+def _classified(task: str, revision: Revision, folder: Path) -> Classified | None:
+    rows = _kept(task, revision, folder, "classification")
+    if rows is None:
+        return None
+    logits = logits_of(rows)
+    classes = tuple(map(str, range(logits.shape[1])))
+    return Classified(classes, rows["label"].to_numpy(), logits.argmax(axis=1), softmax(logits, axis=1))
+
+
+def _answered(task: str, revision: Revision, folder: Path) -> Answered | None:
+    part, source = "test" if task.endswith(ON_TEST) else "dev", source_folder(str(revision.params.get("data")))
+    rows = _kept(task, revision, folder, "question_answering")
+    content = revision.read(questions_path(source, part, task.removesuffix(ON_TEST)))
+    if rows is None or content is None:
+        return None
+    with TemporaryDirectory() as copy:
+        (Path(copy) / "questions.json").write_bytes(content)
+        return QuestionAnsweringTask([], read_questions(Path(copy) / "questions.json")).outcome(rows)
+
+
+def _kept(task: str, revision: Revision, folder: Path, kind: Kind) -> pd.DataFrame | None:
+    """The predictions of a run's kept epoch; None where they are not at hand, or were written otherwise."""
+    with TemporaryDirectory() as copy:
+        if not revision.fetch(folder, Path(copy)):
+            return None
+        try:
+            return kept_epoch((read_tested if task.endswith(ON_TEST) else read_epochs)(Path(copy), kind)).rows
+        except (InputError, OSError, KeyError):
+            return None
+
+
+def _asked(outcome: Classified | Answered) -> Sequence[object]:
+    """What was asked: the right classes, or the right answers."""
+    return outcome.labels.tolist() if isinstance(outcome, Classified) else outcome.golds

@@ -1,0 +1,33 @@
+"""By how much a result may differ without anyone having to look."""
+
+from pydantic import Field
+
+from retrace.core.settings import Params, Section
+from retrace.statistics.scales import SHARES, Figure
+
+
+class Tolerance(Section):
+    """By how much a figure may be another elsewhere: from another processor, or another seed."""
+
+    points: float = Field(default=5.0, ge=0, description="of 100, of accuracies, F1 and other shares")
+    percent: float = Field(default=10.0, ge=0, description="of losses, perplexities and what has no end")
+
+    def of(self, what: Figure, value: float) -> float:
+        """How far from a figure this is, on the figure's scale."""
+        return self.points / 100 * SHARES[what.scale] if what.scale in SHARES else self.percent / 100 * abs(value)
+
+    def said(self, what: Figure) -> str:
+        """In words."""
+        return f"{self.points:g} points" if what.scale in SHARES else f"{self.percent:g}%"
+
+
+class ReviewSettings(Section):
+    """What `retrace review` goes by."""
+
+    tolerance: Tolerance = Tolerance()
+
+
+class ReviewParams(Params):
+    """What `retrace review` reads."""
+
+    review: ReviewSettings = ReviewSettings()

@@ -1,0 +1,144 @@
+"""A review as Markdown: the verdict, what counts and why, and the rest folded."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from retrace.core.paths import ON_TEST
+from retrace.core.settings import shown
+from retrace.evaluation.records import BESIDE
+from retrace.report.blocks import NOTHING, Table, figure_text
+from retrace.report.names import (
+    MEASURES,
+    TASKS,
+    baseline_name,
+    figure_name,
+    method_name,
+    shown_digits,
+    shown_factor,
+    title_of,
+)
+from retrace.report.page import fill_markdown
+from retrace.review.changes import Moved, Review
+from retrace.review.headlines import FIGURE
+from retrace.review.judge import Change, signed
+from retrace.statistics.scales import Figure
+
+MOST = 3  # changes that the verdict names
+SIGNS = {"better": "better", "worse": "worse", "other": "–"}
+
+
+def as_markdown(review: Review, base: str) -> str:
+    """The whole review; `base` says in words what it is compared with."""
+    moved = [change for change in review.changes if change.counts]
+    rest = [change for change in review.changes if not change.counts]
+    text = fill_markdown(
+        "review.md.j2", Path(__file__).parent, verdict=verdict(review), base=base, review=review,
+        moved=_table(moved) if moved else None, rest=_table(rest) if rest else None, count=len(rest),
+        flags=_flags(review.flags),
+        params=_moved("setting", review.params, _value), runs=_moved("run", review.runs, _amount),
+    )  # fmt: skip
+    # A name after @ would call someone on a forge; control characters would act on a terminal.
+    visible = "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
+    return visible.replace("@", "@\u200b").strip()
+
+
+def verdict(review: Review) -> str:
+    """What it comes to, in one sentence."""
+    if not review.compared:
+        return f"not compared: {review.notes[0]}"
+    judged = [change for change in review.changes if change.counts and change.place.figure not in BESIDE]
+    by_model = {change.place[:2]: change for change in reversed(judged)}  # of each the first figure
+    changes = [change for change in judged if by_model[change.place[:2]] is change]
+    better, worse = ([change for change in changes if change.direction == way] for way in ("better", "worse"))
+    if not better and not worse:
+        if not review.changes:
+            return f"no change: all {review.compared} figures are the same"
+        return (
+            f"within noise: {len(review.changes)} of {review.compared} figures differ, none of a model beyond the noise"
+        )
+    if not worse:
+        return f"better: {_names(better)}, outside the noise; nothing fell"
+    if not better:
+        return f"worse: {_names(worse)}"
+    return f"mixed: {_names(worse)}; but {_names(better)}"
+
+
+def as_json(review: Review, base: str) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "verdict": verdict(review), "base": base, "failed": review.has_failed, "compared": review.compared,
+        "notes": list(review.notes),
+        "changes": [
+            {"of": change.place.of, "who": change.place.who, "figure": change.place.figure, "old": change.old,
+             "new": change.new, "direction": change.direction, "counts": change.counts, "fall": change.is_fall,
+             "why": change.why, "interval": change.interval}
+            for change in review.changes
+        ],
+        "flags": [vars(moved) for moved in review.flags], "params": [vars(moved) for moved in review.params],
+        "runs": [vars(moved) for moved in review.runs],
+    }  # fmt: skip
+
+
+def _names(changes: Sequence[Change]) -> str:
+    largest = sorted(changes, key=lambda change: -abs(change.new - change.old) / (abs(change.old) or 1))
+    named = [f"{_name(change)} {_difference(change)}" for change in largest[:MOST]]
+    return ", ".join([*named, *([f"{len(changes) - MOST} more"] if len(changes) > MOST else [])])
+
+
+def _name(change: Change) -> str:
+    place, figure = change.place, figure_name(change.place.figure, change.what)
+    if place.figure == FIGURE:
+        return f"{place.who} perplexity ({place.of})"
+    name, where = place.of.removesuffix(ON_TEST), ", test set" if place.of.endswith(ON_TEST) else ""
+    return f"{TASKS[name][1] if name in TASKS else name} {figure} ({place.who}{where})"
+
+
+def _table(changes: Sequence[Change]) -> Table:
+    rows = [
+        (_of(change), figure_name(change.place.figure, change.what), SIGNS[change.direction],
+         *(_figure(change.what, value) for value in (change.old, change.new)), _difference(change), change.why)
+        for change in changes
+    ]  # fmt: skip
+    return Table(("of", "figure", "direction", "before", "now", "difference", "why"), rows)
+
+
+def _of(change: Change) -> str:
+    place = change.place
+    if place.figure == FIGURE:
+        return f"{place.of} text, {MEASURES.get(place.who, place.who)}"
+    return f"{title_of(place.of)}, {(baseline_name if place.is_baseline else method_name)(place.who)}"
+
+
+def _figure(what: Figure, value: float) -> str:
+    return figure_text(value * shown_factor(what), shown_digits(what))
+
+
+def _difference(change: Change) -> str:
+    return signed(change.what, change.new - change.old)
+
+
+def _flags(flags: Sequence[Moved]) -> list[str]:
+    """A line for those that are new, that are gone, and that other numbers of seeds have."""
+    named = [(flag, flag.name.replace("_", " ")) for flag in flags]
+    parts = {
+        "new": [name for flag, name in named if not flag.old],
+        "gone": [name for flag, name in named if not flag.new],
+        "of more or fewer seeds": [
+            f"{name} (was {flag.old}, is {flag.new})" for flag, name in named if flag.old and flag.new
+        ],
+    }
+    return [f"{what}: {'; '.join(names)}" for what, names in parts.items() if names]
+
+
+def _moved(what: str, found: Sequence[Moved], as_text: Callable[[Any], str]) -> Table | None:
+    rows = [(moved.name, as_text(moved.old), as_text(moved.new)) for moved in found]
+    return Table((what, "before", "now"), rows) if rows else None
+
+
+def _value(value: Any) -> str:
+    return NOTHING if value == NOTHING else shown(value)
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"

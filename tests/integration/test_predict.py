@@ -1,0 +1,73 @@
+"""`retrace predict` gives the answers that the stages wrote down."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from scipy.special import softmax
+
+from retrace.core.paths import questions_path, sentences_path
+from retrace.datasets.examples import read_sentences
+from retrace.datasets.squad import read_questions
+from retrace.results.predictions import kept_epoch, read_epochs
+from tests.toy import Project
+
+
+def predict(project: Project, *arguments: str, lines: Sequence[Mapping[str, str]], code: int = 0) -> Any:
+    """The answers to rows on standard input, or with another exit code what was said."""
+    command = [sys.executable, "-m", "retrace.cli.main", "predict", *arguments]
+    given = "\n".join(json.dumps(line) for line in lines)
+    done = subprocess.run(command, cwd=project.folder, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def kept(project: Project, task: str, kind: Any) -> pd.DataFrame:
+    return kept_epoch(read_epochs(project.folder / "predictions" / task / "full" / "1", kind)).rows
+
+
+def test_labels_are_those_of_the_stage(finished: Project) -> None:
+    sentences = read_sentences(sentences_path(finished.folder / "data/sample", "dev"))
+    found = predict(finished, "sst2", lines=[{"text": sentence.text} for sentence in sentences])
+    rows = kept(finished, "sst2", "classification")
+    expected = softmax(rows[["logit_0", "logit_1"]].to_numpy(), axis=1)
+    assert [row["label"] for row in found] == [("negative", "positive")[of.argmax()] for of in expected]
+    assert [row["probability"] for row in found] == pytest.approx(expected.max(axis=1), abs=1e-5)
+
+
+def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Project) -> None:
+    questions = read_questions(questions_path(finished.folder / "data/sample", "dev"))
+    lines = [{"passage": question.context, "question": question.text} for question in questions]
+    found = predict(finished, "squad", lines=lines)
+    rows = kept(finished, "squad", "question_answering").set_index("id")
+    for question, row in zip(questions, found, strict=True):
+        expected = rows.loc[question.id]
+        assert row["score"] == pytest.approx(expected["score"], abs=1e-5)
+        assert row["answer"] == (None if expected["null_score"] > expected["score"] else expected["text"])
+        if row["answer"] is not None:
+            assert question.context[row["start"] :].startswith(row["answer"])
+
+
+def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
+    (tmp_path / "passage.txt").write_text("The stream had the Printers as sponsor.")
+    asked = ("--passage", str(tmp_path / "passage.txt"), "--question", "What was the sponsor?", "Name the river.")
+    assert [row["question"] for row in predict(finished, "squad", *asked, lines=[])] == list(asked[3:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines", "said"),
+    [
+        (["sst2", "--method", "lora"], [], "--method: 'lora' is not what params.yaml lists"),
+        (["sst2", "--seed", "7"], [], "--seed: 7 is not what params.yaml lists"),
+        (["sst2"], [], "nothing to predict: expected a text"),
+        (["squad"], [{"text": "no passage"}], "standard input:1: passage: None is not allowed"),
+        (["squad", "--question", "Who?"], [], "--passage and --question go together"),
+    ],
+)
+def test_what_cannot_be_answered_ends_in_a_line(finished: Project, arguments, lines, said: str) -> None:
+    assert said in predict(finished, *arguments, lines=lines, code=2)

@@ -1,0 +1,423 @@
+"""`retrace review` on real repositories of git and DVC, whose reports are written by hand."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from ruamel.yaml import YAML
+
+from retrace.cli.main import load_command
+from retrace.core.errors import InputError
+from retrace.core.files import write_json
+from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
+from retrace.review.revision import default_base
+from tests.study import RUN, method_of
+from tests.toy import ROOT
+
+ACCURACY = {"accuracy": 0.8, "f1_macro": 0.8, "validation_loss": 0.5}
+METRICS: dict[str, Any] = {"sst2": {"baselines": {"tfidf": {"accuracy": 0.7}}, "full": ACCURACY, "scratch": ACCURACY}}
+PERPLEXITY: dict[str, Any] = {part: {"masked": 6.0, "unigram": 160.0} for part in ("valid", "test")}
+
+
+class Repository:
+    """A repository in the current folder: settings of the project, and reports."""
+
+    def __init__(self) -> None:
+        self.git("init", "-q", "-b", "main")
+        self.git("config", "user.name", "test")
+        self.git("config", "user.email", "test@example.org")
+        Path(".dvc").mkdir()
+        Path(".dvc/config").write_text("[core]\n    analytics = false\n")
+        Path(".dvc/.gitignore").write_text("/cache\n/tmp\n")
+        for name in ("params.yaml", "data/params.yaml"):
+            Path(name).parent.mkdir(exist_ok=True)
+            Path(name).write_text((ROOT / name).read_text())
+        Path(".gitignore").write_text("/predictions\n/reports/runs\n/reports/scores.json\n")
+        self.set("finetune.questions", [])
+        self.set("finetune.squad_methods", [])
+
+    def git(self, *arguments: str) -> str:
+        return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self, metrics: Any = METRICS, perplexity: Any = PERPLEXITY) -> str:
+        self.write(metrics, perplexity)
+        self.git("add", "-A")
+        self.git("commit", "-qm", "commit", "--allow-empty")
+        return self.git("rev-parse", "HEAD")
+
+    def write(self, metrics: Any = METRICS, perplexity: Any = PERPLEXITY) -> None:
+        write_json(Path("reports/metrics.json"), metrics)
+        write_json(Path("reports/perplexity.json"), perplexity)
+
+    def set(self, key: str, value: Any) -> None:
+        values = YAML().load(Path("params.yaml"))
+        *above, last = key.split(".")
+        place = values
+        for name in above:
+            place = place[name]
+        place[last] = value
+        YAML().dump(values, Path("params.yaml"))
+
+    def track(self, *folders: str) -> None:
+        """What DVC keeps: here without a pipeline."""
+        subprocess.run([sys.executable, "-m", "dvc", "add", "-q", *folders], check=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    return Repository()
+
+
+def _metrics(**accuracies: float) -> dict[str, Any]:
+    """The same with other accuracies, by method."""
+    methods = {method: {**ACCURACY, "accuracy": accuracy} for method, accuracy in accuracies.items()}
+    return {"sst2": METRICS["sst2"] | methods}
+
+
+def _review(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    with pytest.raises(SystemExit) as end:
+        load_command("review").main(list(arguments), prog_name="retrace review")
+    assert (end.value.code or 0) == code
+    return capsys.readouterr().out
+
+
+def _found(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
+    return json.loads(_review(capsys, "--json", *arguments, code=code))
+
+
+def test_nothing_moved_is_one_quiet_line(repository: Repository, capsys) -> None:
+    commit = repository.commit()
+    said = _review(capsys)
+    assert said == f"**no change: all 11 figures are the same.**\n\nCompared with {commit[:10]}, the last commit.\n"
+    said = _review(capsys, "--base", "HEAD", "--brief")
+    assert said == f"compared with HEAD ({commit[:10]}): no change: all 11 figures are the same\n"
+
+
+@pytest.mark.parametrize(
+    ("full", "verdict", "code"),
+    [
+        (0.81, "within noise: 1 of 11 figures differ, none of a model beyond the noise", 0),
+        (0.85, "within noise: 1 of 11 figures differ, none of a model beyond the noise", 0),  # the tolerance, not more
+        (0.86, "better: reviews accuracy (full) +6.0 points, outside the noise; nothing fell", 0),
+        (0.74, "worse: reviews accuracy (full) −6.0 points", 1),
+    ],
+)
+def test_without_predictions_and_seeds_the_tolerance_decides(
+    repository: Repository, capsys, full: float, verdict: str, code: int
+) -> None:
+    repository.commit()
+    repository.write(_metrics(full=full))
+    found = _found(capsys, code=code)
+    assert (found["verdict"], found["failed"]) == (verdict, bool(code))
+    (change,) = found["changes"]
+    assert change["why"] == f"{'more than' if abs(full - 0.8) > 0.051 else 'within'} the tolerance of 5 points"
+    assert f"**{verdict}.**\n" in _review(capsys, code=code)
+
+
+def test_a_fall_fails_beside_a_rise_and_a_looser_tolerance_lets_it_pass(repository: Repository, capsys) -> None:
+    repository.commit()
+    repository.write(_metrics(full=0.9, scratch=0.7), {**PERPLEXITY, "valid": {"masked": 5.0, "unigram": 160.0}})
+    found = _found(capsys, code=1)
+    rest = "but masked perplexity (valid) −1.00, reviews accuracy (full) +10.0 points"
+    assert found["verdict"] == f"mixed: reviews accuracy (scratch) −10.0 points; {rest}"
+    assert [change["direction"] for change in found["changes"]] == ["better", "worse", "better"]
+    repository.set("review.tolerance.points", 12)
+    assert _found(capsys)["verdict"] == "better: masked perplexity (valid) −1.00, outside the noise; nothing fell"
+
+
+def test_a_loss_a_baseline_or_a_part_of_the_questions_alone_fails_nothing(repository: Repository, capsys) -> None:
+    parts = {"f1": 60.0, "exact_match": 58.0, "HasAns_f1": 65.0, "NoAns_f1": 50.0, "validation_loss": 1.0}
+    repository.set("finetune.questions", ["squad"])
+    repository.set("finetune.squad_methods", ["full"])
+    squad = {"baselines": {"no_answer": {"f1": 32.0}}, "full": parts}
+    repository.commit({"squad": squad})
+    worse = {**parts, "NoAns_f1": 40.0, "validation_loss": 2.0}
+    repository.write({"squad": {"baselines": {"no_answer": {"f1": 20.0}}, "full": worse}})
+    found = _found(capsys)
+    assert found["verdict"] == "within noise: 3 of 10 figures differ, none of a model beyond the noise"
+    assert {change["figure"]: (change["counts"], change["direction"]) for change in found["changes"]} == {
+        "NoAns_f1": (True, "worse"), "validation_loss": (True, "worse"), "f1": (True, "other")
+    }  # fmt: skip
+
+
+def _predict(seed: int, wrong: int, examples: int = 200) -> None:
+    """Predictions of sst2 by full: the last `wrong` examples, whose classes alternate, are wrong."""
+    folder = Path(f"predictions/sst2/full/{seed}")
+    folder.mkdir(parents=True, exist_ok=True)
+    labels = np.arange(examples) % 2
+    said = np.where(np.arange(examples) >= examples - wrong, 1 - labels, labels)
+    rows = pd.DataFrame(
+        {"epoch": 1, "id": range(examples), "label": labels, "logit_0": 1.0 - said, "logit_1": said * 1.0}
+    )
+    write_predictions(folder / PREDICTIONS, "classification", rows.to_dict("records"))  # pyright: ignore[reportArgumentType]
+    write_json(folder / LOSSES, [{"epoch": 1, "training_loss": 0.5, "validation_loss": 0.5, "kept": True}])
+
+
+def test_of_one_seed_a_clear_difference_has_to_be_more_than_the_tolerance_too(repository: Repository, capsys) -> None:
+    _predict(1, 40)
+    repository.track("predictions")
+    repository.commit()
+    _predict(1, 32)
+    repository.write(_metrics(full=0.84))
+    (change,) = _found(capsys)["changes"]
+    # Eight examples in 200 are won and none is lost: the bootstrap's standard error is √(0.04 · 0.96 / 200).
+    assert change["interval"]["low"] == pytest.approx(0.04 - 1.96 * (0.04 * 0.96 / 200) ** 0.5, abs=0.001)
+    assert not change["counts"]
+    assert change["why"].startswith(
+        "within the tolerance of 5 points; of one seed, whose difference is +1.3 to +6.7 points"
+    )
+    repository.set("review.tolerance.points", 3)
+    assert _found(capsys)["verdict"] == "better: reviews accuracy (full) +4.0 points, outside the noise; nothing fell"
+
+
+def test_the_same_seeds_are_paired(repository: Repository, capsys) -> None:
+    """Each of three seeds gains two points, though they lie 20 points apart: their spread would show nothing."""
+    repository.set("finetune.seeds", [1, 2, 3])
+    for seed, wrong in ((1, 20), (2, 40), (3, 60)):
+        _predict(seed, wrong)
+    repository.track("predictions")
+    repository.commit()
+    for seed, wrong in ((1, 16), (2, 36), (3, 56)):
+        _predict(seed, wrong)
+    repository.write(_metrics(full=0.82))
+    (change,) = _found(capsys)["changes"]
+    assert change["counts"]
+    assert change["why"] == "95% interval +0.9 to +3.1 points, of the same seeds, paired"
+    assert 0 < change["interval"]["low"] < 0.02 < change["interval"]["high"]
+    # With other examples nothing can be paired, and the tolerance is left.
+    for seed in (1, 2, 3):
+        _predict(seed, 36, examples=180)
+    assert _found(capsys)["changes"][0]["why"] == "within the tolerance of 5 points"
+
+
+def test_predictions_that_no_remote_gives_are_done_without(repository: Repository, capsys) -> None:
+    _predict(1, 40)
+    repository.track("predictions")
+    with Path(".dvc/config").open("a") as file:
+        file.write("    remote = gone\n['remote \"gone\"']\n    url = http://127.0.0.1:9/x\n")
+    repository.commit()
+    shutil.rmtree(".dvc/cache")
+    _predict(1, 32)
+    repository.write(_metrics(full=0.84))
+    assert _found(capsys)["changes"][0]["why"] == "within the tolerance of 5 points"
+
+
+def test_answers_to_questions_are_paired(repository: Repository, capsys) -> None:
+    """Three of 60 questions are answered that were not, with the threshold between."""
+    repository.set("finetune.questions", ["squad"])
+    repository.set("finetune.squad_methods", ["full"])
+    Path("data/sample/squad").mkdir(parents=True)
+    rows = [{"id": str(n), "question": "Who ?", "answers": [{"text": "Ada", "answer_start": 0}]} for n in range(60)]
+    document = {"data": [{"title": "T", "paragraphs": [{"context": "Ada met Bob", "qas": rows}]}]}
+    write_json(Path("data/sample/squad/dev.json"), document)
+    folder = Path("predictions/squad/full/1")
+    folder.mkdir(parents=True)
+
+    def answer(right: int) -> dict[str, Any]:
+        rows = [
+            {"epoch": 1, "id": str(n), "text": "Ada", "score": 1.0, "null_score": 2.0 * (n >= right)} for n in range(60)
+        ]
+        write_predictions(folder / PREDICTIONS, "question_answering", rows)
+        figures = {"f1": 100 * right / 60, "exact_match": 100 * right / 60, "HasAns_f1": 100 * right / 60}
+        return {"squad": {"baselines": {}, "full": figures}}
+
+    write_json(folder / LOSSES, [{"epoch": 1, "training_loss": 0.5, "validation_loss": 0.5, "kept": True}])
+    metrics = answer(30)
+    repository.track("predictions", "data/sample")
+    repository.commit(metrics)
+    repository.write(answer(36))
+    found = _found(capsys)
+    assert found["verdict"] == "better: questions F1 (full) +10.0 points, outside the noise; nothing fell"
+    error = (0.1 * 0.9 / 60) ** 0.5
+    assert {change["figure"] for change in found["changes"]} == {"f1", "exact_match", "HasAns_f1"}
+    for change in found["changes"]:
+        assert change["interval"]["low"] == pytest.approx(10 - 196 * error, abs=0.25)
+
+
+def _scores(std: float) -> None:
+    """scores.json of three seeds."""
+    seeds = {str(seed): {"epoch": 1, "figures": {}, "intervals": {}, "before": {}} for seed in (1, 2, 3)}
+    method = method_of({}, seeds, {}, {"accuracy": std})
+    task = {"headlines": ["accuracy"], "legend": {}, "baselines": {}, "methods": {"full": method}, "comparisons": []}
+    write_json(Path("reports/scores.json"), {"sst2": task})
+
+
+@pytest.mark.parametrize("has_base_scores", [True, False])
+def test_without_predictions_the_spread_over_seeds_decides(
+    repository: Repository, capsys, has_base_scores: bool
+) -> None:
+    """Standard errors: √(0.01² / 3 + 0.01² / 3) = 0.0082, by Student's t of 4 or 2 degrees of freedom."""
+    if has_base_scores:
+        _scores(0.01)
+        repository.track("reports/scores.json")
+    repository.commit()
+    _scores(0.01)
+    repository.write(_metrics(full=0.83))
+    (change,) = _found(capsys)["changes"]
+    reach = (2.776 if has_base_scores else 4.303) * (2 * 0.01**2 / 3) ** 0.5
+    assert change["interval"] == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-4)
+    assert change["counts"] == has_base_scores
+    assert change["why"].endswith(" points, by the spread over seeds")
+
+
+def test_stages_that_are_out_of_date_are_said_to_be(repository: Repository, capsys) -> None:
+    Path("dvc.yaml").write_text("stages: {make: {cmd: make, params: [lr]}}")
+    repository.commit()
+    assert _found(capsys)["notes"] == ["dvc repro has not run since something changed: make"]
+
+
+FORMER_METRICS = {  # as the version before wrote it
+    "sst2": {
+        "baselines": {"tfidf": {"accuracy": 0.7, "precision": 0.7}},
+        "full": {
+            "1": {"epoch": 3, **ACCURACY, "precision": 0.8},
+            "mean": {**ACCURACY, "accuracy": 0.7, "precision": 0.8},
+            "intervals": {"accuracy": {"low": 0.6, "high": 0.8}},
+        },
+        "lora": {"1": {"epoch": 3, **ACCURACY}, "mean": ACCURACY, "intervals": {}},
+    },
+    "flags": {"sst2": {"full 1": {"not_above_tfidf": "evidence"}, "data": {"dev_in_training": "1 of 2"}}},
+}
+UNITS = {"perplexity_per_token": 6.0, "perplexity_per_word": 7.0, "bits_per_byte": 0.5, "intervals": {}}
+FORMER_PERPLEXITY = {"valid": {"masked": UNITS, "beats_unigram": False, "flags": {"not_above_unigram": "evidence"}}}
+
+
+def test_a_base_of_the_version_before_is_compared_as_far_as_both_go(repository: Repository, capsys) -> None:
+    repository.commit(FORMER_METRICS, FORMER_PERPLEXITY)
+    repository.write({"sst2": METRICS["sst2"] | {"flags": {"data": {"dev_in_training": 1}}}})
+    found = _found(capsys)
+    assert found["verdict"] == "better: reviews accuracy (full) +10.0 points, outside the noise; nothing fell"
+    assert found["compared"] == 5  # of full three, of tfidf one, and the masked perplexity of valid
+    assert found["notes"] == [
+        "the base's metrics are of an earlier version of Retrace: what both have is compared",
+        "gone: sst2 lora",
+        "new: sst2 scratch, test masked, test unigram, valid unigram",
+    ]
+    assert {flag["name"]: (flag["old"], flag["new"]) for flag in found["flags"]} == {
+        "sst2 full not_above_tfidf": (1, 0), "valid language model not_above_unigram": (1, 0),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metrics", "why"),
+    [(None, "the base has no metrics"), ({}, "the base has no metrics"), ([], "the base has no metrics"),
+     ({"something": {"else": 1}}, "the two have no figure in common")],
+)  # fmt: skip
+def test_a_base_without_metrics_is_not_compared(repository: Repository, capsys, metrics: Any, why: str) -> None:
+    if metrics is None:
+        repository.git("add", "-A")
+        repository.git("commit", "-qm", "settings alone")
+    else:
+        repository.commit(metrics, metrics)
+    repository.write()
+    assert _found(capsys)["verdict"] == f"not compared: {why}"
+
+
+def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository, capsys) -> None:
+    Path("README.md").write_text("nothing else yet")
+    repository.git("add", "README.md")
+    repository.git("commit", "-qm", "first")
+    first = repository.git("rev-parse", "HEAD")
+    repository.commit()
+    found = _found(capsys, "--base", first)
+    assert found["verdict"].startswith("not compared: ")
+    assert found["params"] == []
+
+
+def test_metrics_that_are_not_there_yet_are_said_to_be_missing(repository: Repository, capsys) -> None:
+    repository.commit()
+    Path("reports/metrics.json").write_text("<<<<<<< HEAD\n")
+    Path("reports/perplexity.json").unlink()
+    assert _found(capsys)["verdict"] == "not compared: there are no metrics here: dvc repro makes them"
+
+
+def test_other_methods_are_named_and_the_rest_is_compared(repository: Repository, capsys) -> None:
+    repository.commit()
+    repository.write({"sst2": {"baselines": {}, "full": ACCURACY, "lora": ACCURACY}})
+    found = _found(capsys)
+    assert found["verdict"] == "no change: all 7 figures are the same"
+    assert found["notes"] == ["gone: sst2 scratch, sst2 tfidf", "new: sst2 lora"]
+
+
+def test_flags_settings_time_and_memory_are_listed(repository: Repository, capsys) -> None:
+    write_json(Path("reports/runs/pretrain.json"), RUN.to_json())
+    write_json(Path("reports/runs/sst2/full/1.json"), RUN.to_json())
+    repository.track("reports/runs")
+    repository.commit()
+    flagged = {"sst2": METRICS["sst2"] | {"flags": {"full": {"one_class_only": 2}}}}
+    repository.write(flagged)
+    repository.set("lr", 0.5)
+    repository.set("seeds", None)
+    repository.set("sst2.optimizer", {"kind": "| <b>@octocat</b> [x](y) \x1b[31m\u202e"})
+    slower = RUN.to_json() | {"seconds": RUN.seconds * 1.3, "peak_memory_mib": round(RUN.peak_memory_mib * 1.1)}
+    write_json(Path("reports/runs/pretrain.json"), slower)
+    said = _review(capsys)
+    assert "Health flags, new: sst2 full one class only.\n" in said
+    assert "| lr | 0.001 | 0.5 |\n" in said
+    assert "| seeds | – | null |\n" in said
+    assert "| pretrain: seconds | 46.3 | 60.19 |\n" in said
+    assert "peak" not in said
+    assert r"\| \<b\>@" + "\u200b" + r"octocat\</b\> \[x\](y) " in said
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    repository.commit(flagged)
+    repository.write()
+    assert "Health flags, gone: sst2 full one class only.\n" in _review(capsys)
+
+
+def test_the_base_is_where_the_branch_left_the_default_branch(repository: Repository, capsys) -> None:
+    left = repository.commit()
+    repository.git("switch", "-qc", "change")
+    repository.commit(_metrics(full=0.9))
+    repository.git("switch", "-q", "main")
+    tip = repository.commit(_metrics(full=0.1))
+    assert default_base() == ("HEAD", "the last commit")
+    repository.git("switch", "-q", "change")
+    assert default_base() == (left, "where this branch left main")
+    assert _found(capsys)["changes"][0]["old"] == 0.8
+    assert _found(capsys, "--base", "main")["changes"][0]["old"] == 0.1
+    repository.git("switch", "-q", "--detach", "change")
+    assert default_base()[0] == left
+    assert tip != left
+
+
+def test_a_shallow_clone_has_the_default_branch_as_it_is_now(
+    repository: Repository, capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit()
+    repository.git("switch", "-qc", "change")
+    repository.commit(_metrics(full=0.9))
+    repository.commit(_metrics(full=0.9))
+    repository.git("switch", "-q", "main")
+    clone = tmp_path / "clone"
+    repository.git("clone", "-q", "--depth=1", "--branch", "change", f"file://{Path.cwd()}", str(clone))
+    monkeypatch.chdir(clone)
+    with pytest.raises(
+        InputError, match="'HEAD~2' is no revision of this repository: this clone is shallow; git fetch"
+    ):
+        load_command("review").main(["--base", "HEAD~2"])
+    repository.git("fetch", "-q", "--depth=1", "origin", "+refs/heads/main:refs/remotes/origin/main")
+    assert default_base() == ("origin/main", "origin/main, as this clone does not know where the branch left it")
+    found = _found(capsys)
+    assert found["verdict"] == "better: reviews accuracy (full) +10.0 points, outside the noise; nothing fell"
+
+
+@pytest.mark.parametrize("base", ["nowhere", "--upload-pack=x", "HEAD:params.yaml"])
+def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository, base: str) -> None:
+    repository.commit()
+    with pytest.raises(InputError, match=r"^--base: '.*' is no revision of this repository$"):
+        load_command("review").main([f"--base={base}"])
+
+
+def test_it_starts_without_torch() -> None:
+    code = "import sys, retrace.cli.review; print({'torch', 'transformers', 'sklearn', 'pandas'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
