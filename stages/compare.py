@@ -18,9 +18,9 @@ from retrace.core.paths import TASKS
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
-from retrace.report.blocks import REPORTS, write_report
-from retrace.report.samples import PREDICTIONS
-from retrace.report.scores import flags_line
+from retrace.report.flags import flags_line, found_flags
+from retrace.report.page import REPORTS, write_report
+from retrace.report.results import PREDICTIONS
 from retrace.study.addresses import Reports
 from retrace.study.page import run_sections, study_inputs, study_sections
 from retrace.study.published import read_published
@@ -52,7 +52,7 @@ def main() -> None:
         write_report(study.title, sections, PAGE)
     verdicts = Counter(cell.verdict for *_, cell in result.cells())
     print(f"{PAGE / 'report.html'}: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    print(flags_line(reports.details, reports.perplexity))
+    print(flags_line(found_flags(reports.details, reports.perplexity)))
 
 
 if __name__ == "__main__":

@@ -15,12 +15,14 @@ import pandas as pd
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
+from retrace.core.origin import timed
 from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test, source_folder
 from retrace.evaluation.assessment import KINDS, MethodRun, assess
 from retrace.evaluation.outcomes import ScoredTask
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import EvaluateParams
+from retrace.results.baselines import write_baselines
 from retrace.results.grid import Grid, Kind
 from retrace.results.predictions import Epoch, read_drawn, read_epochs, read_tested
 
@@ -30,7 +32,7 @@ PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
 def main() -> None:
     params = EvaluateParams.read()
     settings, grid, source = params.metrics, params.finetune, source_folder(params.data)
-    with guarded("evaluate", [source, TASKS, QUESTIONS, PREDICTIONS], params.settings):
+    with guarded("evaluate", [source, TASKS, QUESTIONS, PREDICTIONS], params.settings), timed("evaluate"):
         tasks: dict[str, TaskDetails] = {}
         for name in grid.all_tasks:
             listed = getattr(settings, grid.kind_of(name))
@@ -38,9 +40,11 @@ def main() -> None:
             task, runs = read_task(source, name, grid, ("train", "dev")), read_runs(name, grid, read_epochs)
             write_curves(name, task, runs, Scoring([metric for metric in listed if metric in settings.every_epoch]))
             tasks[name] = assess(task, scoring, runs, settings)
+            write_baselines(name, {baseline: of.decided for baseline, of in task.baselines.items()})
             if has_test(source, name):
                 task, runs = read_task(source, name, grid, ("train", "dev", "test")), read_runs(name, grid, read_tested)
                 tasks[on_test(name)] = assess(task, scoring, runs, settings)
+                write_baselines(on_test(name), {baseline: of.decided for baseline, of in task.baselines.items()})
         details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
         write_json(METRICS, rounded(metrics.to_json()))
         write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))

@@ -17,6 +17,7 @@ from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json
 from retrace.core.guard import guarded
+from retrace.core.origin import timed
 from retrace.core.paths import running_text, source_folder
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
@@ -36,7 +37,10 @@ def main() -> None:
     params = PerplexityParams.read()
     settings, block, source = params.perplexity, params.block_size, source_folder(params.data)
     device = open_device(settings.seed, params.precision)
-    with guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], params.settings):
+    with (
+        guarded(f"perplexity-{device.rank}", [source, TOKENS, MODEL], params.settings),
+        timed("perplexity-eval", device.is_main),
+    ):
         tokenizer = load_tokenizer(MODEL)
         vocabulary = Vocabulary.of(tokenizer)
         model = to_device(read_language_model(MODEL, settings.seed, device.attention), device).eval()

@@ -1,4 +1,4 @@
-"""Pretraining: models/tokens, and the checkpoint in data/model → models/pretrained and reports/curves/pretrain.csv.
+"""Pretraining: models/tokens, and the checkpoint in data/model → models/pretrained and its curves in reports/curves.
 
 Trains a masked or, for causal families, a causal language model on blocks of the running text; BERT also on pairs of
 sentences. It starts from the checkpoint in data/model, or from random weights where there is none. `lr` in params.yaml
@@ -29,6 +29,7 @@ from retrace.training.throughput import write_run_record
 
 TOKENIZER, TOKENS, MODEL = Path("models/tokenizer"), Path("models/tokens"), Path("models/pretrained")
 CURVE, RECORD = Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")
+UPDATES = Path("reports/curves/pretrain-updates.csv")
 
 
 def main() -> None:
@@ -52,6 +53,8 @@ def main() -> None:
         if device.is_main:
             save_model(MODEL, model.body, weights, TOKENIZER)
             write_text(CURVE, pd.DataFrame(run.journal).to_csv(index=False, lineterminator="\n"))
+            points = pd.DataFrame(speed.points, columns=["update", "training_loss"]).astype({"update": int})
+            write_text(UPDATES, points.to_csv(index=False, lineterminator="\n", float_format="%.4f"))
             write_run_record(RECORD, speed, device, model)
     checkpointer.remove()  # not before the guard has compared inputs, code and settings
 

@@ -1,47 +1,106 @@
 """The report: scores, curves, runs and predictions → reports/report.html, reports/report.md, reports/figures.
 
-The HTML stands alone: it can be mailed or put on a server as one file.
+The HTML stands alone: it can be mailed or put on a server as one file, and fetches nothing. report.md has the same
+verdict and summary, for reading on a forge.
 
     python -m stages.report
 """
 
+import hashlib
 from pathlib import Path
+from typing import Any
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import read_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
-from retrace.core.weights import parameters_by_module
+from retrace.core.settings import read_yaml
+from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.blocks import REPORTS, WRITTEN, write_report
-from retrace.report.perplexity import perplexity_section
-from retrace.report.samples import PREDICTIONS, samples_section
-from retrace.report.scores import flags_line, read_curve, score_sections
-from retrace.report.settings import ReportParams, data_section, models_section, read_runs, settings_section
+from retrace.report.blocks import Head
+from retrace.report.browser import PRINTED, predictions_section, read_all
+from retrace.report.facts import run_facts
+from retrace.report.flags import flag_chips, flags_line, found_flags
+from retrace.report.page import REPORTS, WRITTEN, write_report
+from retrace.report.pretraining import pretraining_section, tokens_and_losses
+from retrace.report.results import PREDICTIONS, judged, read_curve, read_tasks
+from retrace.report.runs import (
+    data_fold,
+    models_folds,
+    origin_fold,
+    read_runs,
+    read_stages,
+    runs_section,
+    seconds_of,
+    settings_fold,
+    shares_of,
+    time_fold,
+)
+from retrace.report.settings import ReportParams
+from retrace.report.summary import summary_sections
+from retrace.report.tasks import task_section
+from retrace.report.verdict import verdict
+from retrace.results.baselines import BASELINES
 
-MODEL = Path("models/pretrained")
-TITLE = "Retrace report"
+MODEL, PRESETS = Path("models/pretrained"), Path("presets")
 
 
 def main() -> None:
     read = ReportParams.read()
     params, source = read.params, source_folder(read.data)
-    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY]
+    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, PRESETS]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
-        sections = [
-            *score_sections(details),
-            perplexity_section(perplexity, read_curve("pretrain")),
-            samples_section(params, source),
-            data_section(read_json(source / "card.json"), params),
-            models_section({"": (checkpoint_facts(), parameters_by_module(MODEL))}, read_runs(params)),
-            settings_section(params | {read.data: read.source}),
+        tasks, runs, stages = read_tasks(details, params), read_runs(params), read_stages()
+        shares, flags = shares_of(runs), found_flags(details, perplexity)
+        said = verdict(judged(tasks), perplexity, shares)
+        origins = {name: of.origin for name, of in {**runs, **stages}.items() if of.origin}
+        counts = parameters_by_module(MODEL)
+        folds = [
+            time_fold(runs, stages, params),
+            data_fold(read_json(source / "card.json"), params),
+            *models_folds({"": (checkpoint_facts(), counts)}, runs),
+            settings_fold(params | {read.data: read.source}, read_presets()),
+            origin_fold(origins, digests()),
         ]
-        write_report(TITLE, sections)
+        sections = [
+            *summary_sections(tasks, shares, seconds_of(runs)),
+            pretraining_section(perplexity, read_curve("pretrain"), *tokens_and_losses(runs.get("pretrain"))),
+            *(task_section(task, list(details.tasks)) for task in tasks),
+            predictions_section(read_all(params, source), tasks, PRINTED if read.report.samples == "first" else None),
+            runs_section(folds),
+        ]
+        head = Head(said, run_facts(params, runs, sum(counts.values())), flag_chips(flags))
+        write_report(f"Report: {params['family']} on {read.data} data", sections, head=head)
     print(WRITTEN)
-    print(flags_line(details, perplexity))
+    print(flags_line(flags))
+
+
+def read_presets() -> dict[str, dict[str, Any]]:
+    """The presets as they would stand in params.yaml: each over the sample's."""
+    sample = read_yaml(PRESETS / "sample.yaml")
+    return {path.stem: _merged(sample, read_yaml(path)) for path in sorted(PRESETS.glob("*.yaml"))}
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(below[key], of)
+        for key, of in above.items()
+        if isinstance(of, dict) and isinstance(below.get(key), dict)
+    }
+    return below | above | both
+
+
+def digests() -> dict[str, str]:
+    """SHA-256 of the weights and of the scores."""
+    files = [*(MODEL / name for name in weight_files(MODEL)), DETAILS, PERPLEXITY]
+    found = {}
+    for path in files:
+        with path.open("rb") as file:
+            found[path.as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
+from retrace.core.origin import timed
 from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.squad import read_questions
@@ -26,7 +27,7 @@ TOKENIZER, TOKENS = Path("models/tokenizer"), Path("models/tokens")
 def main() -> None:
     params = TokenizeParams.read()
     settings, source = params.tokenizer, source_folder(params.data)
-    with guarded("tokenize", [source, CHECKPOINT], params.settings):
+    with guarded("tokenize", [source, CHECKPOINT], params.settings), timed("tokenize"):
         model = given_checkpoint()
         tokenizer = made_tokenizer(settings, model, source, "tokenizer.vocab_size")
         with atomic_folder(TOKENIZER) as folder:

@@ -63,6 +63,23 @@ class Record(BaseModel):
         return found
 
 
+class Origin(Record):
+    """Where and when a result was made."""
+
+    commit: str | None  # None outside of a git repository
+    clean: bool  # whether code and settings were those of the commit
+    date: str  # the day, UTC
+    machine: str  # its processor or GPU
+    versions: dict[str, str]  # of Python and of the libraries that compute
+
+
+class StageRecord(Record):
+    """Time of a stage that trains nothing: reports/runs/stages/*.json."""
+
+    seconds: float
+    origin: Origin
+
+
 class RunRecord(Record):
     """Time and memory of one training run, over all processes where nothing else is said: reports/runs/**.json.
 
@@ -82,3 +99,5 @@ class RunRecord(Record):
     processes: int
     device: str  # cpu or cuda
     precision: str  # bf16 or fp32
+    tokens: int = 0  # without padding
+    origin: Origin | None = None

@@ -71,7 +71,7 @@ class _Assessor:
         self._methods: dict[str, list[MethodRun]] = {}
         for run in runs:
             self._methods.setdefault(run.method, []).append(run)
-        self._baselines = task.baselines()
+        self._baselines = task.baselines
         self._kept = {run.name: task.outcome(run.kept.rows) for run in runs}
         before = {run.name_before: task.outcome(run.epochs[0].rows) for run in runs}
         outcomes = self._baselines | self._kept | before

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -80,6 +81,7 @@ class ClassificationTask(ScoredTask):
         logits = logits_of(rows)
         return Classified(self._classes, self._labels, logits.argmax(axis=1), softmax(logits, axis=1))
 
+    @cached_property
     def baselines(self) -> dict[str, Classified]:
         """Majority class, and TF-IDF with logistic regression."""
         decided = {"majority": majority(self._train, self._examples), "tfidf": tfidf(self._train, self._examples)}

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from typing import Any, ClassVar
 
@@ -31,6 +32,11 @@ class Classified:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def decided(self) -> list[int]:
+        """The classes, to be written down."""
+        return self.predicted.tolist()
+
     def part(self, which: np.ndarray) -> "Classified":
         """Some of the examples, (N,), bool."""
         given = None if self.probabilities is None else self.probabilities[which]
@@ -53,6 +59,11 @@ class Answered:
 
     def __len__(self) -> int:
         return len(self.answers)
+
+    @property
+    def decided(self) -> list[str]:
+        """The answers, to be written down."""
+        return list(self.answers)
 
     def part(self, which: np.ndarray) -> "Answered":
         """Some of the questions, (N,), bool, without what thresholds are sought by."""
@@ -125,6 +136,7 @@ class ScoredTask(ABC):
     def outcome(self, rows: pd.DataFrame) -> Any:
         """The decisions in a run's predictions."""
 
+    @cached_property
     @abstractmethod
     def baselines(self) -> dict[str, Any]:
         """Outcomes of the baselines."""

@@ -7,6 +7,7 @@ are means over answerable questions only.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -97,6 +98,7 @@ class QuestionAnsweringTask(ScoredTask):
         no_answer = (by_id["null_score"] - by_id["score"]).dropna()
         return answered(self._questions, by_id["text"].to_dict(), no_answer.to_dict() or None)
 
+    @cached_property
     def baselines(self) -> dict[str, Answered]:
         """No answer, and word overlap."""
         nothing = {question.id: "" for question in self._questions}

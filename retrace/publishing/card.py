@@ -12,9 +12,11 @@ from retrace.core.records import Record
 from retrace.evaluation.records import BaselineDetails, Figures, Intervals, SeedDetails
 from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.blocks import Code, Table, fill_markdown
-from retrace.report.perplexity import INTERVALS, perplexity_table
-from retrace.report.scores import with_interval
+from retrace.report.blocks import Code, Table
+from retrace.report.names import baseline_name, figure_name
+from retrace.report.page import fill_markdown
+from retrace.report.pretraining import INTERVALS, perplexity_table
+from retrace.report.tasks import UNITS, with_interval
 from retrace.statistics.scales import Legend
 
 FOLDER = Path(__file__).parent
@@ -135,8 +137,11 @@ def _score_table(scores: Scores) -> Table:
     columns: list[tuple[Figures, Intervals]] = [(trial.figures, trial.intervals), (trial.before, {})]
     columns += [(of.figures, of.intervals) for of in scores.baselines.values()]
     rows = [
-        (name, legend[name].scale, *(with_interval(name, legend, of, ends) for of, ends in columns))
+        (
+            figure_name(name, legend[name]),
+            UNITS.get(legend[name].scale, ""),
+            *(with_interval(name, legend, of, ends) for of, ends in columns),
+        )
         for name in trial.figures
     ]
-    baselines = (name.replace("_", " ") for name in scores.baselines)
-    return Table(("score", "scale", "this model", "before tuning", *baselines), rows)
+    return Table(("score", "unit", "this model", "before tuning", *map(baseline_name, scores.baselines)), rows)

@@ -24,7 +24,7 @@ from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, Scores, hub_origin
 from retrace.publishing.load import Tuning
 from retrace.report.blocks import Table
-from retrace.report.settings import counts_table, settings_table
+from retrace.report.runs import counts_table, settings_table
 from retrace.results.grid import Grid
 from retrace.sources.hub_settings import HubTaskSettings
 from retrace.statistics.scales import Flags

@@ -1,61 +1,105 @@
-"""The parts of a report, sections of text, tables, figures and code; and the report as HTML and Markdown.
-
-The HTML is one file that needs nothing else: no script, no font, no picture from elsewhere. Markdown links the figures
-from a folder beside it. All text is escaped; only figures, which the project draws itself, are put in as they are.
-"""
+"""The parts of a page: sections of text, tables, figures, code and what is folded away. page.py writes them."""
 
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from retrace.core.files import atomic_folder, write_text
+from retrace.report.svg import Plot
 
-REPORTS = Path("reports")
-WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 NOTHING = "–"  # stands for a figure that is not there
-TEMPLATES = Path(__file__).parent
-MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"} | {"\n": " "})
-_FIGURES = re.compile(r"(?:[-–+≠\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= \d))*")
+_FIGURES = re.compile(r"(?:[-−–+≠\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of more than text."""
+
+    text: str
+    mark: int | None = None  # the method's place among the methods, for its shape
+    bold: bool = False
+    small: str = ""  # after the text
+    strip: Markup | None = None  # a drawing before it
+    colour: str = "mb"  # of the strip
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.small}".strip()
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of plain text; columns of figures are aligned to the right."""
+    """A table; columns of figures are aligned to the right, and the last `apart` rows are sorted by themselves."""
 
+    kind: ClassVar[str] = "table"
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str | Cell]]
     folded: str = ""  # the line that opens a folded table; not folded if empty
     bold: Set[tuple[int, int]] = frozenset()  # cells, by row and column
+    label: str = "Table"  # for readers who do not see it, and the name of its file
+    groups: Sequence[tuple[str, int]] = ()  # a line above the header: text and how many columns it spans
+    apart: int = 0
 
     @classmethod
-    def of(cls, columns: Mapping[str, Sequence[str]]) -> "Table":
+    def of(cls, columns: Mapping[str, Sequence[str]], label: str = "Table") -> "Table":
         """A table of columns by heading."""
-        return cls(list(columns), list(zip(*columns.values(), strict=True)))
+        return cls(list(columns), list(zip(*columns.values(), strict=True)), label=label)
 
     def is_numeric(self, column: int) -> bool:
         """Whether a column has figures only, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7)."""
-        return all(_FIGURES.fullmatch(row[column]) for row in self.rows)
+        return all(_FIGURES.fullmatch(str(row[column])) for row in self.rows)
+
+    @property
+    def names(self) -> list[str]:
+        """The header with what stands above each column in front of it."""
+        above = [text for text, span in self.groups for _ in range(span)] or [""] * len(self.header)
+        return [f"{of.partition(':')[0]} {name}".strip() for of, name in zip(above, self.header, strict=True)]
+
+    @property
+    def file(self) -> str:
+        """What it is called when it is downloaded."""
+        return re.sub(r"\W+", "-", self.label.lower()).strip("-") + ".csv"
+
+    def bodies(self) -> list[tuple[int, Sequence[Sequence[str | Cell]]]]:
+        """The rows, those that stand apart after the others, each part with the number of its first row."""
+        cut = len(self.rows) - self.apart
+        return [(start, rows) for start, rows in ((0, self.rows[:cut]), (cut, self.rows[cut:])) if rows]
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A drawing as SVG with its caption."""
+class Panel:
+    """A plot among others under its name."""
 
-    name: str  # its file's name, without ending
-    svg: str
-    caption: str
+    name: str
+    plot: Plot
+    place: int | None = None  # of the method that it is of
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Plots side by side on the same scale; a file of figures/ has them all."""
+
+    kind: ClassVar[str] = "panels"
+    name: str  # of the file, without ending
+    title: str
+    note: str
+    panels: Sequence[Panel]
+    legend: Sequence[tuple[str, int]] = ()  # names and places of lines that share a plot
+
+    @property
+    def form(self) -> str:
+        """How wide the panels are."""
+        return self.panels[0].plot.form
 
 
 @dataclass(frozen=True)
 class Code:
     """Lines shown as they are, such as Python to copy."""
 
+    kind: ClassVar[str] = "code"
     text: str
     language: str = "python"
 
@@ -66,47 +110,63 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """Blocks that open by a click on their title; beside it stands the gist."""
+
+    kind: ClassVar[str] = "fold"
+    title: str
+    gist: str
+    blocks: Sequence["Block"]
+    static: bool = False  # whether the script shows something better in its place
+
+
+@dataclass(frozen=True)
+class Browser:
+    """Every prediction, searched and filtered by the script; `packed` is its data, as `pack` has it."""
+
+    kind: ClassVar[str] = "browser"
+    packed: str
+    methods: Sequence[tuple[str, int]]
+
+
+Block = str | Table | Panels | Code | Fold | Browser
+
+
+@dataclass(frozen=True)
 class Section:
-    """A heading with paragraphs, tables, figures and code under it."""
+    """A heading with blocks under it."""
 
     title: str
-    blocks: Sequence[str | Table | Figure | Code]
+    blocks: Sequence[Block]
+
+    @property
+    def id(self) -> str:
+        """Its address in the page."""
+        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A warning that opens to what it means and where it was seen."""
+
+    text: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands above the sections: sentences whose parts may be bold, facts by name, and warnings."""
+
+    verdict: Sequence[Sequence[tuple[str, bool]]] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    chips: Sequence[Chip] = ()
 
 
 def figure_text(value: float | None, digits: int = 2) -> str:
-    """A figure with a fixed number of digits, a dash where there is none (None or NaN)."""
-    return NOTHING if value is None or math.isnan(value) else f"{value:,.{digits}f}"
+    """A figure with a fixed number of digits and a true minus sign, a dash where there is none (None or NaN)."""
+    return NOTHING if value is None or not math.isfinite(value) else f"{value:,.{digits}f}".replace("-", "−")
 
 
-def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS) -> None:
-    """Write report.html, report.md and figures into the folder."""
-    figures = [block for part in sections for block in part.blocks if isinstance(block, Figure)]
-    with atomic_folder(to / "figures") as folder:
-        for figure in figures:
-            write_text(folder / f"{figure.name}.svg", figure.svg)
-    write_text(to / "report.md", as_markdown(title, sections, "figures"))
-    write_text(to / "report.html", as_html(title, sections))
-
-
-def as_html(title: str, sections: Sequence[Section]) -> str:
-    """The whole report."""
-    return _environment(autoescape=True).get_template("page.html.j2").render(title=title, sections=sections) + "\n"
-
-
-def as_markdown(title: str, sections: Sequence[Section], figures: str) -> str:
-    """The whole report; `figures` is the folder of the SVG files, relative to it."""
-    return fill_markdown("page.md.j2", title=title, sections=sections, figures=figures)
-
-
-def fill_markdown(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
-    """A template of `folder` with these values, escaped unless the template says `safe`."""
-    return _environment(folder, finalize=_escaped).get_template(template).render(values)
-
-
-def _environment(*folders: Path, **options: Any) -> Environment:
-    loader = FileSystemLoader([*folders, TEMPLATES])
-    return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
-
-
-def _escaped(value: Any) -> str:
-    return value if isinstance(value, Markup) else str(value).translate(MARKDOWN)
+def signed(value: float, digits: int = 1) -> str:
+    """A difference, with its sign."""
+    return f"{value:+,.{digits}f}".replace("-", "−")

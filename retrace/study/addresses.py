@@ -38,8 +38,8 @@ from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS, method_settings
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import UNITS, PerplexityReport
-from retrace.report.scores import read_curve
-from retrace.report.settings import read_runs
+from retrace.report.results import read_curve
+from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
 from retrace.statistics.scales import LOSS, SCALES, Better, Figure

@@ -13,12 +13,14 @@ from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, s
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.finetuning.method import PRETRAINED
-from retrace.report.blocks import NOTHING, Figure, Section, Table
-from retrace.report.figures import line_chart
-from retrace.report.perplexity import perplexity_section
-from retrace.report.samples import PREDICTIONS, samples_section
-from retrace.report.scores import points_by_epoch, score_sections, title_of
-from retrace.report.settings import data_section, models_section, settings_section
+from retrace.report.blocks import NOTHING, Fold, Panels, Section, Table
+from retrace.report.browser import predictions_section, read_all
+from retrace.report.charts import line_chart, points_by_epoch
+from retrace.report.names import title_of
+from retrace.report.pretraining import pretraining_section, tokens_and_losses
+from retrace.report.results import PREDICTIONS, read_tasks
+from retrace.report.runs import data_fold, models_folds, read_stages, runs_section, settings_fold, time_fold
+from retrace.report.tasks import task_section
 from retrace.results.grid import Grid
 from retrace.results.predictions import read_updates
 from retrace.study.addresses import Reports, pretrains
@@ -114,14 +116,16 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
     yield curves_section(list(_drawings(study, reports)), reports.pretraining)
-    yield from score_sections(reports.details)
+    tasks = read_tasks(reports.details, params)
+    yield from (task_section(task, list(reports.details.tasks)) for task in tasks)
     if reports.perplexity is not None and reports.pretraining is not None:
-        yield perplexity_section(reports.perplexity, reports.pretraining)
-    yield samples_section(params, source, study.first_samples)
+        trained = tokens_and_losses(reports.runs.get("pretrain"))
+        yield pretraining_section(reports.perplexity, reports.pretraining, *trained)
+    yield predictions_section(read_all(params, source), tasks, first=study.first_samples)
     card = source / "card.json"  # of a study whose tasks bring their own data there is none
-    yield data_section(read_json(card) if card.is_file() else {"findings": []}, params)
-    yield _models(params, reports)
-    yield settings_section(params)
+    data = data_fold(read_json(card) if card.is_file() else {"findings": []}, params)
+    time = time_fold(reports.runs, read_stages(), params)
+    yield runs_section([time, data, *_models(params, reports), settings_fold(params)])
 
 
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
@@ -131,13 +135,13 @@ def study_inputs(params: Mapping[str, Any]) -> list[Path]:
     return [source_folder(build(str, params, "data")), *own, *named]
 
 
-def _models(params: Mapping[str, Any], reports: Reports) -> Section:
+def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:
     named = {name: named_checkpoint(name) for name in params.get("checkpoints", {})}
     models = {name: (checkpoint_facts(folder), parameters_by_module(folder)) for name, folder in named.items()}
     if pretrains(params):
         name = PRETRAINED.name if named else ""
         models = {name: (checkpoint_facts(), parameters_by_module(PRETRAINED)), **models}
-    return models_section(models, reports.runs)
+    return models_folds(models, reports.runs)
 
 
 def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
@@ -178,7 +182,7 @@ def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None
     return Section("Learning curves", charts)
 
 
-def _of_one_method(drawing: Drawing) -> list[Figure]:
+def _of_one_method(drawing: Drawing) -> list[Panels]:
     """Losses in one chart and scores in another, a line a seed, coloured by what it shows."""
     charts = []
     for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
@@ -190,7 +194,7 @@ def _of_one_method(drawing: Drawing) -> list[Figure]:
     return charts
 
 
-def _of_several(drawing: Drawing) -> list[Figure]:
+def _of_several(drawing: Drawing) -> list[Panels]:
     """A chart for each figure, a line a method and seed, coloured by method."""
     charts = []
     for name in drawing.figures:
@@ -200,7 +204,7 @@ def _of_several(drawing: Drawing) -> list[Figure]:
     return charts
 
 
-def _by_update(drawing: Drawing) -> list[Figure]:
+def _by_update(drawing: Drawing) -> list[Panels]:
     """The training loss where the report shows it: a line a method and seed, coloured by method."""
     points = [
         {"x": update, "y": loss, "series": method, "run": f"{method} {seed}"}
@@ -213,5 +217,5 @@ def _by_update(drawing: Drawing) -> list[Figure]:
     return [line_chart(f"{drawing.name}-updates", caption, points, ("update", "loss, in nats"))]
 
 
-def _chart(name: str, what: str, points: Sequence[dict[str, Any]], unit: str) -> Figure:
+def _chart(name: str, what: str, points: Sequence[dict[str, Any]], unit: str) -> Panels:
     return line_chart(name, f"{what}, by epoch.", points, ("epoch", unit))

@@ -16,6 +16,7 @@ from torch.utils.flop_counter import flop_registry
 
 from retrace.compute.device import Device, peak_memory
 from retrace.core.files import write_json
+from retrace.core.origin import find_origin
 from retrace.core.records import RunRecord
 
 # Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.
@@ -50,7 +51,7 @@ class ProductOperations(TorchDispatchMode):
 
 def count_flops(model: nn.Module, backward: Callable[[], object]) -> int:
     """Operations of the matrix products in one forward and backward pass; generators are left unchanged."""
-    with torch.random.fork_rng(), ProductOperations() as operations:
+    with torch.random.fork_rng(), torch.compiler.set_stance("force_eager"), ProductOperations() as operations:
         backward()
     model.zero_grad(set_to_none=True)
     return operations.total
@@ -97,5 +98,7 @@ def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module)
         processes=device.processes,
         device=device.torch_device.type,
         precision="bf16" if device.bf16 else "fp32",
+        tokens=speed.tokens,
+        origin=find_origin(torch.cuda.get_device_name(device.torch_device) if on_gpu else None),
     )
     write_json(path, record.to_json())

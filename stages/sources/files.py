@@ -13,6 +13,7 @@ from pathlib import Path
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
+from retrace.core.origin import timed
 from retrace.core.paths import questions_path, sentences_path, source_folder
 from retrace.datasets.card import make_card
 from retrace.datasets.split import split_questions, split_sentences
@@ -27,7 +28,11 @@ def main() -> None:
     for name, folder in folders.items():
         if not folder.is_dir():
             raise InputError(f"data/params.yaml: files.{name}: {str(folder)!r} is not a folder")
-    with guarded("files", folders.values(), params.settings), atomic_folder(source_folder("files")) as folder:
+    with (
+        guarded("files", folders.values(), params.settings),
+        timed("source"),
+        atomic_folder(source_folder("files")) as folder,
+    ):
         with copied(settings.chosen(folder)):
             for task, path, split in (
                 ("sst2", sentences_path, split_sentences), ("squad", questions_path, split_questions),

@@ -76,10 +76,16 @@ def test_everything_is_there(finished: Project) -> None:
         figures = perplexity["valid"][measure]
         assert all(ends["low"] < figures[name] < ends["high"] for name, ends in figures["intervals"].items())
     page = (reports / "report.html").read_text()
-    for heading in ("sst2", "squad", "Perplexity", "Sample predictions", "Data", "Settings"):
+    for heading in ("Results", "Pretraining", "Reviews", "Questions", "Predictions", "Data and runs"):
         assert f"<h2>{heading}</h2>" in page
-    for figure in re.findall(r"\((figures/.+?\.svg)\)", (reports / "report.md").read_text()):
-        assert (reports / figure).is_file()
+    figures = set(re.findall(r"\((figures/.+?\.svg)\)", (reports / "report.md").read_text()))
+    assert figures == {f"figures/{path.name}" for path in (reports / "figures").iterdir()}
+    assert {"figures/sst2-accuracy.svg", "figures/squad-f1.svg"} <= figures
+    commit = finished.run("git", "rev-parse", "HEAD").stdout.strip()
+    assert json.loads((reports / "runs/pretrain.json").read_text())["origin"]["commit"] == commit
+    assert {path.stem for path in (reports / "runs/stages").iterdir()} == {
+        "source", "tokenize", "perplexity-eval", "evaluate"
+    }  # fmt: skip
     assert finished.run("git", "status", "--porcelain").stdout == ""
     written = [
         path for path in finished.folder.rglob(".gitignore") if path.parent.name not in (".dvc", finished.folder.name)
@@ -118,7 +124,10 @@ def test_a_change_of_code_concerns_the_stages_that_reach_it(clone: Project) -> N
         "retrace/evaluation/metrics/f1.py": {"evaluate", "report"},
         "retrace/evaluation/metrics/new.py": {"evaluate", "report"},  # which metrics there are is part of evaluation
         "retrace/report/page.html.j2": {"report"},
-        "retrace/report/scores.py": {"report"},
+        "retrace/report/page.css": {"report"},
+        "retrace/report/page.js": {"report"},
+        "retrace/report/summary.py": {"report"},
+        "presets/real.yaml": {"report"},
         "retrace/finetuning/run.py": CELLS,
         "retrace/methods/full.py": full,
         "retrace/methods/new.py": set(),
@@ -205,12 +214,19 @@ def test_a_rerun_as_users_have_it_changes_no_metric(clone: Project) -> None:
     assert clone.run("dvc", "metrics", "diff").stdout == ""
 
 
-def test_plots_show_the_learning_curves(clone: Project) -> None:
-    clone.run("dvc", "plots", "show")
-    page = (clone.folder / "dvc_plots/index.html").read_text()
-    for title in ("Pretraining loss", "Sentiment accuracy", "F1 of each task", "reports_curves_tasks_squad_csv"):
-        assert title in page
-    assert '"method": "scratch"' in page
+def test_plots_show_and_compare_the_figures_without_a_network(clone: Project) -> None:
+    for command in (("show",), ("diff", "HEAD")):
+        shutil.rmtree(clone.folder / "dvc_plots", ignore_errors=True)
+        clone.run("dvc", "plots", *command)
+        page = (clone.folder / "dvc_plots/index.html").read_text()
+        shown = re.findall(r'<img[^>]*src="(.+?)"', page)
+        assert "http" not in page
+        assert {name.rpartition("figures_")[2] for name in shown} >= {
+            "sst2-accuracy.svg",
+            "squad-f1.svg",
+            "pretraining.svg",
+        }
+        assert all((clone.folder / "dvc_plots" / name).is_file() for name in shown)
 
 
 def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> None:

@@ -44,24 +44,26 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
         "| Full | 77.41 ± 2.81 | 75.00 ± 0.00 (69.00 – 81.00) |",
         "| accuracy | 0.5092 | 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ |",
         "| time | 60 | 12 |",
-        "| majority | 0.5000 (0.4000 – 0.6000) |",
+        "| accuracy | % | 50.0 (40.0 – 60.0) |",
         "Retrace notices: scores: mood full: recall without accuracy",
-        "![Figure 1: mood: training loss by update, each point the mean since the one before.](figures/curve-1-updates",
-        "![Figure 1: mood: scores, by epoch.](figures/curve-1-scores.svg)",
+        "![curve-1-updates](figures/curve-1-updates",
+        "![curve-1-scores](figures/curve-1-scores.svg)",
         "Training started from the weights of org/tiny@0123 (licence: mit).",
         "What is wrong or doubtful in the report",
         "Batch: 16.",
     ):
         assert said in page
-    assert sorted(path.name for path in (study.folder / "reports/study/figures").iterdir()) == [
-        "curve-1-loss.svg", "curve-1-scores.svg", "curve-1-updates.svg", "mood-accuracy.svg", "mood-loss.svg",
-    ]  # fmt: skip
+    figures = {path.name for path in (study.folder / "reports/study/figures").iterdir()}
+    assert {name for name in figures if name.startswith("curve")} == {
+        "curve-1-loss.svg", "curve-1-scores.svg", "curve-1-updates.svg"
+    }  # fmt: skip
+    assert {"mood-accuracy.svg", "mood-confusion.svg", "mood-loss.svg"} <= figures
 
 
 def test_text_is_escaped_on_the_page(study: Project) -> None:
     study.stage("compare", *RUN)
     page = (study.folder / "reports/study/report.html").read_text()
-    assert "<script" not in page
+    assert page.count("<script") == 2  # the page's own, and its data
     assert "&lt;script&gt;good&lt;/script&gt;" in page
 
 

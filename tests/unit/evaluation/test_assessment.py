@@ -210,7 +210,7 @@ def test_questions_by_span_and_null_score() -> None:
     assert curve["f1"] == curve["exact_match"] == [100.0] * 61
     figures = Scoring(("squad_v2",)).score(outcome)
     assert figures["f1"] == figures["best_f1"] == 100.0
-    assert set(task.baselines()) == {"no_answer", "word_overlap"}
+    assert set(task.baselines) == {"no_answer", "word_overlap"}
 
 
 def test_scores_by_threshold_go_from_always_abstaining_to_never() -> None:

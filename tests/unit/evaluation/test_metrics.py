@@ -28,7 +28,7 @@ def test_texts_without_words_are_told_apart_by_their_characters(good: str, bad: 
     train = [Example(good, None, 1), Example(bad, None, 0), Example(f"{bad} {bad}", None, 0)]
     assert tfidf(train * 5, [Example(bad, None, 0), Example(good, None, 1)]) == [0, 1]
     task = ClassificationTask(("bad", "good"), train * 5, train)
-    assert {name: outcome.predicted.tolist() for name, outcome in task.baselines().items()} == {
+    assert {name: outcome.predicted.tolist() for name, outcome in task.baselines.items()} == {
         "majority": [0, 0, 0], "tfidf": [1, 0, 0]
     }  # fmt: skip
     assert task.notes == {"tfidf": "of single characters, as no training text has a word of two letters"}

@@ -48,10 +48,10 @@ def _metadata(facts: ModelFacts) -> dict[str, Any]:
 
 def test_figures_have_their_scale_interval_and_baseline() -> None:
     text = model_card(FACTS).text
-    assert "| score | scale | this model | before tuning | majority |" in text
-    assert "| accuracy | fraction | 0.8750 (0.8000 – 0.9500) | 0.5000 | 0.2500 (0.1250 – 0.3750) |" in text
-    assert "| matthews | correlation | 0.7500 | – | – |" in text
-    assert "| validation_loss | loss | 0.5000 | – | – |".replace("_", "\\_") in text
+    assert "| score | unit | this model | before tuning | majority class |" in text
+    assert "| accuracy | % | 87.5 (80.0 – 95.0) | 50.0 | 25.0 (12.5 – 37.5) |" in text
+    assert "| matthews | −1 to 1 | 0.7500 | – | – |" in text
+    assert "| validation loss | nats | 0.5000 | – | – |" in text
     for line in ("| lr | 0.001 |", "| sst2 | 1,200 |", "Small.", "Health: no flags.", "sst2: Apache-2.0."):
         assert line in text
 
@@ -120,7 +120,7 @@ def test_what_training_started_from_is_named() -> None:
 @pytest.mark.parametrize("use", ["masked", "causal"])
 def test_a_language_model_has_its_perplexity(use: str) -> None:
     facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, use=use, origins=[Origin("text", "a sample")])
-    assert "| valid | masked, fixed masks | 6.50 | 7.00 | 0.50 |" in model_card(facts).text
+    assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in model_card(facts).text
     (result,) = _metadata(facts)["model-index"][0]["results"]
     assert result["metrics"][0]["value"] == 6.5
     assert _metadata(facts)["pipeline_tag"] == {"masked": "fill-mask", "causal": "text-generation"}[use]

@@ -1,6 +1,4 @@
 import math
-import re
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,77 +17,24 @@ from retrace.evaluation.records import (
     TaskDetails,
 )
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.blocks import Code, Section, Table, as_html, as_markdown, figure_text
-from retrace.report.figures import line_chart
-from retrace.report.perplexity import perplexity_section
-from retrace.report.scores import MOST_FLAGS, flags_line, scores_section
-from retrace.report.settings import data_section, models_section
+from retrace.report.blocks import Section
+from retrace.report.flags import MOST_FLAGS, flag_chips, flag_lines, flags_line, found_flags
+from retrace.report.page import as_markdown
+from retrace.report.pretraining import pretraining_section
+from retrace.report.results import Task
+from retrace.report.runs import data_fold, models_folds
+from retrace.report.tasks import task_section
 from retrace.statistics.scales import LOSS, Comparison, Figure, Flags, Shortfall
-
-EVIL = "<script>alert('x')</script> | & *b*"
-POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
-
-
-def test_text_is_escaped() -> None:
-    sections = [Section(EVIL, [EVIL, Table((EVIL, "n"), [(EVIL, "1.5")])])]
-    page = as_html(EVIL, sections)
-    assert "<script" not in page
-    assert page.count("&lt;script&gt;") == 6  # title twice, heading, paragraph, two cells
-    assert as_markdown("T", sections, "figures").count(r"\<script\>alert('x')\</script\> \| & \*b\*") == 4
-
-
-def test_code_stays_as_it_is() -> None:
-    sections = [Section("S", [Code("a = '*'\nb = [a]"), Code("└─ x", "text")])]
-    page = as_markdown("T", sections, "figures")
-    assert "\n```python\na = '*'\nb = [a]\n```\n" in page
-    assert "\n```text\n└─ x\n```\n" in page
-    assert "<pre>a = &#39;*&#39;\nb = [a]</pre>" in as_html("T", sections)
-
-
-def test_a_long_table_is_folded_away_in_html_and_plain_in_markdown() -> None:
-    sections = [Section("S", [Table(("a",), [("1",)], folded="<30> rows"), Table(("b",), [("2",)])])]
-    page = as_html("T", sections)
-    assert page.count("<details><summary>&lt;30&gt; rows</summary>") == page.count("</details>") == 1
-    assert page.index("</details>") < page.index('<th class="n">b</th>')
-    assert "\n\\<30\\> rows\n\n| a |\n| ---: |\n| 1 |\n\n| b |" in as_markdown("T", sections, "figures")
-
-
-def test_a_chart_is_well_formed_and_the_html_needs_nothing_else() -> None:
-    figure = line_chart("f", "caption", POINTS, ("epoch", "accuracy"), {"majority": 0.5})
-    ElementTree.fromstring(figure.svg)
-    assert all(f">{text}<" in figure.svg for text in ("full", "majority", "accuracy"))
-    page = as_html("T", [Section("S", [figure])])
-    assert "<svg" in page
-    for outside in ("src=", "href=", "@import", "url("):
-        assert outside not in page.replace('xlink:href="#', "")
-
-
-def test_the_x_axis_is_marked_at_whole_epochs() -> None:
-    flat = [{**point, "y": 7} for point in POINTS]
-    labels = re.findall(r">([0-9.]+)</text>", line_chart("f", "caption", flat, ("epoch", "accuracy")).svg)
-    assert labels[:2] == ["0", "1"]
-    assert "0.5" not in labels
-
-
-def test_columns_of_figures_are_aligned() -> None:
-    table = Table(("name", "n", "i"), [("a", "+1,234.50", "0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", "")])
-    assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
-    assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])], "f")
-
-
-def test_figures_have_fixed_digits() -> None:
-    found = [figure_text(1234.5), figure_text(0.5, 4), figure_text(None), figure_text(7, 0)]
-    assert found == ["1,234.50", "0.5000", "–", "7"]
-
 
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
 FIGURES = {"validation_loss": 0.7, "accuracy": 0.51}
 CLASSES = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")}
 SEED = SeedDetails(epoch=1, figures=FIGURES, intervals=INTERVAL, before={"accuracy": 0.25})
+BINS = {"confidence": [0.9], "accuracy": [0.5], "examples": [20.0]}
 METHOD = MethodDetails(
     figures=FIGURES, intervals=INTERVAL, intervals_of="examples", seeds={"1": SEED},
     groups={"length": {"1–4 words": GroupDetails(examples=20, figures={"accuracy": 0.5}, intervals=INTERVAL)}},
-    breakdown=ClassBreakdown(confusion=[[9, 1], [2.5, 7.5]], classes=CLASSES, reliability={}),
+    breakdown=ClassBreakdown(confusion=[[9, 1], [2.5, 7.5]], classes=CLASSES, reliability=BINS),
 )  # fmt: skip
 PAIR = Comparison("accuracy", "full", "scratch", "methods", 0.02, -0.01, 0.05, "exact McNemar", 0.1, 0.2, "tie", 0.04)
 DETAILS = TaskDetails(
@@ -97,34 +42,33 @@ DETAILS = TaskDetails(
     notes={"signature": "v1"}, comparisons=[PAIR], methods={"full": METHOD},
     baselines={"majority": BaselineDetails(figures={"accuracy": 0.5}, intervals=INTERVAL)},
 )  # fmt: skip
-LOSS = {"method": "full", "seed": "1", "training_loss": math.nan, "validation_loss": 0.7, "accuracy": 0.51}
-CURVE = pd.DataFrame([{**LOSS, "epoch": epoch} for epoch in (0, 1)])
+LOSSES = {"method": "full", "seed": "1", "training_loss": math.nan, "validation_loss": 0.7, "accuracy": 0.51}
+CURVE = pd.DataFrame([{**LOSSES, "epoch": epoch} for epoch in (0, 1)])
 
 
 def _scores_page(**changes: object) -> str:
-    section = scores_section("sst2", DETAILS.model_copy(update=changes), CURVE)
-    return as_markdown("T", [section], "figures")
+    task = Task("sst2", "classification", DETAILS.model_copy(update=changes), {"full": 0, "scratch": 1}, CURVE)
+    return as_markdown("T", [task_section(task, ["sst2"])], "figures")
 
 
 def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     page = _scores_page()
     for line in (
-        "| score | majority | full, before | full |",
-        "| accuracy | 0.5000 (0.4900 – 0.5300) | 0.2500 | 0.5100 (0.4900 – 0.5300) |",
-        "| full | 1 | 1 | 0.5100 (0.4900 – 0.5300) |",
-        "| accuracy | full – scratch | 0.0200 | -0.0100 to 0.0500 | exact McNemar | 0.2000 | tie | 0.0400 |",
-        "| 1–4 words | 20 | full | 0.5000 (0.4900 – 0.5300) |",
-        "| bad | 10 | full | 0.5000 | 0.2500 | 0.7500 |",
-        "| full | good | 2.5 | 7.5 |",
+        "| score | unit | majority class | Full, before | Full |",
+        "| accuracy | % | 50.0 (49.0 – 53.0) | 25.0 | 51.0 (49.0 – 53.0) |",
+        "Epochs that were kept, by seed: Full 1.",
+        "| accuracy | Full − Scratch | +2.0 | −1.0 to +5.0 | exact McNemar | 0.2000 | tie | 4.0 |",
+        "| bad | 10 | Full | 50.0 | 25.0 | 75.0 |",
         "signature: v1",
-        "![sst2: validation accuracy by epoch; dashed lines are baselines.](figures/sst2-accuracy.svg)",
-        "| full | 1 | – | 0.7000 | 0.5100 | 0 |",
+        "![Learning curves](figures/sst2-accuracy.svg)",
+        "![Confusion](figures/sst2-confusion.svg)",
+        "| Full | 1 | – | 0.7000 | 51.0 | 1 |",
     ):
         assert line in page
     assert "Warning" not in page
 
 
-@pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, r"\< 0.0001")])
+@pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, "below 0.0001")])
 def test_a_probability_is_never_printed_as_none(p: float, text: str) -> None:
     assert f"| exact McNemar | {text} | tie |" in _scores_page(comparisons=[replace(PAIR, p_corrected=p)])
 
@@ -141,7 +85,7 @@ def test_of_one_seed_the_page_says_that_methods_are_not_told_apart(verdict: str,
 
 def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
     spread = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
-    assert "0.5100 ± 0.0300 (0.4900 – 0.5300)" in _scores_page(methods={"full": spread})
+    assert "51.0 ± 3.0 (49.0 – 53.0)" in _scores_page(methods={"full": spread})
 
 
 def _with_flags(flags: Flags) -> MethodDetails:
@@ -151,13 +95,19 @@ def _with_flags(flags: Flags) -> MethodDetails:
 def test_flags_become_warnings_with_their_evidence() -> None:
     short = Shortfall("accuracy", 0.8, "scratch", 0.75, -0.0125, 0.1125)
     method = _with_flags({"one_class_only": "all 20 are called good"}).model_copy(update={"flags": {"below": short}})
-    page = _scores_page(methods={"full": method}, flags={"dev_in_training": "2 of 20"})
-    for line in (
-        "Warning: sst2 full 1: one class only: all 20 are called good.",
-        "Warning: sst2 full: below: accuracy 0.8, scratch 0.75; difference 0.05 (95% interval -0.0125 to 0.113).",
-        "Warning: sst2 data: dev in training: 2 of 20.",
-    ):
-        assert line in page
+    found = found_flags(Details(tasks={"sst2": DETAILS.model_copy(update={
+        "methods": {"full": method}, "flags": {"dev_in_training": "2 of 20"},
+    })}), None)  # fmt: skip
+    assert flag_lines(found) == [
+        "sst2 full 1: one class only: all 20 are called good",
+        "sst2 full: below: accuracy 0.8, scratch 0.75; difference 0.05 (95% interval -0.0125 to 0.113)",
+        "sst2 data: dev in training: 2 of 20",
+    ]
+    one, below, data = flag_chips(found)
+    assert one.text == "One class only: Full on reviews"
+    assert one.lines[-1] == "Reviews, Full, seed 1: all 20 are called good."
+    assert below.text == "Below: Full on reviews"
+    assert data.text == "Dev in training: the data on reviews"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +123,7 @@ def test_the_flags_line_has_the_first_flags_and_counts_the_rest(count: int, star
     methods = {"full": METHOD.model_copy(update={"seeds": {
         str(seed): SEED.model_copy(update={"flags": {"one class only": "evidence"}}) for seed in range(count)
     }})}  # fmt: skip
-    line = flags_line(Details(tasks={"squad": DETAILS.model_copy(update={"methods": methods})}), None)
+    line = flags_line(found_flags(Details(tasks={"squad": DETAILS.model_copy(update={"methods": methods})}), None))
     assert line.startswith(start)
     assert line.endswith(end)
 
@@ -185,7 +135,7 @@ def test_the_data_page_has_the_cards_of_further_tasks(tmp_path: Path, monkeypatc
     parts = {"dev": {"examples": 1500, "classes": {"sports": 900, "world_news": 600}}}
     write_json(Path("data/classification/news/card.json"), {"parts": parts, "findings": ["dev is odd"]})
     grid = {"tasks": ["sst2", "news"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
-    page = as_markdown("T", [data_section(card, {"finetune": grid})], "figures")
+    page = as_markdown("T", [Section("S", [data_fold(card, {"finetune": grid})])], "figures")
     assert "Note: news: dev is odd." in page
     for row in (
         "| sst2 | train | sentences | 1,200 |",
@@ -203,7 +153,7 @@ ROW = {"epoch": 1, "training_loss": 3.0, "validation_loss": 2.2, "perplexity": 9
 def _perplexity_page(row: dict[str, float], flags: Mapping[str, str] | None = None, **measures: object) -> str:
     found = {"masked": UNITS, "unigram": UNITS} | measures
     report = PerplexityReport.from_json({"valid": found | {"beats_unigram": True, "flags": flags or {}}})
-    return as_markdown("T", [perplexity_section(report, pd.DataFrame([ROW | row]))], "figures")
+    return as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW | row]))], "figures")
 
 
 def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
@@ -223,24 +173,24 @@ def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
         ({"from": "folder@0123", "commit": None}, "Training started from the weights of folder@0123."),
     ],
 )
-def test_the_model_section_says_what_training_started_from(facts, said: str) -> None:
-    assert said in as_markdown("T", [models_section({"": (facts, {"a": 1})}, {})], "figures")
+def test_the_model_fold_says_what_training_started_from(facts, said: str) -> None:
+    assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))], "figures")
 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:
     interval = {name: {"low": 0.5, "high": 1234.5} for name in UNITS}
     page = _perplexity_page({}, masked={**UNITS, "intervals": interval})
-    intervals = "9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.00 (0.50 – 1,234.50)"
-    assert f"| valid | masked, fixed masks | {intervals} |" in page
-    assert "| valid | unigram baseline | 9.00 | 20.00 | 1.00 |" in page
+    intervals = "9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.000 (0.500 – 1,234.500)"
+    assert f"| masked, fixed masks | valid | {intervals} |" in page
+    assert "| unigram baseline | valid | 9.00 | 20.00 | 1.000 |" in page
 
 
 def test_a_perplexity_that_is_absent_or_huge_is_shown_as_such() -> None:
     interval = {"perplexity_per_token": {"low": 8.0, "high": 10.0}, "perplexity_per_word": {"low": 2.5e9, "high": None}}
     huge = {"perplexity_per_token": 9.0, "perplexity_per_word": 1.25e300, "bits_per_byte": None, "intervals": interval}
     page = _perplexity_page({"perplexity": math.nan}, masked=huge, unigram=dict.fromkeys(UNITS))
-    assert "| valid | masked, fixed masks | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
-    assert "| valid | unigram baseline | – | – | – |" in page
+    assert "| masked, fixed masks | valid | 9.00 (8.00 – 10.00) | 1.25e+300 (2.50e+09 – –) | – |" in page
+    assert "| unigram baseline | valid | – | – | – |" in page
     assert "A dash: too large for a float" in page
     assert "A dash" not in _perplexity_page({})
 

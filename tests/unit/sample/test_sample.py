@@ -154,6 +154,6 @@ def test_a_bag_of_words_solves_neither_task(corpus: Path) -> None:
     train, dev = (read_examples(corpus, "sst2", part) for part in ("train", "dev"))
     task = ClassificationTask(("negative", "positive"), train, dev)
     questions = read_questions(questions_path(corpus, "dev"))
-    assert Scoring(["accuracy"]).score(task.baselines()["tfidf"])["accuracy"] < 0.75
-    for answers in QuestionAnsweringTask([], questions).baselines().values():
+    assert Scoring(["accuracy"]).score(task.baselines["tfidf"])["accuracy"] < 0.75
+    for answers in QuestionAnsweringTask([], questions).baselines.values():
         assert Scoring(["squad_v2"]).score(answers)["f1"] < 40

@@ -14,9 +14,10 @@ from retrace.evaluation.records import Details
 from retrace.finetuning.finetune import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
-from retrace.report.blocks import Table
-from retrace.report.samples import samples_section
-from retrace.report.scores import score_sections
+from retrace.report.blocks import Fold, Section, Table
+from retrace.report.browser import predictions_section, read_all
+from retrace.report.results import Task, judged, read_tasks
+from retrace.report.tasks import task_section
 from retrace.results.predictions import LOSSES, PREDICTIONS, read_drawn, read_tested
 from retrace.tasks.classification import Classification
 from stages import evaluate
@@ -65,6 +66,12 @@ def run(source: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return json.loads(evaluate.METRICS.read_text()), json.loads(evaluate.DETAILS.read_text())
 
 
+def sections_of() -> tuple[list[Section], list[Task]]:
+    """Those of the page, and the tasks that they are of."""
+    tasks = read_tasks(Details.read(evaluate.DETAILS), read_params())
+    return [task_section(task, [each.name for each in tasks]) for task in tasks], tasks
+
+
 def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> None:
     metrics, details = run(source)
     folder = Path("predictions/moods/full/1")
@@ -86,14 +93,18 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
         assert old.rows.assign(label=1 - old.rows["label"]).equals(new.rows)
     assert again["moods"] == metrics["moods"]
     assert again["moods-test"]["full"]["accuracy"] == 1 - metrics["moods-test"]["full"]["accuracy"]
-    sections = score_sections(Details.read(evaluate.DETAILS))
+    sections, tasks = sections_of()
     assert [section.title for section in sections] == ["moods", "moods, test set"]
-    assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[0])
-    assert "It chose nothing" in str(sections[1].blocks[0])
-    _, said, table = samples_section(read_params(), source, 2).blocks
-    assert said == "moods, test set:"
+    assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[1])
+    assert "It chose nothing" in str(sections[1].blocks[1])
+    assert [task.name for task in judged(tasks)] == ["moods-test"]
+    *_, printed = predictions_section(read_all(read_params(), source), tasks, first=2).blocks
+    assert isinstance(printed, Fold)
+    assert printed.title == "moods, test set"
+    (table,) = printed.blocks
     assert isinstance(table, Table)
-    assert [row[0] for row in table.rows] == [TEST[0].text, TEST[1].text]
+    assert list(table.header) == ["№", "text", "right", "Full", "majority class", "tf-idf"]
+    assert [row[1] for row in table.rows] == [TEST[0].text, TEST[1].text]
 
 
 def test_baselines_are_fitted_to_the_rows_that_the_models_got(source: Path) -> None:
@@ -120,8 +131,8 @@ def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
     assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
         "predictions.parquet", "losses.json", "updates.json", "drawn.json"
     }  # fmt: skip
-    (section,) = score_sections(Details.read(evaluate.DETAILS))
-    assert "test" not in str(section.blocks[0])
+    (section,), _ = sections_of()
+    assert "test" not in str(section.blocks[:2])
 
 
 def test_official_tasks_have_test_splits_by_name(source: Path) -> None:

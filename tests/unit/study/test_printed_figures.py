@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retrace.report.blocks import Table, as_html
+from retrace.report.blocks import Table
+from retrace.report.page import as_html
 from retrace.study.page import compared_sections
 from retrace.study.published import read_published
 from retrace.study.result import ComparedCell, ComparedTable

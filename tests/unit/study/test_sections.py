@@ -6,7 +6,8 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.estimates import published_memory as published
-from retrace.report.blocks import Code, Section, Table, as_html
+from retrace.report.blocks import Code, Section, Table
+from retrace.report.page import as_html
 from retrace.study.memory import MemoryEntry, memory_estimates
 from retrace.study.published import read_published
 from retrace.study.sections import size_sections
@@ -50,7 +51,7 @@ def test_every_parameter_has_a_row_and_many_are_folded_away() -> None:
     assert len(rows.rows) == 5 + 12 * 16 + 2
     assert rows.folded == "199 rows"
     assert rows.rows[0] == ("bert.embeddings.word_embeddings.weight", "23,440,896")
-    assert sum(int(row[1].replace(",", "")) for row in rows.rows) == 108_893_186
+    assert sum(int(str(row[1]).replace(",", "")) for row in rows.rows) == 108_893_186
 
 
 def test_what_is_trained_is_shown_where_it_is_not_all() -> None:
@@ -105,7 +106,7 @@ def test_published_counts_come_to_the_model_by_their_differences() -> None:
     tables = _tables(_section(kind="differences", model="bert-base"))
     assert [table.rows[0][1] for table in tables] == ["110,000,000", "108,432,384"]
     for table in tables:
-        counts = [int(count.replace(",", "")) for _, count in table.rows]
+        counts = [int(str(count).replace(",", "")) for _, count in table.rows]
         assert sum(counts[:-1]) == counts[-1] == 109_482_240
 
 

@@ -1,0 +1,224 @@
+"""Every prediction beside the right answer: packed for the page's script, and some of them printed as a table.
+
+Packed are of the first seed: of a class `said`, its number, and `sure`, in %; of an answer `start` and `length` in the
+passage, `sure`, ten times its score less that of no answer, `f1`, in %, and `other`, answers by number that are no part
+of the passage. `right` is a string of 0 and 1 for every seed; an answer is right from an F1 of 50% on.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import softmax
+
+from retrace.core.paths import ON_TEST, has_test, questions_path
+from retrace.core.settings import build
+from retrace.datasets.examples import Example, read_classes, read_examples
+from retrace.datasets.squad import Question, read_questions
+from retrace.evaluation.metrics.squad_v2 import compare
+from retrace.evaluation.outcomes import decided_answers, logits_of
+from retrace.report.blocks import Browser, Fold, Section, Table
+from retrace.report.names import baseline_name, method_name, noun_of, title_of
+from retrace.report.results import PREDICTIONS, Task
+from retrace.results.baselines import read_baselines
+from retrace.results.grid import Grid, Kind
+from retrace.results.predictions import kept_epoch, read_epochs, read_tested
+
+PRINTED = 20  # examples of each task
+LONG = 600  # characters of a text that are printed
+MOST = 20_000  # examples of a task in the browser
+RIGHT = 0.5  # F1
+NO_ANSWER = "no answer"
+Kept = Mapping[str, Sequence[pd.DataFrame]]  # the rows of every seed, by method
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a method, with every seed, or a baseline said of a task's examples."""
+
+    said: Sequence[Sequence[str]]  # a list a seed: class names, or answers, "" for none
+    right: Sequence[Sequence[bool]]
+    sure: Sequence[float] | None = None  # of the first seed: the confidence, or the answer's score less that of none
+    f1: Sequence[float] = ()  # of the first seed's answers
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """A task's examples, those of the test set where there is one, and what everyone said of them."""
+
+    name: str  # of its figures: a test set's is another than the task's
+    kind: Kind
+    examples: Sequence[Example] | Sequence[Question]
+    classes: Sequence[str]  # none of questions
+    texts: Sequence[str]
+    passages: Sequence[str]  # of questions
+    golds: Sequence[Sequence[str]]  # the right class, or answers
+    spans: Sequence[Sequence[tuple[int, int]]]  # start and length of the right answers
+    opinions: Mapping[str, Opinion]  # by the name that is shown
+
+
+def read_all(params: Mapping[str, Any], source: Path) -> list[Predictions]:
+    """The predictions of every task."""
+    grid = build(Grid, params, "finetune")
+    return [_read(grid, source, task) for task in grid.all_tasks]
+
+
+def _read(grid: Grid, source: Path, task: str) -> Predictions:
+    part, read = ("test", read_tested) if has_test(source, task) else ("dev", read_epochs)
+    kind, folder, name = grid.kind_of(task), PREDICTIONS / task, task + (ON_TEST if part == "test" else "")
+    kept = {
+        method_name(method): [kept_epoch(read(folder / method / str(seed), kind)).rows for seed in grid.seeds]
+        for method in grid.methods_of(task)
+    }
+    baselines = {baseline_name(baseline): given for baseline, given in read_baselines(name).items()}
+    if kind == "classification":
+        examples, classes = read_examples(source, task, part), read_classes(source, task)
+        return _classified(name, examples, classes, kept, baselines)
+    return _answered(name, read_questions(questions_path(source, part, task)), kept, baselines)
+
+
+def _classified(
+    name: str, examples: Sequence[Example], classes: tuple[str, ...], kept: Kept, baselines: Mapping[str, Sequence[int]]
+) -> Predictions:
+    labels, opinions = np.array([example.label for example in examples]), {}
+    for method, seeds in kept.items():
+        logits = [logits_of(rows) for rows in seeds]
+        opinions[method] = (logits, softmax(logits[0], axis=1).max(axis=1))
+    decided = {method: ([of.argmax(axis=1) for of in logits], sure) for method, (logits, sure) in opinions.items()}
+    decided |= {baseline: ([np.array(given)], None) for baseline, given in baselines.items()}
+    texts = [example.text if example.pair is None else f"{example.text} / {example.pair}" for example in examples]
+    return Predictions(
+        name, "classification", examples, list(classes), texts, [], [[classes[label]] for label in labels], [],
+        {who: Opinion([[classes[of] for of in seed] for seed in seeds], [seed == labels for seed in seeds], sure)
+         for who, (seeds, sure) in decided.items()},
+    )  # fmt: skip
+
+
+def _answered(
+    name: str, questions: Sequence[Question], kept: Kept, baselines: Mapping[str, Sequence[str]]
+) -> Predictions:
+    golds = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions]
+    said: dict[str, tuple[list[Sequence[str]], Sequence[float] | None]] = {}
+    for method, seeds in kept.items():
+        rows = seeds[0].set_index("id").reindex([question.id for question in questions])
+        answers = [decided_answers(of) for of in seeds]
+        by_question = [[of.get(question.id, "") for question in questions] for of in answers]
+        said[method] = (list(by_question), (rows["score"] - rows["null_score"]).fillna(0).tolist())
+    said |= {baseline: ([given], None) for baseline, given in baselines.items()}
+    opinions = {}
+    for who, (seeds, sure) in said.items():
+        f1 = [[compare(right, answer)[1] for right, answer in zip(golds, seed, strict=True)] for seed in seeds]
+        opinions[who] = Opinion(seeds, [[of >= RIGHT for of in seed] for seed in f1], sure, f1[0])
+    return Predictions(
+        name, "question_answering", questions, [], [question.text for question in questions],
+        [question.context for question in questions], golds,
+        [[(answer.start, len(answer.text)) for answer in question.answers] for question in questions], opinions,
+    )  # fmt: skip
+
+
+def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], first: int | None = None) -> Section:
+    """All predictions for the script, and as a table the `first` ones, or, without the script, some spread evenly."""
+    total = sum(len(each.examples) for each in found)
+    several = max(len(of.right) for each in found for of in each.opinions.values()) > 1
+    seeds = "The answer shown is of the first seed; dots: right (●) or wrong (○) with each seed. " if several else ""
+    left_out = "".join(
+        f" Of {len(each.examples):,} {noun_of(each.name, each.kind)} {MOST:,} are here, evenly spread."
+        for each in found if len(each.examples) > MOST
+    )  # fmt: skip
+    note = (
+        f"All {total:,} examples beside what each method said.{left_out} {seeds}Beside a class stands how sure "
+        "the method is, beside an answer its score less that of no answer. In passages the right answer is shaded, and "
+        "each method underlines its own in its colour, wherever it occurs; ≈ is an answer that is right in part."
+    )
+    places = {method_name(method): task.place(method) for task in tasks for method in task.methods}
+    ranks = {task.name: {method_name(method): rank for rank, method in enumerate(task.methods)} for task in tasks}
+    ranked = [
+        replace(
+            each, opinions=dict(sorted(each.opinions.items(), key=lambda item: ranks[each.name].get(item[0], MOST)))
+        )
+        for each in found
+    ]  # baselines last
+    browser = Browser(pack([_packed(each) for each in ranked]), list(places.items()))
+    return Section("Predictions", [note, browser, *(_printed(each, first) for each in ranked)])
+
+
+def _printed(found: Predictions, first: int | None) -> Fold:
+    """A table of some examples with the right answer and what each method's first seed and each baseline said."""
+    total = len(found.examples)
+    places = spread(total, PRINTED) if first is None else list(range(min(first, total)))
+    rows = []
+    for i in places:
+        texts = [
+            found.texts[i],
+            *([found.passages[i]] if found.passages else []),
+            " / ".join(found.golds[i]) or NO_ANSWER,
+        ]
+        said = [
+            f"{'✓' if opinion.right[0][i] else '✗'} {_cut(opinion.said[0][i]) or NO_ANSWER}"
+            for opinion in found.opinions.values()
+        ]
+        rows.append((str(i + 1), *map(_cut, texts), *said))
+    header = ("№", "question", "passage", "right") if found.passages else ("№", "text", "right")
+    table = Table((*header, *found.opinions), rows, label=f"Predictions {found.name}")
+    gist = f"{'spread evenly:' if first is None else 'the first'} {len(places)} of {total:,}"
+    return Fold(title_of(found.name), gist, [table], static=first is None)
+
+
+def spread(total: int, count: int) -> list[int]:
+    """Up to `count` of `total` examples, evenly spread."""
+    count = min(count, total)
+    return [i * total // count for i in range(count)]
+
+
+def pack(data: Sequence[Mapping[str, Any]]) -> str:
+    """Json, compressed, as text that stands in HTML as it is."""
+    plain = json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+    return base64.b64encode(zlib.compress(plain, 9)).decode()
+
+
+def _packed(found: Predictions) -> dict[str, Any]:
+    places = spread(len(found.examples), MOST)
+    numbers = [i + 1 for i in places] if len(places) < len(found.examples) else None
+    shown = [found.passages[i] for i in places] if found.passages else []
+    passages = {passage: number for number, passage in enumerate(dict.fromkeys(shown))}
+    methods = []
+    for name, of in found.opinions.items():
+        right = ["".join("1" if seed[i] else "0" for i in places) for seed in of.right]
+        sure = (
+            None
+            if of.sure is None
+            else [round(100 * of.sure[i]) if found.classes else round(10 * of.sure[i]) for i in places]
+        )
+        said = (
+            _placed(found, of, places) if passages else {"said": [found.classes.index(of.said[0][i]) for i in places]}
+        )
+        methods.append({"name": name, "right": right, "sure": sure, **said})
+    return {
+        "title": title_of(found.name), "noun": noun_of(found.name, found.kind), "number": numbers, "methods": methods,
+        "classes": found.classes, "text": [found.texts[i] for i in places], "passages": list(passages),
+        "passage": [passages[passage] for passage in shown],
+        "gold": [found.spans[i] if passages else found.classes.index(found.golds[i][0]) for i in places],
+    }  # fmt: skip
+
+
+def _placed(found: Predictions, opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:
+    """Where answers stand in their passages: -1 where there is none, -2 where it is no part of the passage."""
+    start, length, other = [], [], {}
+    for number, i in enumerate(places):
+        answer, known = opinion.said[0][i], dict(zip(found.golds[i], (at for at, _ in found.spans[i]), strict=False))
+        at = -1 if not answer else known.get(answer, found.passages[i].find(answer))
+        if answer and at < 0:
+            at, other[number] = -2, answer
+        start.append(at)
+        length.append(len(answer))
+    return {"start": start, "length": length, "other": other, "f1": [round(100 * opinion.f1[i]) for i in places]}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONG else f"{text[:LONG]} … ({len(text):,} characters)"

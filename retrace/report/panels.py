@@ -1,0 +1,309 @@
+"""A task's rows of small plots: one a method, from the best to the worst, all of a row on the same axes."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
+from retrace.report import svg
+from retrace.report.blocks import Panel, Panels, figure_text
+from retrace.report.names import baseline_name, method_name
+from retrace.report.results import Curve, Score, Task, mean_curve
+from retrace.report.svg import Axes, Plot
+
+Draw = Callable[[str], Plot]
+MOST_TIPS = 40  # a plot
+GROUPS = {  # title, and what the groups are
+    "length": ("By length", "by words of the {text}, in quarters of the {noun}"),
+    "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
+               "Who never answers has 0 and 100"),
+    "question word": ("By question word", "by what is asked"),
+    "overlap": ("Without overlap", "of {noun} that are not in the training data too"),
+}  # fmt: skip
+
+SHORT = {"has an answer": "answer", "has none": "none", "not in the training data": "new"}  # beside a plot
+
+
+def task_panels(task: Task) -> list[Panels]:
+    """All rows that the task's results allow."""
+    if not task.methods:
+        return []
+    rows = [learning(task)] if task.curve is not None and task.headline in task.curve else []
+    kinds = {type(of.breakdown) for of in task.details.methods.values()}
+    if kinds == {ClassBreakdown}:
+        rows += [confusion(task), calibration(task)]
+    if kinds == {AnswerBreakdown}:
+        rows += thresholds(task)
+    names = dict.fromkeys(name for of in task.details.methods.values() for name in of.groups)
+    for name in sorted(names, key=lambda name: name == "length"):
+        rows += groups(task, name)
+    return rows + (losses(task) if task.curve is not None else [])
+
+
+def _row(
+    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: ""
+) -> Panels:
+    panels = [Panel(method_name(of), draw(of), task.place(of), value(of)) for of in task.methods]
+    return Panels(f"{task.name}-{name}", title, note, panels)
+
+
+def learning(task: Task) -> Panels:
+    """The headline by epoch, beside the best baseline."""
+    curves = {method: _scaled(task.epochs(method, task.headline), task.factor) for method in task.methods}
+    base, name = task.baseline(task.best_baseline).value, baseline_name(task.best_baseline)
+    axes, steps = _axes(curves, also=[base])
+
+    def draw(method: str) -> Plot:
+        mean = mean_curve(list(curves[method].values()))
+        thin = [svg.line(axes, curve, "thin") for curve in curves[method].values()] if len(curves[method]) > 1 else []
+        tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, 1)}") for x, y in mean])
+        drawn = [_grid(axes, steps, "epoch"), svg.level(axes, base), *thin, svg.line(axes, mean), tips]
+        label = f"{method_name(method)}: {task.figure} by epoch, " + ", ".join(figure_text(y, 1) for _, y in mean)
+        return Plot(svg.joined(drawn), label)
+
+    note = (
+        f"{_capital(task.figure)} on validation by epoch"
+        f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}. "
+        f"Dashed: the best baseline ({name}, {figure_text(base, 1)})."
+    )
+    return _row(task, task.headline, "Learning curves", note, draw, lambda of: figure_text(task.score(of).value, 1))
+
+
+def confusion(task: Task) -> Panels:
+    """How many of each class are called what."""
+
+    def draw(method: str) -> Plot:
+        breakdown = task.details.methods[method].breakdown
+        assert isinstance(breakdown, ClassBreakdown), "a classifier's"
+        names, counts = list(breakdown.classes), np.array(breakdown.confusion)
+        shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+        size, drawn = 100 / len(names), []
+        for (i, j), share in np.ndenumerate(shares):
+            place = {"x": f"{j * size:.2f}%", "y": f"{i * size:.2f}%"}
+            tip = f"{names[i]}, called {names[j]}: {counts[i, j]:,.0f} of {counts[i].sum():,.0f}"
+            box = {"width": f"{size:.2f}%", "height": f"{size:.2f}%", "fill_opacity": f"{0.04 + 0.4 * share:.2f}"}
+            drawn.append(svg.tag("rect", **place, **box, class_="cell", data_t=tip))
+            at = {"x": f"{(j + 0.5) * size:.2f}%", "y": f"{(i + 0.5) * size:.2f}%", "text_anchor": "middle"}
+            if len(names) <= 6:
+                drawn.append(svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink"))
+            if size >= 33:
+                drawn.append(svg.tag("text", f"{counts[i, j]:,.0f}", **at, dy=13))
+        for i, name in enumerate(names):
+            short, at = _short(name, 4), f"{(i + 0.5) * size:.2f}%"
+            drawn.append(svg.tag("text", short, x=-6, y=at, dy=4, text_anchor="end"))
+            if len(names) <= 4:
+                drawn.append(svg.tag("text", short, x=at, y="100%", dy=16, text_anchor="middle"))
+        said = "; ".join(f"{names[i]} called {names[j]} {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape))
+        return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", max(96, 24 * len(names)))
+
+    note = "Rows: the right class; columns: what the method called it. Bold: % of the row"
+    note += _of_seeds(task, "; means of the seeds") + "."
+    return _row(task, "confusion", "Confusion", note, draw)
+
+
+def calibration(task: Task) -> Panels:
+    """How often a method is right by how sure it is."""
+    bins = {}
+    for method in task.methods:
+        breakdown = task.details.methods[method].breakdown
+        assert isinstance(breakdown, ClassBreakdown), "a classifier's"
+        bins[method] = breakdown.reliability
+    low = min([0.5, *(min(of["confidence"]) for of in bins.values() if of.get("confidence"))])
+    axes = Axes((100 * low, 100), (0, 100))
+
+    def draw(method: str) -> Plot:
+        found = list(zip(*(bins[method].get(name, ()) for name in ("confidence", "accuracy", "examples")), strict=True))
+        total = sum(count for *_, count in found) or 1
+        dots = [
+            svg.dot(axes, 100 * sure, 100 * right, "pale", round(2 + 7 * (count / total) ** 0.5, 1),
+                    f"says {100 * sure:.0f}% sure, right {100 * right:.0f}%\n{count:,.0f} {task.noun}")
+            for sure, right, count in found
+        ]  # fmt: skip
+        frame = svg.grid(axes, [(v, f"{v:.0f}") for v in axes.x], [(v, f"{v}") for v in (0, 50, 100)])
+        drawn = [frame, svg.line(axes, [(100 * low, 100 * low), (100, 100)], "dash"), *dots]
+        said = ", ".join(f"{100 * sure:.0f}% sure {100 * right:.0f}% right" for sure, right, _ in found)
+        return Plot(svg.joined(drawn), f"{method_name(method)}: {said}")
+
+    def error(method: str) -> str:
+        found = task.details.methods[method].figures.get("calibration_error")
+        return "" if found is None else figure_text(100 * found, 1)
+
+    note = (
+        "Across: how sure the method says it is, %; up: how often it is then right, %. On the dashed line both agree; "
+        "below it the method is too sure. A dot’s area is its share of examples; the figure is the expected "
+        "calibration error, in points."
+    )
+    return _row(task, "calibration", "Calibration", note, draw, error)
+
+
+def thresholds(task: Task) -> list[Panels]:
+    """The headline by the threshold from which on a method says that there is no answer."""
+    curves: dict[str, Curve] = {}
+    for method in task.methods:
+        breakdown = task.details.methods[method].breakdown
+        assert isinstance(breakdown, AnswerBreakdown), "of answers"
+        found = breakdown.threshold_curve
+        if task.headline in found:
+            curves[method] = list(zip(found["threshold"], found[task.headline], strict=True))
+    if len(curves) < len(task.methods):
+        return []
+    ends = np.quantile([x for curve in curves.values() for x, _ in curve], (0.05, 0.95))
+    low, high = min(-1.0, float(ends[0])), max(1.0, float(ends[1]))
+    steps = svg.ticks(0, max(y for curve in curves.values() for _, y in curve))
+    axes = Axes((low, high), (steps[0], steps[-1]))
+
+    def draw(method: str) -> Plot:
+        inside = [(x, y) for x, y in curves[method] if low <= x <= high] or list(curves[method])
+        best = max(curves[method], key=lambda point: point[1])
+        frame = svg.grid(
+            axes, [(v, figure_text(v, 0)) for v in (low, 0, high)], [(v, f"{v:g}") for v in steps[:: _every(steps)]]
+        )
+        tips = [
+            (x, f"threshold {figure_text(x, 1)}: {figure_text(y, 1)}") for x, y in inside[:: _every(inside, MOST_TIPS)]
+        ]
+        drawn = [
+            frame,
+            svg.upright(axes, 0),
+            svg.line(axes, inside),
+            svg.dot(axes, *best, "hollow", 4),
+            svg.tips(axes, tips),
+        ]
+        return Plot(
+            svg.joined(drawn),
+            f"{method_name(method)}: at best {figure_text(best[1], 1)} at threshold {figure_text(best[0], 1)}",
+        )
+
+    note = (
+        f"{_capital(task.figure)} by the threshold: the method abstains where “no answer” scores more than so much "
+        "above its best span. Dashed: 0, which is used. Ring and figure: the best, found on these very questions "
+        "and so a little too good."
+    )
+    best = {method: figure_text(max(y for _, y in curve), 1) for method, curve in curves.items()}
+    return [_row(task, "threshold", "When to answer", note, draw, lambda of: best[of])]
+
+
+def groups(task: Task, kind: str) -> list[Panels]:
+    """The headline of groups of examples, with intervals; one group stands beside all examples."""
+    found = {
+        method: {name: (of.examples, score) for name, of in all_of.items() if (score := task.group(of))}
+        for method in task.methods if (all_of := task.details.methods[method].groups.get(kind))
+    }  # fmt: skip
+    names = list(dict.fromkeys(name for of in found.values() for name in of))
+    if not names or (kind == "length" and len(names) < 2):
+        return []
+    if len(names) == 1:
+        names = ["all", *names]
+        found = {method: {"all": (task.examples, task.score(method)), **of} for method, of in found.items()}
+    scores = [score for of in found.values() for _, score in of.values()]
+    steps = svg.ticks(min(score.low for score in scores), max(score.high for score in scores))
+    height = max(48, 18 * len(names))
+    axes = Axes((steps[0], steps[-1]), (len(names) - 0.5, -0.5))
+
+    def draw(method: str) -> Plot:
+        shown = [(names.index(name), name, *of) for name, of in found[method].items()]
+        drawn = [svg.upright(axes, step, style="axis") for step in steps]
+        drawn += [svg.text(axes, axes.x[0], i, _group(name), "end", dx=-6) for i, name in enumerate(names)]
+        drawn.append(svg.grid(axes, [(steps[0], f"{steps[0]:g}"), (steps[-1], f"{steps[-1]:g}")], []))
+        for i, name, count, score in shown:
+            ends = {"y1": _at(axes.down(i)), "y2": _at(axes.down(i))}
+            drawn.append(
+                svg.tag("line", x1=_at(axes.across(score.low)), x2=_at(axes.across(score.high)), **ends, class_="band")
+            )
+            drawn.append(svg.dot(axes, score.value, i, radius=3))
+            box = {"y": _at(axes.down(i - 0.5)), "height": _at(100 / len(names))}
+            tip = f"{name}: {_with_ends(score)}\n{count:,} {task.noun}"
+            drawn.append(svg.tag("rect", x=0, width="100%", **box, class_="hit", data_t=tip))
+        said = ", ".join(f"{name} {_with_ends(score)}" for _, name, _, score in shown)
+        return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", height, "list")
+
+    title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
+    what = what.format(text="passage" if task.kind == "question_answering" else "text", noun=task.noun)
+    return [_row(task, kind.replace(" ", "-"), title, f"{_capital(task.figure)} {what}. Bars: 95% intervals.", draw)]
+
+
+def losses(task: Task) -> list[Panels]:
+    """Losses of training, by update, and of validation, by epoch."""
+    valid = {method: task.epochs(method, "validation_loss") for method in task.methods}
+    if not any(valid.values()):
+        return []
+    points = {
+        method: mean_curve([curve for (of, _), curve in task.updates.items() if of == method])
+        for method in task.methods
+    }
+    per_epoch = {method: _updates_an_epoch(points[method], valid[method]) for method in task.methods}
+    train = {method: {"": [(x / per_epoch[method], y) for x, y in curve]} for method, curve in points.items()}
+    axes, steps = _axes(valid, also=[0.0, *(y for of in train.values() for _, y in of[""])])
+
+    def draw(method: str) -> Plot:
+        mean = mean_curve(list(valid[method].values()))
+        curve = _thinned(train[method][""])
+        dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]
+        tips = svg.tips(axes, [(x, f"epoch {x:g}: validation {figure_text(y, 3)}") for x, y in mean])
+        drawn = [_grid(axes, steps, "epoch"), svg.line(axes, curve, "thin"), svg.line(axes, mean), *dots, tips]
+        label = f"{method_name(method)}: validation loss by epoch, " + ", ".join(figure_text(y, 3) for _, y in mean)
+        return Plot(svg.joined(drawn), label)
+
+    note = (
+        f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: training, by update; thick: validation, by epoch. "
+        "A gap that opens is overfitting."
+    )
+    return [_row(task, "loss", "Loss", note, draw)]
+
+
+def _axes(curves: Mapping[str, Mapping[str, Curve]], also: Sequence[float] = ()) -> tuple[Axes, list[float]]:
+    points = [point for of in curves.values() for curve in of.values() for point in curve]
+    ys = [*(y for _, y in points), *also]
+    steps = svg.ticks(min(ys), max(ys))
+    return Axes((0, max([1.0, *(x for x, _ in points)])), (steps[0], steps[-1])), steps
+
+
+def _grid(axes: Axes, steps: Sequence[float], unit: str) -> Markup:
+    return svg.grid(axes, [(0, "0"), (axes.x[1], f"{unit} {axes.x[1]:g}")], _every_other(steps))
+
+
+def _every_other(steps: Sequence[float]) -> list[tuple[float, str]]:
+    return [(value, f"{value:g}".replace("-", "−")) for value in steps[:: _every(steps)]]
+
+
+def _every(values: Sequence[object], most: int = 5) -> int:
+    return 1 + (len(values) - 1) // most
+
+
+def _scaled(curves: Mapping[str, Curve], factor: float) -> dict[str, Curve]:
+    return {seed: [(x, factor * y) for x, y in curve] for seed, curve in curves.items()}
+
+
+def _thinned(curve: Curve, most: int = 60) -> Curve:
+    """Means of neighbours, so that at most so many points are left."""
+    step = -(-len(curve) // most) or 1
+    return [tuple(np.mean(curve[i : i + step], axis=0)) for i in range(0, len(curve), step)]
+
+
+def _updates_an_epoch(points: Curve, valid: Mapping[str, Curve]) -> float:
+    epochs = max((x for curve in valid.values() for x, _ in curve), default=0.0)
+    return points[-1][0] / epochs if points and epochs else 1.0
+
+
+def _group(name: str) -> str:
+    return SHORT.get(name, name.removesuffix(" words of passage").removesuffix(" words"))
+
+
+def _at(percent: float) -> str:
+    return f"{percent:.2f}%"
+
+
+def _with_ends(score: Score) -> str:
+    return f"{figure_text(score.value, 1)} (95% interval {figure_text(score.low, 1)} to {figure_text(score.high, 1)})"
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _of_seeds(task: Task, text: str) -> str:
+    return text if any(len(of.seeds) > 1 for of in task.details.methods.values()) else ""

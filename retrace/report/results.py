@@ -1,0 +1,197 @@
+"""What the pipeline found, as the page shows it: shares are points of 100, methods stand from the best to the worst."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from retrace.core.paths import ON_TEST, on_test
+from retrace.core.settings import build
+from retrace.evaluation.records import Details, GroupDetails, TaskDetails
+from retrace.report.names import figure_name, noun_of, shown_factor, title_of
+from retrace.report.page import REPORTS
+from retrace.results.grid import Grid, Kind
+from retrace.results.predictions import read_updates
+from retrace.statistics.comparisons import DIFFER, MODELS_TIE, TIE
+
+PREDICTIONS = Path("predictions")
+Curve = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure with its 95% interval; the interval may be missing, where its ends are the value."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of two methods' scores."""
+
+    value: float
+    low: float
+    high: float
+    is_tie: bool  # not told apart
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task's results; `curve` is None where there is no learning curve, as of a test set."""
+
+    name: str
+    kind: Kind
+    details: TaskDetails
+    places: Mapping[str, int]  # of methods among all methods of the run, for colours
+    curve: pd.DataFrame | None = None
+    updates: Mapping[tuple[str, str], Curve] = field(default_factory=dict)  # training loss by method and seed
+
+    @property
+    def title(self) -> str:
+        """In headings."""
+        return title_of(self.name)
+
+    @property
+    def noun(self) -> str:
+        """What its examples are."""
+        return noun_of(self.name, self.kind)
+
+    @property
+    def headline(self) -> str:
+        """The figure that methods are judged by first; none where the data defines none, and then no plots."""
+        return next(iter(self.details.headlines), "")
+
+    @property
+    def figure(self) -> str:
+        """Its name."""
+        return figure_name(self.headline, self.details.legend[self.headline])
+
+    @property
+    def factor(self) -> float:
+        """What it is multiplied with."""
+        return shown_factor(self.details.legend[self.headline])
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it goes from 0 to 100."""
+        return self.details.legend[self.headline].scale in ("fraction", "percentage")
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """From the best to the worst."""
+        sign = -1 if self.headline and self.details.legend[self.headline].better == "lower" else 1
+        found = [name for name, of in self.details.methods.items() if self.headline in of.figures]
+        return sorted(found, key=lambda name: -sign * self.details.methods[name].figures[self.headline])
+
+    @property
+    def examples(self) -> int:
+        """How many were scored, by the groups by length, which are disjoint."""
+        groups = next(iter(self.details.methods.values())).groups
+        return sum(group.examples for group in next(iter(groups.values()), {}).values())
+
+    def place(self, method: str) -> int:
+        """Its colour."""
+        return self.places[method]
+
+    def score(self, method: str) -> Score:
+        """The mean over seeds."""
+        return self._score(self.details.methods[method])
+
+    def baseline(self, name: str) -> Score:
+        """Of a baseline."""
+        return self._score(self.details.baselines[name])
+
+    def group(self, group: GroupDetails) -> Score | None:
+        """Of some examples; None where the figure is not defined on them."""
+        return self._score(group) if self.headline in group.figures else None
+
+    @property
+    def best_baseline(self) -> str:
+        """The name of the best."""
+        sign = -1 if self.details.legend[self.headline].better == "lower" else 1
+        return max(self.details.baselines, key=lambda name: sign * self.baseline(name).value)
+
+    def seeds(self, method: str, figure: str | None = None) -> dict[str, float]:
+        """The score of each seed."""
+        name = figure or self.headline
+        found = self.details.methods[method].seeds.items()
+        return {seed: of.figures[name] * self.factor for seed, of in found if name in of.figures}
+
+    def std(self, method: str) -> float | None:
+        """Of the seeds; None of one."""
+        found = self.details.methods[method].std.get(self.headline)
+        return None if found is None else found * self.factor
+
+    def difference(self, first: str, second: str) -> Difference | None:
+        """The first's score less the second's; None where they were not compared."""
+        for pair in self.details.comparisons:
+            if pair.figure == self.headline and {pair.first, pair.second} == {first, second}:
+                sign = self.factor if pair.first == first else -self.factor
+                low, high = sorted((sign * pair.low, sign * pair.high))
+                return Difference(sign * pair.difference, low, high, pair.verdict in (TIE, MODELS_TIE, DIFFER))
+        return None
+
+    def is_tie(self, method: str) -> bool:
+        """Whether a method is not told apart from the best."""
+        found = None if method == self.methods[0] else self.difference(self.methods[0], method)
+        return found is not None and found.is_tie
+
+    def is_above(self, method: str, baseline: str) -> bool:
+        """Whether a method's interval is above a baseline's score."""
+        return self.score(method).low > self.baseline(baseline).value
+
+    def epochs(self, method: str, column: str) -> dict[str, Curve]:
+        """A column of the learning curve, by seed."""
+        if self.curve is None or column not in self.curve:
+            return {}
+        of = self.curve.loc[self.curve["method"] == method].dropna(subset=[column])
+        return {
+            str(seed): [(float(epoch), float(value)) for epoch, value in rows[["epoch", column]].to_numpy()]
+            for seed, rows in of.groupby("seed", sort=False)
+        }
+
+    def _score(self, of: Any) -> Score:
+        value, ends = of.figures[self.headline], of.intervals.get(self.headline)
+        low, high = (ends["low"], ends["high"]) if ends else (value, value)
+        return Score(value * self.factor, low * self.factor, high * self.factor)
+
+
+def read_tasks(details: Details, params: Mapping[str, Any]) -> list[Task]:
+    """The tasks of scores.json, each test set after the validation set that chose its epoch."""
+    grid = build(Grid, params, "finetune")
+    places = {method: place for place, method in enumerate(grid.every_method)}
+    tasks = []
+    for name, found in details.tasks.items():
+        own = name.removesuffix(ON_TEST) if name not in grid.all_tasks else name
+        is_test = own != name
+        cells = [(method, str(seed)) for method in grid.methods_of(own) for seed in grid.seeds]
+        updates = {} if is_test else {cell: read_updates(PREDICTIONS / own / cell[0] / cell[1]) for cell in cells}
+        curve = None if is_test else read_curve(f"tasks/{own}")
+        tasks.append(Task(name, grid.kind_of(own), found, places, curve, updates))
+    return tasks
+
+
+def judged(tasks: Sequence[Task]) -> list[Task]:
+    """Those that a run is judged by: test sets, and validation sets of tasks without one."""
+    names = {task.name for task in tasks}
+    return [task for task in tasks if on_test(task.name) not in names and task.methods]
+
+
+def read_curve(name: str) -> pd.DataFrame:
+    """A learning curve: `epoch`, of a task `method` and `seed` (text), and figures, NaN where there is none."""
+    path = REPORTS / "curves" / f"{name}.csv"
+    return pd.read_csv(path, dtype={"method": str, "seed": str}, keep_default_na=False, na_values=[""])
+
+
+def mean_curve(curves: Sequence[Curve]) -> list[tuple[float, float]]:
+    """The mean of several curves at each of their points."""
+    at: dict[float, list[float]] = {}
+    for curve in curves:
+        for x, y in curve:
+            at.setdefault(x, []).append(y)
+    return [(x, sum(ys) / len(ys)) for x, ys in sorted(at.items())]

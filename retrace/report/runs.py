@@ -1,0 +1,248 @@
+"""What was run on what: data, settings in force, size of the model, times, and where it came from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from retrace.core.files import read_json
+from retrace.core.paths import card_path
+from retrace.core.records import Origin, RunRecord, StageRecord
+from retrace.core.settings import DATA_KEYS, build
+from retrace.report import svg
+from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Section, Table
+from retrace.report.names import method_name, title_of
+from retrace.report.page import REPORTS
+from retrace.report.svg import Axes, Plot
+from retrace.results.grid import Grid
+
+Facts = Mapping[str, Any]  # what a checkpoint's card says
+Started = tuple[Facts, Mapping[str, int]]  # what training started from, and the parameters by module
+HEADINGS = {
+    "updates": "updates", "seconds": "time, s", "tokens": "tokens", "tokens_per_second": "tokens per s",
+    "waiting_percent": "waiting for data, %", "teraflops_per_second": "TFLOP per s",
+    "utilisation_percent": "of the peak, %", "peak_memory_mib": "peak memory, MiB", "gpu_memory_mib": "of the GPU, MiB",
+    "parameters": "parameters",
+    "trained_parameters": "trained", "processes": "processes", "device": "device", "precision": "precision",
+}  # fmt: skip
+ROW = 26  # px
+
+
+def runs_section(folds: Sequence[Fold]) -> Section:
+    """What is behind the results, folded away."""
+    return Section("Data and runs", [fold for fold in folds if fold.blocks])
+
+
+def data_fold(card: Mapping[str, Any], params: Mapping[str, Any]) -> Fold:
+    """Counts of every split, and findings such as texts that two splits share.
+
+    `card` is the source's, which may have only some of its parts; those of further tasks are beside their data.
+    """
+    cards = {task: card_path(task) for task in build(Grid, params, "finetune").all_tasks}
+    further = {task: read_json(path) for task, path in cards.items() if path.is_file()}
+    findings = [*card["findings"], *(f"{task}: {found}" for task, of in further.items() for found in of["findings"])]
+    parts = {name: of for name, of in card.items() if name not in ("findings", "origin")}
+    parts |= {task: of["parts"] for task, of in further.items()}
+    table = counts_table(parts)
+    words = next(
+        (f"{int(of['train']['words']):,} words of text; " for of in parts.values() if "words" in of.get("train", {})),
+        "",
+    )
+    gist = f"{words}{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"
+    return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), table])
+
+
+def counts_table(data: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Counts of every split, by the name of the data."""
+    rows = []
+    for name, parts in data.items():
+        for part, counts in parts.items():
+            if isinstance(counts, Mapping):
+                found = {what.replace("_", " "): count for what, count in counts.items() if what != "classes"}
+                found |= counts.get("classes", {})
+                rows += [(name, part, what, f"{count:,}") for what, count in found.items()]
+    return Table(("data", "split", "what", "count"), rows, label="Data")
+
+
+def settings_fold(params: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]] | None = None) -> Fold:
+    """Every setting that this run depends on, by its key; of methods and further data those that are listed.
+
+    Above them stand those that differ from the nearest of the `presets`, each a params.yaml of its own.
+    """
+    grid, methods = params["finetune"], params["methods"]
+    listed = dict.fromkeys([*grid["methods"], *grid["squad_methods"]])
+    shown = {
+        key: value for key, value in params.items() if key not in DATA_KEYS or key in (params["data"], "checkpoints")
+    }
+    shown["methods"] = {method: methods[method] for method in listed if method in methods}
+    table = settings_table(shown)
+    if not presets:
+        return Fold("Settings", f"{len(table.rows)} of them", [table])
+    name, rows = min(((name, _changes(shown, of)) for name, of in presets.items()), key=lambda found: len(found[1]))
+    changed = Table(("setting", "this run", f"preset {name}"), rows, label="Settings that differ")
+    gist = f"{len(rows)} of {len(table.rows)} differ from the preset {name}"
+    return Fold(
+        "Settings", gist, [*([changed] if rows else []), Fold("Every setting", f"{len(table.rows)} of them", [table])]
+    )
+
+
+def settings_table(*values: Mapping[str, Any]) -> Table:
+    """Settings by dotted key."""
+    rows = [(key, _shown(value)) for each in values for key, value in _flat(each)]
+    return Table(("setting", "value"), rows, label="Settings")
+
+
+def _changes(params: Mapping[str, Any], preset: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    ours, theirs = dict(_flat(params)), dict(_flat(preset))
+    return [
+        (key, _shown(value), _shown(theirs[key]))
+        for key, value in ours.items()
+        if key in theirs and theirs[key] != value
+    ]
+
+
+def models_folds(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -> list[Fold]:
+    """What training of each model started from, parameters by module, and how long each training run took on what."""
+    folds = []
+    for name, (facts, counts) in models.items():
+        total = sum(counts.values())
+        rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
+        table = Table(
+            ("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")], label=f"Parameters {name}"
+        )
+        folds.append(Fold(f"Model {name}".strip(), f"{total:,} parameters", [_started(facts), table]))
+    records = {run: record.model_dump(include=set(HEADINGS)) for run, record in runs.items()}
+    names = [name for name in HEADINGS if any(of.get(name) is not None for of in records.values())]
+    rows = [(run, *(_shown(of[name]) for name in names)) for run, of in records.items()]
+    table = Table(("run", *(HEADINGS[name] for name in names)), rows, label="Runs")
+    most = max((record.peak_memory_mib for record in runs.values()), default=0)
+    note = (
+        "Times and memory are of this machine and no part of the metrics. Memory is all that the process needed, for "
+        "evaluation too."
+    )
+    return [*folds, Fold("Runs and memory", f"{len(runs)} runs, at most {most:,} MiB", [note, table] if rows else [])]
+
+
+def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], params: Mapping[str, Any]) -> Fold:
+    """Seconds of every stage; of training those of the updates, over all seeds."""
+    methods = list(build(Grid, params, "finetune").every_method)
+    seconds: dict[tuple[str, int | None], float] = {}
+    for run, record in runs.items():
+        task, *method = run.split()
+        name = f"{title_of(task)}, {method_name(method[0])}" if method else "pretraining"
+        place = methods.index(method[0]) if method else None
+        seconds[name, place] = seconds.get((name, place), 0.0) + record.seconds
+    of_stages = {(name, None): record.seconds for name, record in stages.items()}
+    order = {"source": 0, "tokenize": 1, "perplexity-eval": 3}
+    before = [item for item in of_stages.items() if order.get(item[0][0], 9) < 2]
+    after = [item for item in of_stages.items() if order.get(item[0][0], 9) >= 2]
+    bars = [*before, *seconds.items(), *after]
+    if not bars:
+        return Fold("Time", "", [])
+    most, total = max(value for _, value in bars), sum(value for _, value in bars)
+    axes, drawn = Axes((0, most or 1.0)), []
+    for i, ((name, place), value) in enumerate(bars):
+        y = i * ROW
+        length = {"y": y + 5, "height": 12}
+        drawn.append(svg.tag("text", name, x=-8, y=y + 15, text_anchor="end"))
+        drawn.append(svg.tag("rect", x=0, width="100%", **length, class_="track"))
+        colour = "bar" if place is None else f"bar m{place % svg.COLOURS}"
+        drawn.append(svg.tag("rect", x=0, width=f"{axes.across(value):.2f}%", **length, class_=colour))
+        drawn.append(svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, y=y + 15, text_anchor="end"))
+    label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars)
+    plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
+    note = "Seconds by stage; of training those of the updates, of all seeds together. The report’s own are left out."
+    return Fold("Time", duration(total), [Panels("time", "", note, [Panel("", plot)])])
+
+
+def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fold:
+    """Where results came from: commit, machine and versions of each stage, and SHA-256 of models and scores."""
+    names = list(dict.fromkeys(name for origin in origins.values() for name in origin.versions))
+    rows = [
+        (run, commit_text(origin), origin.date, origin.machine, *(origin.versions.get(name, NOTHING) for name in names))
+        for run, origin in origins.items()
+    ]
+    table = Table(("result", "commit", "date", "machine", *names), rows, label="Origin")
+    hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
+    first = next(iter(origins.values()), None)
+    note = "Every file of the run is pinned in dvc.lock: git checkout of its commit and dvc checkout bring it back."
+    return Fold(
+        "Provenance", f"commit {commit_text(first)}" if first else "hashes", [note, *([table] if rows else []), hashes]
+    )
+
+
+def commit_text(origin: Origin) -> str:
+    """The commit, and whether code or settings had changed since."""
+    return NOTHING if origin.commit is None else origin.commit[:12] + ("" if origin.clean else ", with changes")
+
+
+def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
+    """Time and memory of pretraining and of each cell of the grid, by name."""
+    paths = {path.relative_to(REPORTS / "runs").with_suffix(""): path for path in (REPORTS / "runs").rglob("*.json")}
+    listed = build(Grid, params, "finetune").cells  # DVC leaves those of other methods lying
+    names = sorted(name for name in paths if name.as_posix() == "pretrain" or name.as_posix() in listed)
+    names.sort(key=lambda name: len(name.parts))
+    return {" ".join(name.parts): RunRecord.read(paths[name]) for name in names}
+
+
+def read_stages() -> dict[str, StageRecord]:
+    """The time of the other stages, by name."""
+    return {path.stem: StageRecord.read(path) for path in sorted((REPORTS / "runs" / "stages").glob("*.json"))}
+
+
+def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
+    """Seconds of training by method, over all tasks, as means over seeds."""
+    found: dict[str, dict[str, float]] = {}
+    for run, record in runs.items():
+        if run.count(" ") == 2:
+            _, method, seed = run.split()
+            of = found.setdefault(method, {})
+            of[seed] = of.get(seed, 0.0) + record.seconds
+    return {method: sum(of.values()) / len(of) for method, of in found.items()}
+
+
+def shares_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
+    """The percentage of weights that each method trains, of several tasks the largest."""
+    found: dict[str, float] = {}
+    for run, record in runs.items():
+        if run.count(" ") == 2:
+            method = run.split()[1]
+            found[method] = max(found.get(method, 0.0), 100 * record.trained_parameters / record.parameters)
+    return found
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a reader says them."""
+    return (
+        f"{seconds / 3600:.1f} h"
+        if seconds >= 5400
+        else f"{seconds / 60:.0f} min"
+        if seconds >= 90
+        else f"{seconds:.0f} s"
+    )
+
+
+def _started(facts: Facts) -> str:
+    """What training started from, and under which licence."""
+    if facts["from"] is None:
+        return "Training started from random weights."
+    licence = facts.get("license_name") or facts.get("license")
+    what = "random weights of the sizes" if facts.get("random") else "the weights"
+    return f"Training started from {what} of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    flat: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        flat += _flat(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
+    return flat
+
+
+def _shown(value: Any) -> str:
+    """A value as YAML has it, with commas between thousands."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value)) or "none"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

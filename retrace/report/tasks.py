@@ -1,0 +1,150 @@
+"""A task's section: rows of plots, and folded away every pair of methods, every score, and the learning curves."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from retrace.core.paths import ON_TEST
+from retrace.evaluation.records import ClassBreakdown, Figures, Intervals, MethodDetails
+from retrace.report.blocks import Fold, Section, Table, figure_text, signed
+from retrace.report.names import baseline_name, figure_name, method_name, shown_digits, shown_factor
+from retrace.report.panels import task_panels
+from retrace.report.results import Task
+from retrace.statistics.scales import Figure
+
+P_DIGITS = 4
+CHOSEN_BY = (
+    "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
+    "Those of the test set follow."
+)
+TESTED = (
+    "These figures are of the test set. It chose nothing: it was answered before training, and by the weights of the "
+    "epoch that was kept."
+)
+ONE_SEED = {
+    "models differ": "Models differ: these two models differ; the methods cannot be told apart from one seed.",
+    "no difference shown": "No difference shown: between these two models; one seed says nothing of the methods.",
+}
+UNITS = {"fraction": "%", "percentage": "%", "correlation": "−1 to 1", "count": "", "loss": "nats"}
+CURVE = {name: Figure("loss", "lower") for name in ("training_loss", "validation_loss")}
+
+
+def task_section(task: Task, names: Sequence[str]) -> Section:
+    """`names` are those of all tasks; where a task's test set is among them the validation set's section says so."""
+    split = "test" if task.name.endswith(ON_TEST) and task.curve is None else "validation"
+    note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots go from the best method to the worst."
+    chosen = [TESTED] if split == "test" else [CHOSEN_BY] if f"{task.name}{ON_TEST}" in names else []
+    folds = [_pairs(task), _scores(task), *_classes(task), *([] if task.curve is None else [_curve(task, task.curve)])]
+    return Section(task.title, [note, *chosen, *task_panels(task), *[fold for fold in folds if fold.blocks]])
+
+
+def _pairs(task: Task) -> Fold:
+    """Every pair of methods by the headlines."""
+    pairs = [pair for pair in task.details.comparisons if pair.figure in task.details.headlines]
+    rows = []
+    for pair in pairs:
+        figure = task.details.legend[pair.figure]
+        by, digits = shown_factor(figure), shown_digits(figure)
+        low, high = sorted((by * pair.low, by * pair.high))
+        p = (
+            figure_text(pair.p_corrected, P_DIGITS)
+            if pair.p_corrected >= 10**-P_DIGITS
+            else f"below {10**-P_DIGITS:.{P_DIGITS}f}"
+        )
+        rows.append((
+            figure_name(pair.figure, figure), f"{method_name(pair.first)} − {method_name(pair.second)}",
+            signed(by * pair.difference, digits), f"{signed(low, digits)} to {signed(high, digits)}", pair.test, p,
+            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict,
+            figure_text(by * pair.detectable, digits),
+        ))  # fmt: skip
+    header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
+    note = (
+        "On the same examples. A verdict needs a p below 0.05 after Holm’s correction for all pairs. Detectable: the "
+        "smallest true difference that this data shows in 80% of cases."
+    )
+    notes = [said for verdict, said in ONE_SEED.items() if verdict in {pair.verdict for pair in pairs}]
+    table = Table(header, rows, label=f"Pairs of methods {task.name}")
+    return Fold("Every pair of methods", "differences, paired by example", [note, table, *notes] if rows else [])
+
+
+def _scores(task: Task) -> Fold:
+    """A row for each figure: baselines, then each method before and after training."""
+    legend, methods = task.details.legend, task.details.methods
+    names = [name for name in dict.fromkeys(name for of in methods.values() for name in of.figures) if name in legend]
+    rows = []
+    for name in names:
+        figure = legend[name]
+        cells = [with_interval(name, legend, of.figures, of.intervals) for of in task.details.baselines.values()]
+        for of in methods.values():
+            cells += [_cell(figure, _before(of, name)), with_interval(name, legend, of.figures, of.intervals, of.std)]
+        rows.append((figure_name(name, figure), UNITS.get(figure.scale, ""), *cells))
+    columns = [column for method in methods for column in (f"{method_name(method)}, before", method_name(method))]
+    header = ("score", "unit", *map(baseline_name, task.details.baselines), *columns)
+    note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
+    notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
+    kept = "; ".join(
+        f"{method_name(method)} {', '.join(str(seed.epoch) for seed in of.seeds.values())}"
+        for method, of in methods.items()
+    )
+    table = Table(header, rows, label=f"Scores {task.name}")
+    return Fold(
+        "Every score", f"{len(rows)} of them", [note, table, f"Epochs that were kept, by seed: {kept}.", *notes]
+    )
+
+
+def _before(method: MethodDetails, name: str) -> float | None:
+    found = [seed.before[name] for seed in method.seeds.values() if name in seed.before]
+    return sum(found) / len(found) if found else None
+
+
+def _classes(task: Task) -> list[Fold]:
+    """Precision, recall and F1 by class; of classifiers only."""
+    rows = [
+        (name, figure_text(of.get("examples"), 0), method_name(method),
+         *(figure_text(100 * of[measure], 1) for measure in ("precision", "recall", "f1")))
+        for method in task.methods
+        if isinstance(breakdown := task.details.methods[method].breakdown, ClassBreakdown)
+        for name, of in breakdown.classes.items()
+    ]  # fmt: skip
+    header = ("class", "examples", "method", "precision, %", "recall, %", "F1, %")
+    return (
+        [Fold("By class", "precision and recall", [Table(header, rows, label=f"Classes {task.name}")])] if rows else []
+    )
+
+
+def _curve(task: Task, curve: pd.DataFrame) -> Fold:
+    legend = {**task.details.legend, **CURVE}
+    named = {"method": [method_name(name) for name in curve["method"]]}
+    columns = {
+        str(name): named.get(str(name))
+        or [_cell(legend[str(name)], of) if name in legend else str(of) for of in values]
+        for name, values in curve.items()
+    }
+    shown = {_heading(name, legend): values for name, values in columns.items()}
+    table = Table.of(shown, f"Learning curves {task.name}")
+    return Fold("Learning curves as a table", f"{len(curve)} rows", [table])
+
+
+def _heading(name: str, legend: Mapping[str, Figure]) -> str:
+    return figure_name(name, legend[name]) if name in legend else name.replace("_", " ")
+
+
+def with_interval(
+    score: str,
+    legend: Mapping[str, Figure],
+    values: Figures,
+    intervals: Intervals,
+    std: Mapping[str, float] | None = None,
+) -> str:
+    """A figure, after ± its standard deviation over seeds, in brackets its interval, as far as they are known."""
+    figure = legend[score]
+    text = _cell(figure, values.get(score))
+    if std and score in std and figure.scale != "count":
+        text += f" ± {_cell(figure, std[score])}"
+    if score in intervals:
+        text += " ({} – {})".format(*(_cell(figure, intervals[score][end]) for end in ("low", "high")))
+    return text
+
+
+def _cell(figure: Figure, value: float | None) -> str:
+    return figure_text(None if value is None else shown_factor(figure) * value, shown_digits(figure))

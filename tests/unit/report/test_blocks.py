@@ -1,0 +1,90 @@
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from retrace.report.blocks import Cell, Code, Fold, Head, Panels, Section, Table, figure_text, signed
+from retrace.report.charts import line_chart
+from retrace.report.page import as_html, as_markdown
+from retrace.report.svg import picture, ticks
+
+EVIL = "<script>alert('x')</script> | & *b*"
+POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
+
+
+def _svg(chart: Panels) -> str:
+    return picture(chart.note, [(panel.name, panel.place, "", panel.plot) for panel in chart.panels], chart.legend)
+
+
+def test_text_is_escaped() -> None:
+    sections = [Section(EVIL, [EVIL, Table((EVIL, "n"), [(EVIL, Cell(EVIL, small=EVIL))], label=EVIL)])]
+    page = as_html(EVIL, sections, Head([[(EVIL, True)]], {EVIL: EVIL}))
+    assert page.count("<script") == 1  # the page's own
+    assert page.count("&lt;script&gt;") == 14
+    markdown = as_markdown("T", sections, "figures", Head([[(EVIL, True)]]))
+    assert markdown.count(r"\<script\>alert('x')\</script\> \| & \*b\*") == 7
+    assert "<script" not in markdown.replace("\\<", "")
+
+
+def test_titles_inside_html_of_markdown_are_escaped_for_html() -> None:
+    page = as_markdown("T", [Section("S", [Fold(EVIL, EVIL, ["text"])])], "figures")
+    assert page.count("&lt;script&gt;") == 2
+
+
+def test_code_stays_as_it_is() -> None:
+    sections = [Section("S", [Code("a = '*'\nb = [a]"), Code("└─ x", "text")])]
+    page = as_markdown("T", sections, "figures")
+    assert "\n```python\na = '*'\nb = [a]\n```\n" in page
+    assert "\n```text\n└─ x\n```\n" in page
+    assert "a = &#39;*&#39;\nb = [a]</pre>" in as_html("T", sections)
+
+
+def test_a_long_table_is_folded_away_in_html_and_plain_in_markdown() -> None:
+    sections = [Section("S", [Table(("a",), [("1",)], folded="<30> rows"), Table(("b",), [("2",)])])]
+    page = as_html("T", sections)
+    assert page.count("<summary>&lt;30&gt; rows</summary>") == page.count("</details>") == 1
+    assert page.index("</details>") < page.index(">b</th>")
+    assert "\n\\<30\\> rows\n\n| a |\n| ---: |\n| 1 |\n\n| b |" in as_markdown("T", sections, "figures")
+
+
+def test_a_chart_is_well_formed_and_the_html_needs_nothing_else() -> None:
+    chart = line_chart("f", "caption", POINTS, ("epoch", "accuracy"))
+    drawn = _svg(chart)
+    ElementTree.fromstring(drawn)
+    assert ">full<" in drawn
+    page = as_html("T", [Section("S", [chart])])
+    assert "<svg" in page
+    for outside in ("src=", "@import", "url(", "http://", "https://"):
+        assert outside not in page
+
+
+def test_the_x_axis_is_marked_at_whole_epochs() -> None:
+    drawn = _svg(line_chart("f", "caption", [{**point, "y": 7} for point in POINTS], ("epoch", "accuracy")))
+    assert ">0<" in drawn
+    assert ">1<" in drawn
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "found"),
+    [(0, 100, [0, 25, 50, 75, 100]), (46.2, 95, [40, 60, 80, 100]), (0.1, 0.1, [0.1, 0.125, 0.15, 0.175, 0.2]),
+     (-3, 2, [-4, -2, 0, 2])],
+)  # fmt: skip
+def test_ticks_are_round_and_hold_all_values(low: float, high: float, found: list[float]) -> None:
+    assert ticks(low, high) == pytest.approx(found)
+
+
+def test_columns_of_figures_are_aligned() -> None:
+    table = Table(("name", "n", "i"), [("a", "+1,234.50", "−0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", Cell("", small="1"))])
+    assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
+    assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])], "f")
+
+
+def test_what_stands_above_columns_stands_in_front_of_their_names_in_markdown() -> None:
+    table = Table(("method", "mean", "sd"), [("full", "1", "2")], groups=[("", 1), ("Reviews: accuracy, %", 2)])
+    assert "| method | Reviews mean | Reviews sd |" in as_markdown("T", [Section("S", [table])], "f")
+
+
+def test_figures_have_fixed_digits() -> None:
+    found = [figure_text(value, digits) for value, digits in ((1234.5, 2), (0.5, 4), (None, 2), (7, 0), (-1.25, 1))]
+    assert found == ["1,234.50", "0.5000", "–", "7", "−1.2"]
+    assert [figure_text(float(of)) for of in ("nan", "inf")] == ["–", "–"]
+    assert [signed(of) for of in (0.26, -3.0)] == ["+0.3", "−3.0"]

@@ -1,0 +1,317 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from retrace.evaluation.records import DETAILS, Details
+from retrace.report.names import baseline_name, method_name
+from retrace.results.predictions import PREDICTIONS
+from stages import evaluate, report
+from tests.many import METHODS, make_project
+
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install -r requirements-dev.txt brings playwright")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="requirements-dev.txt brings axe-playwright")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; on Debian: apt-get install chromium")
+
+SCREENS = [(width, theme) for width in (1440, 768, 390) for theme in ("light", "dark")]
+CHECKED = [(1440, "dark"), (390, "light")]  # by axe, which takes seconds
+READY = "html[data-ready]"
+SOON = 2.0  # seconds until the page answers
+HOSTILE = (
+    "</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", "a | b `c` [d](javascript:alert(3))",
+    "\u202eright to left\u202c and \x1b[31mred", "🐢 " + "word " * 20_000,
+)  # fmt: skip
+
+
+@dataclass
+class Shown:
+    """A page, and everything that went wrong in it."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+
+    @property
+    def ready(self) -> float:
+        """Seconds of the processor, which other processes do not prolong, until predictions can be browsed."""
+        self.page.wait_for_selector(READY, state="attached")
+        session = self.page.context.new_cdp_session(self.page)
+        session.send("Performance.enable")
+        found = {of["name"]: of["value"] for of in session.send("Performance.getMetrics")["metrics"]}
+        return found["ProcessTime"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Five methods with three seeds on 800 reviews and 896 questions, evaluated, with its report."""
+    yield from _reported(tmp_path_factory.mktemp("many") / "project", 800, 896)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """As many questions as SQuAD's development set has."""
+    yield from _reported(tmp_path_factory.mktemp("large") / "project", 872, 11_873)
+
+
+def _reported(folder: Path, reviews: int, questions: int) -> Iterator[Path]:
+    folder.mkdir()
+    make_project(folder, reviews, questions)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        evaluate.main()
+        report.main()
+    yield folder
+
+
+@pytest.fixture
+def show(browser: Any) -> Iterator[Any]:
+    """Open a file and listen to it; at the end nothing may have been wrong."""
+    contexts, shown = [], []
+
+    def opened(path: Path, width: int = 1440, theme: str = "light", scripts: bool = True) -> Shown:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=scripts
+        )
+        found = Shown(context.new_page())
+        found.page.on("console", lambda message: found.complaints.append(message.text))
+        found.page.on("pageerror", lambda error: found.complaints.append(str(error)))
+        found.page.on("request", lambda request: found.complaints.append(request.url) if _leaves(request.url) else None)
+        found.page.on("dialog", lambda dialog: (found.dialogs.append(dialog.message), dialog.dismiss()))
+        found.page.goto(path.resolve().as_uri())
+        contexts.append(context)
+        shown.append(found)
+        return found
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert [found.complaints + found.dialogs for found in shown] == [[] for _ in shown]
+
+
+def _leaves(url: str) -> bool:
+    return not url.startswith(("file:", "blob:", "data:"))
+
+
+@pytest.mark.parametrize(("width", "theme"), SCREENS)
+def test_the_page_fits_the_screen_and_axe_finds_nothing_serious(
+    project: Path, show: Any, width: int, theme: str
+) -> None:
+    shown = show(project / "reports/report.html", width, theme)
+    assert shown.ready < SOON
+    shown.page.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true; })")
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
+    background = shown.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(255, 255, 255)" if theme == "light" else "rgb(18, 22, 27)")
+    if (width, theme) not in CHECKED:
+        return
+    found = axe.Axe().run(shown.page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+def test_it_is_one_small_file(project: Path) -> None:
+    page = (project / "reports/report.html").read_text()
+    assert len(page.encode()) < 1_000_000
+    for outside in ("http://", "https://", " src=", "@import", "url(", ">nan<", ">NaN<", ">None<", ">False<"):
+        assert outside not in page, outside
+    assert len((project / "reports/report.md").read_bytes()) < 64_000
+
+
+def test_the_same_inputs_give_the_same_bytes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    paths = [project / "reports/report.html", project / "reports/report.md", *(project / "reports/figures").iterdir()]
+    before = {path: path.read_bytes() for path in paths}
+    report.main()
+    assert {path: path.read_bytes() for path in paths} == before
+
+
+def test_the_summary_and_the_scores_are_those_of_scores_json(project: Path, show: Any) -> None:
+    page = show(project / "reports/report.html", scripts=False).page
+    details = Details.read(project / DETAILS)
+    cells = "table => [...table.rows].map(row => [...row.cells].map(cell => cell.textContent.trim()))"
+    summary = {row[0]: row for row in page.locator("#results table").first.evaluate(cells)}
+    for place, (name, factor) in enumerate((("sst2", 100), ("squad", 1))):
+        found = details.tasks[name]
+        figure = found.headlines[0]
+        for method, of in found.methods.items():
+            mean, ends, spread = summary[method_name(method)][2 + 3 * place : 5 + 3 * place]
+            low, high = (float(end) for end in ends.split("–"))
+            assert float(mean.rstrip(" ≈")) == pytest.approx(factor * of.figures[figure], abs=0.05001)
+            assert low == pytest.approx(factor * of.intervals[figure]["low"], abs=0.05001)
+            assert high == pytest.approx(factor * of.intervals[figure]["high"], abs=0.05001)
+            assert float(spread) == pytest.approx(factor * of.std[figure], abs=0.005001)
+        for baseline, of in found.baselines.items():
+            value = summary[baseline_name(baseline)][2 + 3 * place]
+            assert float(value) == pytest.approx(factor * of.figures[figure], abs=0.05001)
+    table = page.locator("[aria-label='Scores squad'] table").evaluate(cells)
+    columns = {heading: place for place, heading in enumerate(table[0])}
+    exact = next(row for row in table if row[0] == "exact match")
+    means = {method: of.figures["exact_match"] for method, of in details.tasks["squad"].methods.items()}
+    for method, mean in means.items():
+        assert float(exact[columns[method_name(method)]].split(" ")[0]) == pytest.approx(mean, abs=0.05001)
+
+
+def test_without_scripts_every_table_figure_and_some_predictions_are_there(project: Path, show: Any) -> None:
+    page = show(project / "reports/report.html", scripts=False).page
+    assert page.locator("figure svg[role=img]").count() > 50
+    assert page.locator("#predictions table:visible").count() == 2
+    assert page.locator(".app:visible, .theme:visible").count() == 0
+    page.locator("summary", has_text="Every pair of methods").first.click()
+    assert page.locator("[aria-label='Pairs of methods sst2'] td:visible").count() > 0
+
+
+def test_predictions_are_searched_filtered_and_ordered(project: Path, show: Any) -> None:
+    shown = show(project / "reports/report.html")
+    page, right = shown.page, _right(project)
+    assert shown.ready < SOON
+
+    def count() -> tuple[int, int]:
+        found, total = re.findall(r"[\d,]+", page.locator("#b-count").inner_text())
+        return int(found.replace(",", "")), int(total.replace(",", ""))
+
+    page.select_option("#b-method", label="Scratch")
+    assert count() == (int((~right["scratch"]).sum()), 800)
+    page.select_option("#b-show", "all")
+    assert count() == (800, 800)
+    page.select_option("#b-show", "only")
+    every = np.array(list(right.values()))  # (methods, reviews)
+    assert count()[0] == int((~right["scratch"] & (every.sum(axis=0) == len(METHODS) - 1)).sum())
+    page.select_option("#b-show", "disagree")
+    assert count()[0] == int((every.any(axis=0) & ~every.all(axis=0)).sum())
+    page.select_option("#b-show", "allwrong")
+    assert count()[0] == int((~every.any(axis=0)).sum())
+    page.select_option("#b-show", "all")
+    page.select_option("#b-order", "data")
+    first = page.locator(".item .head p").first.inner_text()
+    page.fill("#b-search", first.upper())
+    page.wait_for_function("document.querySelectorAll('.item').length < 20")
+    assert page.locator("mark.found").first.inner_text() == first
+    page.fill("#b-search", "no such words anywhere")
+    page.wait_for_selector("text=Nothing matches")
+    page.fill("#b-search", "")
+    page.click("#b-tabs button:nth-child(2)")
+    assert count()[1] == 896
+    assert page.locator(".passage mark").count() > 0
+
+
+def _right(project: Path) -> dict[str, np.ndarray]:
+    """Whether each method's first seed is right, a row a review."""
+    found = {}
+    for method in METHODS:
+        rows = pd.read_parquet(project / "predictions/sst2" / method / "1" / PREDICTIONS)
+        rows = rows[rows["epoch"] == rows["epoch"].max()]
+        found[method] = (rows["label"] == (rows["logit_1"] > rows["logit_0"])).to_numpy()
+    return found
+
+
+def test_the_keyboard_moves_through_predictions(project: Path, show: Any) -> None:
+    shown = show(project / "reports/report.html")
+    assert shown.ready < SOON
+    page, focused = shown.page, "[...document.querySelectorAll('.item')].indexOf(document.activeElement)"
+    page.focus(".item[tabindex='0']")
+    for key, place in (("j", 1), ("ArrowDown", 2), ("k", 1), ("End", 19), ("Home", 0)):
+        page.keyboard.press(key)
+        assert page.evaluate(focused) == place, key
+    page.keyboard.press("n")
+    assert page.locator("#b-page").inner_text().startswith("page 2")
+    page.keyboard.press("p")
+    page.keyboard.press("Enter")
+    assert page.locator(".item.open").count() == 1
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "b-search"
+
+
+def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
+    page = show(project / "reports/report.html").page
+    names = "[...document.querySelector('#results table').rows].slice(2).map(row => row.cells[0].textContent.trim())"
+    before = page.evaluate(names)
+    page.locator("#results th button").first.click()
+    after = page.evaluate(names)
+    assert after[: len(METHODS)] == sorted(before[: len(METHODS)])
+    assert sorted(after[len(METHODS) :]) == sorted(before[len(METHODS) :])  # baselines stay below
+    page.locator("#results th button", has_text="mean").first.click()
+    assert page.evaluate(names)[: len(METHODS)] == before[: len(METHODS)]
+    with page.expect_download() as download:
+        page.locator("#results .download").click()
+    assert download.value.suggested_filename == "methods-and-tasks.csv"
+    table = pd.read_csv(download.value.path())
+    assert list(table.columns[:4]) == ["method", "Weights trained, %", "Reviews mean", "Reviews 95% interval"]
+    assert table["method"].tolist() == page.evaluate(names)
+
+
+def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, show: Any) -> None:
+    shown = show(project / "reports/report.html")
+    page, background = shown.page, "getComputedStyle(document.body).backgroundColor"
+    page.click(".theme")
+    assert page.evaluate(background) == "rgb(18, 22, 27)"
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
+    assert page.locator("details:not([open])").count() == 0
+    assert page.locator("#predictions table:visible").count() == 2
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() > 0
+
+
+def test_hostile_rows_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, show: Any) -> None:
+    make_project(tmp_path, reviews=40, questions=40, methods=("full", "scratch"), seeds=(1,))
+    sentences = tmp_path / "data/sample/sst2/dev.tsv"
+    rows = sentences.read_text().split("\n")
+    for place, text in enumerate(HOSTILE, 1):
+        rows[place] = f"{text}\t{rows[place][-1]}"
+    sentences.write_text("\n".join(rows))
+    squad = tmp_path / "data/sample/squad/dev.json"
+    document = json.loads(squad.read_text())
+    for place, text in enumerate(HOSTILE):
+        paragraph = document["data"][0]["paragraphs"][0]
+        paragraph["qas"][place]["question"] = text
+        if place == 0:
+            paragraph["context"] += "".join(HOSTILE)
+    squad.write_text(json.dumps(document))
+    monkeypatch.chdir(tmp_path)
+    evaluate.main()
+    report.main()
+    for scripts in (True, False):
+        shown = show(tmp_path / "reports/report.html", scripts=scripts)
+        if scripts:
+            assert shown.ready < SOON
+            shown.page.select_option("#b-show", "all")
+            shown.page.select_option("#b-order", "data")
+            assert shown.page.locator(".item .head p").nth(0).inner_text() == HOSTILE[0]
+            shown.page.click("#b-tabs button:nth-child(2)")
+            shown.page.wait_for_selector(".passage")
+        assert shown.page.locator("img").count() == 0
+        assert shown.page.evaluate("document.scripts.length") == 2
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= 1440
+        assert shown.dialogs == []
+    markdown = (tmp_path / "reports/report.md").read_text()
+    assert "<script" not in markdown
+    assert "<img" not in markdown
+
+
+def test_as_many_questions_as_squad_has_are_all_there_at_once(large: Path, show: Any) -> None:
+    path = large / "reports/report.html"
+    assert path.stat().st_size < 3_000_000
+    shown = show(path)
+    assert shown.ready < SOON
+    shown.page.click("#b-tabs button:nth-child(2)")
+    shown.page.select_option("#b-show", "all")
+    assert shown.page.locator("#b-count").inner_text() == "11,873 of 11,873 questions"
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 1440

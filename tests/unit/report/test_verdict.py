@@ -1,0 +1,111 @@
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from retrace.evaluation.records import Details
+from retrace.perplexity.measures import PerplexityReport
+from retrace.report.results import Task
+from retrace.report.verdict import verdict
+
+PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
+FIGURES = {"perplexity_per_word": 1.0, "bits_per_byte": 1.0}
+
+
+def _task(
+    means: Mapping[str, float], pairs: Sequence[tuple[str, str, float, str]] = (), seeds: int = 2,
+    name: str = "sst2", baseline: float = 0.5, half: float = 0.02,
+) -> Task:  # fmt: skip
+    """Methods by their mean accuracy, with intervals of `half` to both sides; pairs have a difference and a verdict."""
+
+    def of(value: float) -> dict[str, Any]:
+        return {"figures": {"accuracy": value}, "intervals": {"accuracy": {"low": value - half, "high": value + half}}}
+
+    methods = {
+        method: of(mean) | {
+            "intervals_of": "examples", "groups": {},
+            "confusion": [], "classes": {}, "reliability": {},
+            "seeds": {str(seed): of(mean) | {"epoch": 1, "before": {}} for seed in range(seeds)},
+        }
+        for method, mean in means.items()
+    }  # fmt: skip
+    comparisons = [
+        {"figure": "accuracy", "first": first, "second": second, "of": "methods", "difference": value,
+         "low": value - half, "high": value + half, "test": "t", "p": 0.1, "p_corrected": 0.1, "verdict": verdict,
+         "detectable": 0.1}
+        for first, second, value, verdict in pairs
+    ]  # fmt: skip
+    details = Details.from_json({name: {
+        "headlines": ["accuracy"], "legend": {"accuracy": {"scale": "fraction", "better": "higher"}},
+        "baselines": {"majority": of(baseline - 0.1), "tfidf": of(baseline)}, "methods": methods,
+        "comparisons": comparisons,
+    }})  # fmt: skip
+    return Task(name, "classification", details.tasks[name], PLACES)
+
+
+def _said(*tasks: Task, perplexity: PerplexityReport | None = None, **shares: float) -> list[str]:
+    return ["".join(text for text, _ in sentence) for sentence in verdict(tasks, perplexity, shares)]
+
+
+def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
+    first = _task({"full": 0.9, "scratch": 0.7}, [("full", "scratch", 0.2, "full")])
+    second = _task({"full": 0.8, "scratch": 0.7}, [("scratch", "full", -0.1, "full")], name="news")
+    assert _said(first, second)[0] == (
+        "Pretraining is worth +20.0 points of accuracy on reviews (90.0 against 70.0) and +10.0 points of accuracy on "
+        "news texts (80.0 against 70.0)."
+    )
+
+
+@pytest.mark.parametrize(("difference", "found"), [(0.01, "tie"), (-0.2, "scratch"), (0.2, "no difference shown")])
+def test_pretraining_shows_no_gain_where_methods_tie_or_it_lost(difference: float, found: str) -> None:
+    task = _task({"full": 0.7 + difference, "scratch": 0.7}, [("full", "scratch", difference, found)])
+    low, high = (f"{100 * (difference + by):+.1f}".replace("-", "−") for by in (-0.02, 0.02))
+    value = f"{100 * difference:+.1f}".replace("-", "−")
+    assert _said(task)[0] == f"Pretraining shows no gain on reviews ({value}, {low} to {high})."
+
+
+def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> None:
+    pairs = [("lora", "full", 0.01, "tie"), ("full", "adapter", 0.05, "full")]
+    task = _task({"full": 0.9, "lora": 0.91, "adapter": 0.85}, pairs)
+    said = "LoRA trains 9.9% of the weights; against full fine-tuning it scores +1.0 points on reviews (a tie)."
+    assert said in _said(task, lora=9.88, adapter=5.0)
+    assert "Adapter trains 5.0% of the weights; against full fine-tuning it scores −5.0 points on reviews." in _said(
+        task, adapter=5.0
+    )
+    assert not any("trains" in sentence for sentence in _said(task))
+
+
+def test_who_is_not_above_the_best_baseline_is_named() -> None:
+    weak = _task({"full": 0.9, "scratch": 0.51, "lora": 0.4})
+    assert "Not above the best baseline: Scratch and LoRA on reviews (tf-idf)." in _said(weak)
+    none = _task({"full": 0.51}, name="news")
+    assert "Not above the best baseline: Scratch and LoRA on reviews (tf-idf); all methods on news texts (tf-idf)." in (
+        _said(weak, none)
+    )
+    assert "Every method is above every baseline." in _said(_task({"full": 0.9}))
+
+
+def test_one_seed_is_said_to_be_one() -> None:
+    said = "One seed: differences are of these models, and do not tell the methods apart."
+    assert [_said(_task({"full": 0.9}, seeds=seeds))[-1] == said for seeds in (1, 2)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("own", "beats", "said"),
+    [
+        (6.17, True, "The language model’s perplexity is 6.2 per token; a unigram model’s is 163."),
+        (170.0, False, "The language model’s perplexity is 170.0 per token; a unigram model’s is 163, which it "
+                       "does not beat."),
+        (None, None, "The language model’s perplexity is not defined on this text."),
+    ],
+)  # fmt: skip
+def test_the_perplexity_stands_beside_a_unigram_models(own: float | None, beats: bool | None, said: str) -> None:
+    masked, unigram = ({"perplexity_per_token": value} | FIGURES for value in (own, 163.0))
+    report = PerplexityReport.from_json(
+        {"valid": {"masked": masked, "unigram": unigram, "beats_unigram": beats, "flags": {}}}
+    )
+    assert _said(perplexity=report) == [said]
+
+
+def test_without_tasks_and_a_language_model_nothing_is_said() -> None:
+    assert _said() == []
