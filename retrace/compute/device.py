@@ -44,6 +44,7 @@ class Device:
     sharded: bool  # whether each process holds a shard of the weights rather than all of them
     micro_batch: int | None = None  # the most examples of a forward pass in training
     recomputes: bool = False  # whether the backward pass computes what is within a layer again, rather than keep it
+    compiler: str | None = None  # torch.compile's backend for the model in training; None: it is not compiled
 
     @property
     def torch_device(self) -> torch.device:
@@ -155,7 +156,11 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
     bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))
     sharded = sharded and torch.distributed.is_initialized()
-    return Device(accelerator, bf16, sharded, whole_number("RETRACE_MICRO_BATCH"), recomputes())
+    compiler = "inductor" if is_true("RETRACE_COMPILE") else None
+    if compiler and sharded:
+        raise InputError("RETRACE_COMPILE: true is not allowed with sharded weights (FSDP)")
+    recomputes = is_true("RETRACE_ACTIVATION_CHECKPOINTING")
+    return Device(accelerator, bf16, sharded, whole_number("RETRACE_MICRO_BATCH"), recomputes, compiler)
 
 
 def peak_memory() -> int:
@@ -184,11 +189,11 @@ def _threads(accelerator: Accelerator) -> int:
     return whole_number("RETRACE_THREADS") or max(1, len(os.sched_getaffinity(0)) // here)
 
 
-def recomputes() -> bool:
-    """Whether `RETRACE_ACTIVATION_CHECKPOINTING` asks for it; raises InputError where it is neither true nor false."""
-    wanted = os.environ.get("RETRACE_ACTIVATION_CHECKPOINTING") or "false"
+def is_true(variable: str) -> bool:
+    """Whether an environment variable is true; raises InputError where it is set and neither true nor false."""
+    wanted = os.environ.get(variable) or "false"
     if wanted not in ("true", "false"):
-        raise InputError(f"RETRACE_ACTIVATION_CHECKPOINTING: {wanted!r} is not allowed; expected true or false")
+        raise InputError(f"{variable}: {wanted!r} is not allowed; expected true or false")
     return wanted == "true"
 
 

@@ -8,7 +8,7 @@ CPUs run the code that runs on GPUs. Accelerate's environment variable turns it 
 """
 
 from collections.abc import Mapping
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +18,13 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.utils.logging import warning_once
 
 from retrace.compute.device import Device
 
 Model = TypeVar("Model", bound=nn.Module)
+
+SHAPES = 64  # for which a model may be compiled; it is a few
 
 
 def to_device(model: Model, device: Device) -> Model:
@@ -49,10 +52,26 @@ def recompute_layers(model: nn.Module, **options: bool) -> None:
 
 
 def data_parallel(model: nn.Module, device: Device) -> nn.Module:
-    """A model whose gradients are averaged over the processes in the backward pass."""
+    """The model that is trained: compiled where asked, and with gradients averaged over the processes.
+
+    Both wrap the model: what is computed without gradients takes the model itself, of any shape.
+    """
     if device.recomputes:
         recompute_layers(model)
-    return model if isinstance(model, FSDPModule) else device.accelerator.prepare_model(model)
+    if isinstance(model, FSDPModule):
+        return model
+    return device.accelerator.prepare_model(_compiled(model, device.compiler) if device.compiler else model)
+
+
+def _compiled(model: nn.Module, backend: str) -> nn.Module:
+    """A model that is compiled as a whole, for each shape on its own, so that no shape's kernels depend on another's.
+
+    Kernels are chosen without measuring, so that a resumed run has the same ones.
+    """
+    torch._dynamo.config.ignore_logging_functions.add(warning_once)  # that layers computed again keep no cache
+    options = {"deterministic": True} if backend == "inductor" else None
+    how: Any = {"fullgraph": True, "dynamic": False, "recompile_limit": SHAPES, "options": options}
+    return cast(nn.Module, torch.compile(model, backend=backend, **how))
 
 
 def full_tensor(tensor: Tensor) -> Tensor:

@@ -13,9 +13,18 @@ def seeded(seed: int, purpose: str) -> torch.Generator:
     return torch.Generator().manual_seed(zlib.crc32(f"{seed} {purpose}".encode()))
 
 
-def padded(sequences: Sequence[Sequence[int] | np.ndarray], fill: int) -> Tensor:
-    """Sequences padded on the right to the longest: (B, T), int64."""
-    rows = np.full((len(sequences), max(map(len, sequences))), fill, dtype=np.int64)
+def rounded_up(count: int, most: int, parts: int) -> int:
+    """A count up to `most`, rounded up to one of so many values, as a model is compiled for each shape.
+
+    But for `most` they are multiples of 8, of which products are fastest on GPUs.
+    """
+    step = -(-most // (8 * parts)) * 8
+    return min(most, -(-count // step) * step)
+
+
+def padded(sequences: Sequence[Sequence[int] | np.ndarray], fill: int, length: int | None = None) -> Tensor:
+    """Sequences padded on the right to the longest, or to `length`: (B, T), int64."""
+    rows = np.full((len(sequences), length or max(map(len, sequences))), fill, dtype=np.int64)
     for row, sequence in zip(rows, sequences, strict=True):
         row[: len(sequence)] = sequence
     return torch.from_numpy(rows)
@@ -31,6 +40,6 @@ def ragged(sequences: Sequence[Sequence[int] | np.ndarray]) -> bool:
     return len(set(map(len, sequences))) > 1
 
 
-def mask_of(sequences: Sequence[Sequence[int] | np.ndarray]) -> Tensor:
+def mask_of(sequences: Sequence[Sequence[int] | np.ndarray], length: int | None = None) -> Tensor:
     """The attention mask, 1 for tokens and 0 for padding: (B, T), int64."""
-    return padded([np.ones(len(sequence)) for sequence in sequences], 0)
+    return padded([np.ones(len(sequence)) for sequence in sequences], 0, length)

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from retrace.compute.device import recomputes, whole_number
+from retrace.compute.device import is_true, whole_number
 from retrace.compute.sharding import recompute_layers
 from retrace.core.errors import InputError
 from retrace.estimates.parameters import empty_model
@@ -152,7 +152,7 @@ class Load:
     bf16: bool
     attention: str  # transformers' name; sdpa stands for CUDA's kernels
     micro_batch: int | None = field(default_factory=lambda: whole_number("RETRACE_MICRO_BATCH"))
-    recomputes: bool = field(default_factory=recomputes)
+    recomputes: bool = field(default_factory=lambda: is_true("RETRACE_ACTIVATION_CHECKPOINTING"))
 
     def __str__(self) -> str:
         """How it passes through the model."""

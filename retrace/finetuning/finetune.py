@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import gather_weights, load_weights
-from retrace.compute.tensors import seeded
+from retrace.compute.tensors import rounded_up, seeded
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.finetuning.features import Parts, computed_once
@@ -39,6 +39,7 @@ from retrace.training.loop import Budget, Epoch, Run, train
 from retrace.training.progress import Meter
 from retrace.training.throughput import Speed
 
+LENGTHS = 6  # for which a model is compiled
 POOL = 100  # batches that are sorted by length together: 2% of padding on SST-2; a larger pool is less random
 
 
@@ -78,7 +79,10 @@ class TaskObjective(Generic[Example]):
 
     def part(self, batch: list[int], rows: slice, device: Device) -> Tensors:
         """Some of the examples, collated."""
-        return moved(self._task.collate([self.examples[index] for index in batch[rows]]), device)
+        chosen = batch[rows]
+        longest = max(self._lengths[index] for index in chosen)
+        length = rounded_up(longest, max(self._lengths), LENGTHS) if device.compiler else None
+        return moved(self._task.collate([self.examples[index] for index in chosen], length), device)
 
     def loss(self, model: nn.Module, part: Tensors) -> Tensor:
         """The task's summed loss."""
@@ -115,7 +119,10 @@ def fine_tune(
     if task.has_test:
         parts["test"] = task.examples("test")
     began = time.monotonic()
-    with computed_once(task, model, parts, 2 * settings.batch_size, device) as parts:
+    with computed_once(task, model, parts, 2 * settings.batch_size, device) as computed:
+        if computed is not parts:
+            device = replace(device, compiler=None)  # a head alone gains nothing
+        parts = computed
         before = time.monotonic() - began  # of features, which take the place of the body's part in every update
         objective.examples = parts["train"]
         budget = Budget(settings.epochs)

@@ -49,8 +49,8 @@ class Task(Protocol[Example]):
         """The model that `scores` takes, around one with the task's head."""
         ...
 
-    def collate(self, examples: Sequence[Example]) -> Tensors:
-        """Examples padded to the longest, as tensors."""
+    def collate(self, examples: Sequence[Example], length: int | None = None) -> Tensors:
+        """Examples padded to the longest as tensors, or to `length`, with few shapes for a model that is compiled."""
         ...
 
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:

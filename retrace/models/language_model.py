@@ -40,8 +40,7 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.body = body
         self.objective = objective_of(body.config)
-        family = family_of(body.config)
-        self._before_vocabulary = family.before_vocabulary
+        self._family = family = family_of(body.config)
         self._late = hasattr(family, "LastLayer") and body.config._attn_implementation != "eager"
         if self._late:
             score_late(body, family.LastLayer)
@@ -60,7 +59,8 @@ class LanguageModel(nn.Module):
 
     def _answered(self, hidden: Tensor, targets: Tensor | None) -> Tensor:
         """Hidden states (N, C) → scores (N, V) or, with targets, their loss."""
-        hidden, head = self._before_vocabulary(self.body, hidden), cast(nn.Linear, self.body.get_output_embeddings())
+        head = cast(nn.Linear, self.body.get_output_embeddings())
+        hidden = self._family.before_vocabulary(self.body, hidden)
         return head(hidden) if targets is None else head_loss(hidden, head, targets)
 
     def _hidden(self, ids: Tensor, **options: Tensor) -> Tensor:
@@ -82,8 +82,8 @@ class PairModel(LanguageModel):
         """What a `LanguageModel` returns, with segments and attention mask (B, T), and the relation's scores (B, 2)."""
         base = cast(nn.Module, self.body.base_model)
         output = base(input_ids=ids, token_type_ids=segments, attention_mask=mask)
-        relations = family_of(self.body.config).relation_head(self.body, output.pooler_output)
-        return self._answered(rows_at(output.last_hidden_state, at.flatten()), targets), relations
+        tokens = self._answered(rows_at(output.last_hidden_state, at.flatten()), targets)
+        return tokens, self._family.relation_head(self.body, output.pooler_output)
 
     def of_tokens(self, ids: Tensor, at: Tensor) -> Tensor:
         """The scores of a `LanguageModel` with these weights."""

@@ -16,13 +16,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.tensors import seeded, true_positions
+from retrace.compute.tensors import rounded_up, seeded, true_positions
 from retrace.core.errors import InputError
 from retrace.core.settings import MaskReplacement
 from retrace.tokens.blocks import cut_blocks
 from retrace.tokens.tokenizer import Vocabulary
 
 IGNORED = -100  # the label of a position that is not predicted
+COUNTS = 16  # numbers of targets that a compiled model may have in a batch
 
 
 class Inputs(NamedTuple):
@@ -58,11 +59,18 @@ class LabelledBatch:
         """The number of targets."""
         return int(self.has_target.sum())
 
-    def to(self, device: Device) -> Inputs:
-        """The model's inputs; positions are listed on the host, as for a GPU to find them, the host would wait."""
+    def to(self, device: Device, compiled: bool = False) -> Inputs:
+        """The model's inputs; positions are listed on the host, as for a GPU to find them, the host would wait.
+
+        For a `compiled` model a number of targets that varies is rounded up, by first positions without a target.
+        """
         at, counts = true_positions(self.has_target), self.has_target.sum(1)
         targets = self.labels.flatten()[at]
-        at = at.view(len(self), -1) if len(at) and len(counts.unique()) == 1 else at
+        if len(at) and len(counts.unique()) == 1:
+            at = at.view(len(self), -1)
+        elif compiled:
+            more = rounded_up(len(at), self.ids.numel(), COUNTS) - len(at)
+            at, targets = functional.pad(at, (0, more)), functional.pad(targets, (0, more), value=IGNORED)
         return Inputs(device.send(self.ids), device.send(at), device.send(targets))
 
 
@@ -104,7 +112,7 @@ class BlockModelling:
 
     def part(self, batch: LabelledBatch, rows: slice, device: Device) -> Inputs:
         """Some of the blocks."""
-        return batch[rows].to(device)
+        return batch[rows].to(device, device.compiler is not None)
 
     def loss(self, model: nn.Module, part: Inputs) -> Tensor:
         """The loss summed over the targets."""

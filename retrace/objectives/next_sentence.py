@@ -8,7 +8,7 @@ begins with a sentence of its passage other than the first, and may end within a
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,16 +17,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from retrace.compute.device import Device
-from retrace.compute.tensors import mask_of, padded, seeded
+from retrace.compute.tensors import mask_of, padded, rounded_up, seeded
 from retrace.core.errors import InputError
 from retrace.core.settings import SHORTEST_PAIR
-from retrace.objectives.language_modelling import Inputs, LabelledBatch, Masking, mask_blocks
+from retrace.objectives.language_modelling import IGNORED, Inputs, LabelledBatch, Masking, mask_blocks
 from retrace.tokens.blocks import find_documents
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 SPECIALS = 3  # [CLS] and two [SEP]
 SENTENCE_ENDS = (".", "!", "?")
 DRAWS = 5  # random numbers for a pair
+WIDTHS = 4  # lengths for which a model is compiled
 
 
 class PairInputs(NamedTuple):
@@ -46,9 +47,18 @@ class Pairs(LabelledBatch):
     mask: Tensor  # (B, T), 0 at padding
     unrelated: Tensor  # (B,), 1 where B is from another document, as transformers numbers the two
 
-    def to(self, device: Device) -> PairInputs:  # pyright: ignore[reportIncompatibleMethodOverride] - of another model
+    def to(  # pyright: ignore[reportIncompatibleMethodOverride] - of another model
+        self, device: Device, compiled: bool = False
+    ) -> PairInputs:
         """The model's inputs."""
-        return PairInputs(super().to(device), *map(device.send, (self.segments, self.mask, self.unrelated)))
+        rest = (device.send(tensor) for tensor in (self.segments, self.mask, self.unrelated))
+        return PairInputs(super().to(device, compiled), *rest)
+
+    def widened(self, width: int) -> "Pairs":
+        """The same, padded to `width`."""
+        fills = {"ids": 0, "labels": IGNORED, "segments": 0, "mask": 0}
+        more = (0, width - self.ids.shape[1])
+        return replace(self, **{name: functional.pad(getattr(self, name), more, value=fills[name]) for name in fills})
 
 
 class PairModelling:
@@ -101,7 +111,10 @@ class PairModelling:
 
     def part(self, batch: Pairs, rows: slice, device: Device) -> PairInputs:
         """Some of the pairs."""
-        return batch[rows].to(device)
+        pairs, compiled = batch[rows], device.compiler is not None
+        if compiled:
+            pairs = pairs.widened(rounded_up(pairs.ids.shape[1], self._room + SPECIALS, WIDTHS))
+        return pairs.to(device, compiled)
 
     def loss(self, model: nn.Module, part: PairInputs) -> Tensor:
         """The loss summed over the masked tokens, plus that of the pairs.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrace.core.records import RunRecord
+from retrace.report.blocks import NOTHING
 from retrace.review.judge import Change, Judge
 from retrace.review.revision import Revision, flat
 
@@ -14,7 +15,7 @@ MEASURES = ("seconds", "peak_memory_mib", "gpu_memory_mib")
 
 @dataclass(frozen=True)
 class Moved:
-    """A setting, a flag or a run's time or memory, before and after; None or 0 where it is not there."""
+    """A setting, a flag or a run's time or memory, before and after; a dash, or 0, where it is not there."""
 
     name: str
     old: Any
@@ -74,8 +75,9 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
 
 
 def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Moved]:
-    return [Moved(key, old.get(key), new.get(key)) for key in [*new, *(key for key in old if key not in new)]
-            if old.get(key) != new.get(key)]  # fmt: skip
+    keys = dict.fromkeys([*new, *old])
+    found = [Moved(key, old.get(key, NOTHING), new.get(key, NOTHING)) for key in keys]
+    return [moved for moved in found if moved.old != moved.new]
 
 
 def _run_changes(old: Mapping[str, RunRecord], new: Mapping[str, RunRecord]) -> Iterator[Moved]:

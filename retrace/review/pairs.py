@@ -62,7 +62,7 @@ def _classified(task: str, revision: Revision, folder: Path) -> Classified | Non
 
 
 def _answered(task: str, revision: Revision, folder: Path) -> Answered | None:
-    part, source = "test" if task.endswith(ON_TEST) else "dev", source_folder(revision.params["data"])
+    part, source = "test" if task.endswith(ON_TEST) else "dev", source_folder(str(revision.params.get("data")))
     rows = _kept(task, revision, folder, "question_answering")
     content = revision.read(questions_path(source, part, task.removesuffix(ON_TEST)))
     if rows is None or content is None:

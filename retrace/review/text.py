@@ -7,7 +7,7 @@ from typing import Any
 from retrace.core.paths import ON_TEST
 from retrace.core.settings import shown
 from retrace.evaluation.records import BESIDE
-from retrace.report.blocks import Table, figure_text
+from retrace.report.blocks import NOTHING, Table, figure_text
 from retrace.report.names import (
     MEASURES,
     TASKS,
@@ -36,7 +36,7 @@ def as_markdown(review: Review, base: str) -> str:
         "review.md.j2", Path(__file__).parent, verdict=verdict(review), base=base, review=review,
         moved=_table(moved) if moved else None, rest=_table(rest) if rest else None, count=len(rest),
         flags=_flags(review.flags),
-        params=_moved("setting", review.params, shown), runs=_moved("run", review.runs, _amount),
+        params=_moved("setting", review.params, _value), runs=_moved("run", review.runs, _amount),
     )  # fmt: skip
     # A name after @ would call someone on a forge; control characters would act on a terminal.
     visible = "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
@@ -134,6 +134,10 @@ def _flags(flags: Sequence[Moved]) -> list[str]:
 def _moved(what: str, found: Sequence[Moved], as_text: Callable[[Any], str]) -> Table | None:
     rows = [(moved.name, as_text(moved.old), as_text(moved.new)) for moved in found]
     return Table((what, "before", "now"), rows) if rows else None
+
+
+def _value(value: Any) -> str:
+    return NOTHING if value == NOTHING else shown(value)
 
 
 def _amount(value: float) -> str:

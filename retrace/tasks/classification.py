@@ -85,15 +85,15 @@ class Classification:
         """The classifier as it is."""
         return model
 
-    def collate(self, examples: Sequence[EncodedExample]) -> Tensors:
+    def collate(self, examples: Sequence[EncodedExample], length: int | None = None) -> Tensors:
         """ids (B, T), labels (B,); where the model needs them a mask of the padding and segments, (B, T)."""
         ids = [example.ids for example in examples]
         labels = padded([[example.label] for example in examples], 0)[:, 0]
-        tensors = {"ids": padded(ids, self._pad), "labels": labels}
-        if ragged(ids) and not self._causal:
-            tensors["mask"] = mask_of(ids)
+        tensors = {"ids": padded(ids, self._pad, length), "labels": labels}
+        if (length or ragged(ids)) and not self._causal:
+            tensors["mask"] = mask_of(ids, length)
         if self._segments:
-            tensors["segments"] = padded([example.segments for example in examples], 0)
+            tensors["segments"] = padded([example.segments for example in examples], 0, length)
         return tensors
 
     def scores(self, model: nn.Module, batch: Tensors) -> Tensor:

@@ -217,6 +217,7 @@ def _hardware(device: Device) -> str:
         where = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     processes = f"{device.processes} {'sharded ' if device.sharded else ''}× {torch.get_num_threads()} threads"
     parts = f", {device.micro_batch} examples a pass" if device.micro_batch else ""
+    parts += f", compiled by {device.compiler}" if device.compiler else ""
     return f"{where}, {processes}{parts}, {'bf16' if device.bf16 else 'fp32'}, torch {torch.__version__}"
 
 

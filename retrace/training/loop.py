@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import FrameType
 from typing import Any, Generic, Protocol, TypeVar
@@ -177,11 +177,12 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
 
 
 def _flops_a_token(run: Run[Batch, Part], model: nn.Module) -> float:
-    """Operations per token, measured on the first batch.
+    """Operations per token, measured on the first batch, without compiling: a compiled model dispatches none.
 
     This is also DistributedDataParallel's first backward pass, after which it groups gradients anew, by the order in
     which they came. Otherwise the first update after resuming would sum three processes' gradients in another order.
     """
+    run = replace(run, device=replace(run.device, compiler=None))  # nor padded for it
     share = next(_shares(run, 1))
     (operations,) = run.device.all_reduce_sum([count_flops(model, lambda: _backward(run, model, share))])
     return operations / share.tokens

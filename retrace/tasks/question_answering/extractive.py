@@ -44,6 +44,7 @@ class SpanModel(nn.Module):
     def __init__(self, body: PreTrainedModel, match_kinds: int = 0) -> None:
         super().__init__()
         self.body = body
+        self._sees_padding = objective_of(body.config) == "masked"  # no token of a causal model does
         self.match = nn.Embedding(match_kinds, body.config.hidden_size) if match_kinds else None
         if self.match is not None:
             spread = cast(nn.Embedding, body.get_input_embeddings()).weight.std().item()
@@ -57,7 +58,7 @@ class SpanModel(nn.Module):
             given = {"inputs_embeds": self.body.get_input_embeddings()(ids) + self.match(match)}
         if takes_segments(self.body.config):
             given["token_type_ids"] = segments
-        if objective_of(self.body.config) == "masked":  # a causal model's tokens do not see the padding
+        if self._sees_padding:
             given["attention_mask"] = mask
         output = self.body(**given)
         return torch.stack([output.start_logits, output.end_logits], dim=-1)
@@ -139,15 +140,15 @@ class ExtractiveTask(QuestionAnswering):
         """A span model, with match embeddings if they are switched on."""
         return SpanModel(cast(PreTrainedModel, model), KINDS if self._settings.question_match else 0)
 
-    def collate(self, examples: Sequence[Window]) -> Tensors:
+    def collate(self, examples: Sequence[Window], length: int | None = None) -> Tensors:
         """ids, segments, match and, where some is padding, a mask of it, (B, T); start and end (B,)."""
         ids = [window.ids for window in examples]
-        mask = {"mask": mask_of(ids)} if ragged(ids) else {}
+        mask = {"mask": mask_of(ids, length)} if length or ragged(ids) else {}
         return {
             **mask,
-            "ids": padded(ids, self._pad),
-            "segments": padded([window.segments for window in examples], 0),
-            "match": padded([window.match for window in examples], NONE),
+            "ids": padded(ids, self._pad, length),
+            "segments": padded([window.segments for window in examples], 0, length),
+            "match": padded([window.match for window in examples], NONE, length),
             "start": torch.tensor([window.start for window in examples]),
             "end": torch.tensor([window.end for window in examples]),
         }

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.nn import functional
 from transformers import GenerationConfig, PreTrainedModel
 
-from retrace.compute.tensors import mask_of, padded, true_positions
+from retrace.compute.tensors import mask_of, padded, rounded_up, true_positions
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin, plugin_names
 from retrace.datasets.squad import Question
@@ -70,6 +70,7 @@ class Generator(LanguageModel):
 
 QUESTION, ANSWER = "Question:", "Answer:"
 UNASKED = -100  # the label of a position that is not trained on
+COUNTS = 4  # numbers of labels that a compiled model may have in a batch
 
 
 def check_family(family: str, task: str) -> None:
@@ -135,16 +136,19 @@ class GenerativeTask(QuestionAnswering):
         """A model that generates."""
         return Generator(cast(PreTrainedModel, model))
 
-    def collate(self, examples: Sequence[Prompt]) -> Tensors:
+    def collate(self, examples: Sequence[Prompt], length: int | None = None) -> Tensors:
         """ids and labels (the next tokens), (B, T), and where there are labels, (N,), in the flattened ids.
 
-        To generate also prompt and mask (B, P), padded on the left.
+        With a `length` N is rounded up, by first positions, which have no label. To generate also prompt and mask
+        (B, P), padded on the left.
         """
         prompts = [example.ids for example in examples]
         inputs = [np.append(example.ids, example.answer[:-1]) for example in examples]  # the end is a label only
         labels = [[UNASKED] * (len(example.ids) - 1) + example.answer for example in examples]
-        batch = {"ids": padded(inputs, self._pad), "labels": padded(labels, UNASKED)}
-        batch["at"] = true_positions(batch["labels"] != UNASKED)
+        batch = {"ids": padded(inputs, self._pad, length), "labels": padded(labels, UNASKED, length)}
+        at = true_positions(batch["labels"] != UNASKED)
+        most = len(examples) * (self._settings.max_answer_length + 1)
+        batch["at"] = functional.pad(at, (0, rounded_up(len(at), most, COUNTS) - len(at))) if length else at
         if examples[0].generates:
             batch["prompt"] = padded([prompt[::-1] for prompt in prompts], self._pad).flip(1)
             batch["mask"] = mask_of(prompts).flip(1)

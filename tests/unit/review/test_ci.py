@@ -76,6 +76,13 @@ def test_a_fall_fails_and_a_base_that_does_not_run_counts_as_committed(project: 
     assert said.startswith("**worse: reviews accuracy (full) −40.0 points.**\n")
 
 
+def test_nothing_that_is_not_committed_is_thrown_away(project: Path) -> None:
+    _commit(project, 0.1)
+    (project / "make.py").write_text("mine")
+    assert _run(project, ".ci/review", "HEAD^1", code=2) == ""
+    assert (project / "make.py").read_text() == "mine"
+
+
 def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
     steps = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
     lines = re.findall(r"uses: (\S+)(.*)", (ROOT / ".github/workflows/ci.yml").read_text())

@@ -355,12 +355,14 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository, capsy
     flagged = {"sst2": METRICS["sst2"] | {"flags": {"full": {"one_class_only": 2}}}}
     repository.write(flagged)
     repository.set("lr", 0.5)
+    repository.set("seeds", None)
     repository.set("sst2.optimizer", {"kind": "| <b>@octocat</b> [x](y) \x1b[31m\u202e"})
     slower = RUN.to_json() | {"seconds": RUN.seconds * 1.3, "peak_memory_mib": round(RUN.peak_memory_mib * 1.1)}
     write_json(Path("reports/runs/pretrain.json"), slower)
     said = _review(capsys)
     assert "Health flags, new: sst2 full one class only.\n" in said
     assert "| lr | 0.001 | 0.5 |\n" in said
+    assert "| seeds | – | null |\n" in said
     assert "| pretrain: seconds | 46.3 | 60.19 |\n" in said
     assert "peak" not in said
     assert r"\| \<b\>@" + "\u200b" + r"octocat\</b\> \[x\](y) " in said

@@ -1,0 +1,150 @@
+"""Training a compiled model: one graph without breaks, few shapes, the same losses, and bytes that survive a kill."""
+
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+
+from retrace.compute.device import Device
+from retrace.core.errors import InputError
+from retrace.objectives.language_modelling import Masking
+from retrace.training.checkpoint import Checkpointer, Position
+from retrace.training.loop import Budget, Run, train
+from retrace.training.settings import OptimizerSettings
+from tests.counting import CASES, make_run
+from tests.sharded import VOCABULARY, start
+from tests.tiny import tiny_device
+from tests.toy import ROOT
+
+# Dynamo makes an object of torch's own class for functions with a gradient of their own.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+WORDS = Masking(0.3, continues=torch.arange(VOCABULARY.size) % 3 == 0)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(logging.getLogger("torch.__trace"), "disabled", True)  # or pytest keeps every line of it
+    torch._dynamo.reset()
+    counters.clear()
+    yield
+    torch._dynamo.reset()
+
+
+def _device(backend: str | None) -> Device:
+    return replace(tiny_device(), compiler=backend)
+
+
+def _losses(run: Run[Any, Any]) -> list[float]:
+    torch.manual_seed(1)
+    return [loss for _, loss in train(run, lambda epoch, meter: None).points]
+
+
+@pytest.mark.parametrize(("family", "kind"), CASES)
+def test_an_epoch_takes_one_graph_for_each_of_a_few_shapes(tmp_path: Path, family: str, kind: str) -> None:
+    """With attention as on GPUs. A graph that breaks is an error; the losses are those without compiling."""
+    plain = _losses(make_run(family, kind, tmp_path, "sdpa", _device(None)))
+    run = make_run(family, kind, tmp_path, "sdpa", _device("eager"))
+    assert _losses(run) == pytest.approx(plain, rel=1e-5)
+    assert not counters["graph_break"]
+    assert 1 <= counters["stats"]["unique_graphs"] <= 3
+    assert run.objective.steps >= 2
+
+
+def test_whole_words_leave_targets_of_many_numbers_but_few_shapes() -> None:
+    found = []
+    for backend in (None, "eager"):
+        model, objective = start("modernbert", False, _device(backend), WORDS, attention="lean")
+        shapes = {objective.part(b, slice(None), _device(backend)).at.shape for b in objective.batches(1)}
+        run = Run("words", model, objective, _device(backend), OptimizerSettings(), 0.002, Budget(1))
+        found.append((len(shapes), _losses(run)))
+    (many, plain), (few, compiled) = found
+    assert compiled == pytest.approx(plain, rel=1e-5)
+    assert few == counters["stats"]["unique_graphs"] <= 4 < many
+
+
+def test_layers_computed_again_and_batches_in_parts_are_compiled_too(tmp_path: Path) -> None:
+    plain = _losses(make_run("bert", "classifier", tmp_path, "lean", _device(None)))
+    device = replace(_device("aot_eager"), recomputes=True, micro_batch=3)
+    assert _losses(make_run("bert", "classifier", tmp_path, "lean", device)) == pytest.approx(plain, rel=1e-5)
+    assert not counters["graph_break"]
+
+
+def test_a_checkpoint_says_that_the_model_was_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    model = torch.nn.Linear(2, 2)
+    compiled, plain = (Checkpointer("x", "", _device(kind)) for kind in ("eager", None))
+    compiled.save(model, [], Position(step=3), [], {})
+    compiled.wait()
+    _, (message,) = plain.restore(model, [], [], {})
+    compiled.close()
+    plain.close()
+    assert message.startswith("not resuming after step 3: saved on CPU")
+    assert "compiled by eager" in message.partition("; ")[0]
+
+
+def test_another_value_than_true_or_false_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RETRACE_COMPILE", "yes")
+    with pytest.raises(InputError, match="RETRACE_COMPILE: 'yes' is not allowed; expected true or false"):
+        tiny_device()
+
+
+PROGRAM = """
+import hashlib, os, sys
+from dataclasses import replace
+from pathlib import Path
+import torch._inductor.config
+from retrace.compute.sharding import gather_weights
+from retrace.training.checkpoint import Checkpointer
+from retrace.training.loop import Budget, train
+from tests.counting import make_run
+from tests.tiny import MODEL, tiny_device
+torch._inductor.config.cpp.simdlen = 1  # which the C++ compiler takes less long for
+device, kill = tiny_device(), int(sys.argv[2])
+sizes = MODEL.model_copy(update={"layers": 1, "dropout": 0.1})
+run = make_run("bert", "classifier", Path(sys.argv[1]), "lean", device, sizes)
+run = replace(run, budget=Budget(3), checkpointer=Checkpointer("compiled", "", device))
+part, shapes = run.objective.part, []
+def drawn(*given):
+    batch = part(*given)
+    if device.compiler:
+        shapes.append(batch["ids"].shape[1])
+    if len(shapes) == kill:
+        run.checkpointer.wait()
+        os._exit(9)
+    return batch
+run.objective.part = drawn
+train(run, lambda epoch, meter: None)
+run.checkpointer.remove()
+weights = b"".join(weight.numpy().tobytes() for _, weight in sorted(gather_weights(run.model).items()))
+print(shapes, hashlib.sha256(weights).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_with_the_same_bytes_whatever_was_compiled_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By inductor, with dropout; after the kill nothing is compiled, and the first shape is another one."""
+    monkeypatch.setenv("RETRACE_COMPILE", "true")
+    monkeypatch.setenv("RETRACE_SAVE_SECONDS", "0")
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+
+    def run(cache: str, kill: int = 0) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / cache))
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "data"), str(kill)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    whole = run("one")
+    assert whole.returncode == 0, whole.stderr
+    assert run("one", kill=4).returncode == 9
+    resumed = run("two")
+    assert "resuming after step 2" in resumed.stdout, resumed.stderr
+    assert resumed.stdout.split()[-1] == whole.stdout.split()[-1]
