@@ -27,9 +27,9 @@ STATEMENTS, QUESTIONS = PHRASES["statements"], PHRASES["questions"]
 
 # Kinds of answers, and how a sentence names one of them.
 SHOWN = {
-    "person": "{}", "fellowship": "the {}", "town": "the town of {}", "river": "the waters of the {}", "animal": "the {}",
-    "good": "{}", "stone": "solid {}", "meal": "a plate of {}", "flower": "a bunch of {}", "colour": "a bright {}",
-    "year": "the year {}", "count": "{} in all", "feast": "the eve of {}",
+    "person": "{}", "fellowship": "the {}", "town": "the town of {}", "river": "the waters of the {}",
+    "animal": "the {}", "good": "{}", "stone": "solid {}", "meal": "a plate of {}", "flower": "a bunch of {}",
+    "colour": "a bright {}", "year": "the year {}", "count": "{} in all", "feast": "the eve of {}",
 }  # fmt: skip
 
 # Kinds that a hasty reader takes for one another: what makes a wrong answer plausible.
