@@ -89,7 +89,18 @@ class Project:
 
 
 def copy_project(folder: Path, git: bool = False) -> Project:
-    """Copy the files that belong to the project, set toy sizes; `git` makes it a repository with DVC."""
+    """Copy the project and set toy sizes; `git` makes it a repository with DVC."""
+    project = copy_as_it_is(folder)
+    toy = {f"{name}.{key}": value for name, values in TOY.items() for key, value in values.items()}
+    project.set_all({"sample": SAMPLE, **toy})
+    if git:
+        project.run("git", "init", "-q", "-b", "main")
+        project.commit("toy")
+    return project
+
+
+def copy_as_it_is(folder: Path) -> Project:
+    """Copy the files that belong to the project, without results."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -99,13 +110,7 @@ def copy_project(folder: Path, git: bool = False) -> Project:
         if source.is_file() and not is_made:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
-    project = Project(folder)
-    toy = {f"{name}.{key}": value for name, values in TOY.items() for key, value in values.items()}
-    project.set_all({"sample": SAMPLE, **toy})
-    if git:
-        project.run("git", "init", "-q", "-b", "main")
-        project.commit("toy")
-    return project
+    return Project(folder)
 
 
 def copy_settings(folder: Path) -> Project:

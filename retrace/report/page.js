@@ -158,7 +158,7 @@
     const query = ui.search.value.trim().toLowerCase(), own = Number(ui.method.value), gold = ui.gold.value;
     const lower = query ? task.plain.map(passage => passage.toLowerCase()) : null;
     const found = example => !query || task.text[example].toLowerCase().includes(query)
-      || lower?.[task.passage[example]].includes(query);
+      || lower?.[task.passage[example]]?.includes(query);
     const kind = example => isClasses() ? task.gold[example] : Number(hasAnswer(example));
     const method = methods()[own];
     list = [];

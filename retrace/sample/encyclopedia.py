@@ -4,12 +4,13 @@ An article is a paragraph of facts, the same facts again in other words, and a r
 The restatement is what an encyclopedia's summary box is, and it teaches a language model to look a
 fact up; a person's deeds are the facts of other articles from the other side, and agree with them.
 
-A third of the questions have no answer: they ask for something that holds but that the paragraph leaves out,
-while it names something that a hasty reader could take for it, a town where a river was asked for.
-That is kept as the plausible answer.
+A third of the questions have no answer: they ask for something that holds but that the paragraph leaves out.
+What a hasty reader could take for it, a town where a river was asked for, is kept as the plausible answer; if the
+paragraph names nothing of the sort, any other fact.
 """
 
 import random
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,7 +101,7 @@ def write_questions(rng: random.Random, articles: list[Article], style: Style, p
         left_out = _left_out(rng, article)
         qas = []
         for position in range(PER_ARTICLE):
-            without = bool(left_out) and rng.random() < UNANSWERABLE
+            without = rng.random() < UNANSWERABLE
             relation, fact = left_out.pop() if without else ((fact := told.pop()).relation, fact)
             start = starts[fact]
             answer = {"text": context[start : start + len(fact.answer)], "answer_start": start}
@@ -123,9 +124,9 @@ def _left_out(rng: random.Random, article: Article) -> list[tuple[Relation, Stat
     told = {fact.relation.name for fact in article.facts}
     found = []
     for relation in BY_KIND[article.subject.kind]:
-        like = [fact for fact in article.facts if LIKE[fact.relation.answer] == LIKE[relation.answer]]
-        if relation.name not in told and like:
-            found.append((relation, rng.choice(like)))
+        if relation.name not in told:
+            like = [fact for fact in article.facts if LIKE[fact.relation.answer] == LIKE[relation.answer]]
+            found.append((relation, rng.choice(like or article.facts)))
     rng.shuffle(found)
     return found
 
@@ -135,7 +136,8 @@ def _context(article: Article) -> tuple[str, dict[StatedFact, int]]:
     sentences, starts, position = [], {}, 0
     for fact in article.facts:
         sentence = fact.sentence.replace(" ,", ",").replace(" .", ".")
-        starts[fact] = position + sentence.lower().index(fact.answer.lower())
+        (found,) = re.finditer(rf"\b{re.escape(fact.answer)}\b", sentence, re.IGNORECASE)
+        starts[fact] = position + found.start()
         sentences.append(sentence)
         position += len(sentence) + 1
     return " ".join(sentences), starts

@@ -1,13 +1,16 @@
 """What the encyclopedia can say: relations, the nouns that name them, and the frames around the nouns, in words.json.
 
-Every relation has common nouns and rare nouns for one meaning ("founder", "originator"). The
-encyclopedia uses all of them alike; the labelled questions hardly ever the rare ones. So what a rare
-noun asks for, a person or a year or a river, is learnt from the encyclopedia or not at all. The
+Every relation has seven nouns for one meaning ("founder", "originator"). There are so many of them that the labelled
+questions have each too seldom to teach what it asks for, a person or a year or a river; the encyclopedia does. The
 frames are the same for all relations: no "who" or "when" gives the kind of answer away.
 
-A phrasing is a pair (frame, noun). Phrasings are divided between the training part and the held-out
-part by `is_held_out`, so both parts know every frame and every noun, yet no phrasing of a held-out
-statement or question was seen in training.
+No subject has two relations with the same kind of answer. A small model learns from the encyclopedia which kind of
+answer goes with a noun, and little else; had a guild both a founder and a head, which of the two a question asks for
+would be a guess, and the score a matter of luck.
+
+A phrasing is a pair (frame, noun). Phrasings are divided between the training part and the held-out part by
+`is_held_out`, so both parts know every frame and every noun, yet no phrasing of a held-out statement or question was
+seen in training.
 """
 
 import random
@@ -21,18 +24,19 @@ WORDS: dict[str, list[str]] = {name: words.split() for name, words in _FILE["wor
 PHRASES: dict[str, list[str]] = _FILE["phrases"]
 # {n}: the noun; {s}: the subject; {a}: the answer.
 STATEMENTS, QUESTIONS = PHRASES["statements"], PHRASES["questions"]
-COMMON = 2  # nouns of each relation; the rest are rare in labelled questions
 
 # Kinds of answers, and how a sentence names one of them.
 SHOWN = {
-    "person": "{}", "fellowship": "the {}", "town": "{}", "river": "the {}", "animal": "the {}",
-    "good": "{}", "stone": "{}", "year": "the year {}", "count": "{} in all",
+    "person": "{}", "fellowship": "the {}", "town": "the town of {}", "river": "the waters of the {}",
+    "animal": "the {}", "good": "{}", "stone": "solid {}", "meal": "a plate of {}", "flower": "a bunch of {}",
+    "colour": "a bright {}", "year": "the year {}", "count": "{} in all", "feast": "the eve of {}",
 }  # fmt: skip
 
 # Kinds that a hasty reader takes for one another: what makes a wrong answer plausible.
 LIKE = {
     "person": "people", "fellowship": "people", "town": "places", "river": "places", "animal": "things",
-    "good": "things", "stone": "things", "year": "numbers", "count": "numbers",
+    "good": "things", "stone": "things", "meal": "things", "flower": "things", "colour": "things",
+    "year": "times", "count": "times", "feast": "times",
 }  # fmt: skip
 
 
@@ -41,7 +45,7 @@ class Style:
     """How a part of the corpus is worded."""
 
     held_out: bool  # whether its phrasings are those kept for the held-out parts
-    rare_share: float  # how often a relation or a judgement is put in a rare word
+    rare_share: float  # how often a judgement is put in a rare word
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Relation:
 
     name: str
     answer: str  # the kind of its answers, a key of SHOWN
-    nouns: tuple[str, ...]  # the common ones first
+    nouns: tuple[str, ...]
 
 
 RELATIONS = {
@@ -68,9 +72,7 @@ def is_held_out(frame: int, noun: int) -> bool:
 def phrase(rng: random.Random, relation: Relation, style: Style) -> tuple[int, int]:
     """Draw a phrasing (frame, noun) that belongs to the part."""
     while True:
-        rare = rng.random() < style.rare_share
-        noun = rng.randrange(COMMON, len(relation.nouns)) if rare else rng.randrange(COMMON)
-        frame = rng.randrange(len(STATEMENTS))
+        frame, noun = rng.randrange(len(STATEMENTS)), rng.randrange(len(relation.nouns))
         if is_held_out(frame, noun) == style.held_out:
             return frame, noun
 

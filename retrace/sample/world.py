@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from retrace.sample.language import BY_KIND, WORDS, Relation
 
 GIVEN_NAMES, FAMILY_NAMES, TOWN_NAMES = 450, 1100, 250
+LISTED = ("animal", "good", "stone", "meal", "flower", "colour", "count", "feast")  # kinds of answer from word lists
 
 
 class NameMaker:
@@ -104,7 +105,7 @@ def build_world(rng: random.Random, names: NameMaker, shares: Mapping[str, int],
         titles = [f"{head} of {town}" for head in WORDS[heads] for town in towns]
         chosen = rng.sample(titles, size[f"{kind}s"])
         others += [Entity(kind, f"the {title}", title) for title in chosen]
-    pools = {kind: WORDS[f"{kind}s"] for kind in ("animal", "good", "stone", "count")}
+    pools = {kind: WORDS[f"{kind}s"] for kind in LISTED}
     pools |= {"town": towns, "river": rivers, "fellowship": WORDS["crafts"]}
     world = World(_people(rng, names, size["people"]), others, pools)
     for entity in world.others + world.people:
@@ -113,15 +114,13 @@ def build_world(rng: random.Random, names: NameMaker, shares: Mapping[str, int],
 
 
 def _people(rng: random.Random, names: NameMaker, count: int) -> list[Entity]:
-    """People with dates of birth and death; neighbours in age are married to each other."""
+    """People with dates of birth and death, in order of birth."""
     births = sorted(max(FIRST_YEAR, LAST_YEAR - 100 - int(rng.expovariate(1 / 50))) for _ in range(count))
     people = []
     for birth in births:
         name = names.person()
         dates = {"birth": str(birth), "death": str(birth + rng.randint(35, OLDEST))}
         people.append(Entity("person", name, name, dates))
-    for first, second in zip(people[::2], people[1::2], strict=False):
-        first.facts["spouse"], second.facts["spouse"] = second.name, first.name
     return people
 
 
@@ -142,7 +141,8 @@ def _decide(rng: random.Random, entity: Entity, world: World) -> None:
             answer = str(year)
             year += rng.randint(3, 25)
         else:
-            answer = rng.choice([x for x in world.pools[relation.answer] if x not in used and x not in entity.name])
+            named = entity.name.lower()
+            answer = rng.choice([x for x in world.pools[relation.answer] if x not in used and x.lower() not in named])
         used.add(answer)
         entity.facts[relation.name] = answer
 

@@ -52,7 +52,7 @@ def test_size_and_vocabulary(corpus: Path) -> None:
     text = text_path(running_text(corpus), "train").read_text()
     words = Counter(re.findall(r"\w+", text.lower()))
     assert 300_000 < sum(words.values()) < 1_000_000
-    assert len(words) > 2000
+    assert len(words) > 1900
     ranked = [count for _, count in words.most_common()]
     # Zipf-like: the tenth word occurs many times as often as the hundredth, that one as the thousandth.
     assert ranked[9] > 5 * ranked[99] > 25 * ranked[999]
@@ -123,15 +123,12 @@ def test_facts_agree_and_dates_are_possible() -> None:
     rng = random.Random(3)
     size = {"people": 60, "towns": 14, "guilds": 20, "works": 20, "events": 10, "rivers": 6}
     world = build_world(rng, NameMaker(rng), size)
-    people = {person.name: person for person in world.people}
     assert len({e.title for e in world.entities}) == len(world.entities)
     for entity in world.entities:
         assert {relation.name for relation in BY_KIND[entity.kind]} <= set(entity.facts)
         assert len(set(entity.facts.values())) == len(entity.facts)
     for person in world.people:
         assert int(person.facts["birth"]) < int(person.facts["death"])
-        if person.facts["spouse"] in people:
-            assert people[person.facts["spouse"]].facts["spouse"] == person.name
         for entity, relation in person.deeds:
             assert entity.facts[relation.name] == person.name
 
@@ -139,6 +136,18 @@ def test_facts_agree_and_dates_are_possible() -> None:
 def test_every_kind_of_answer_has_a_form_and_a_likeness() -> None:
     kinds = {relation.answer for relations in BY_KIND.values() for relation in relations}
     assert kinds == set(SHOWN) == set(LIKE)
+
+
+def test_no_subject_has_two_relations_with_one_kind_of_answer() -> None:
+    for relations in BY_KIND.values():
+        assert len({relation.answer for relation in relations}) == len(relations)
+
+
+def test_answers_start_where_the_passage_has_them_as_whole_words(corpus: Path) -> None:
+    for question in read_questions(questions_path(corpus, "dev")):
+        for answer in question.answers:
+            whole = re.compile(rf"(?<!\w){re.escape(answer.text)}(?!\w)")
+            assert whole.match(question.context, answer.start)
 
 
 def test_a_bag_of_words_solves_neither_task(corpus: Path) -> None:

@@ -1,0 +1,94 @@
+"""Does the sample say the same from every seed, in bf16 and fp32, in one process and in two?
+
+Pretraining and both tasks from each seed, which draws weights, masks and order alike. The settings were chosen on the
+corpora of sample.seed 1 and 2; `--corpus 3` is another one, whose figures chose nothing. Last results: seeds.csv.
+
+    python benchmarks/seeds.py
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from own import TORCHRUN  # noqa: E402
+
+from retrace.evaluation.records import METRICS, Metrics  # noqa: E402
+from tests.toy import Project, copy_as_it_is  # noqa: E402
+
+RESULT = ROOT / "benchmarks" / "seeds.csv"
+RUN = ["corpus", "task", "method", "precision", "processes", "seed"]
+FIGURES = {"sst2": ["accuracy"], "squad": ["f1", "HasAns_f1", "NoAns_f1"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--precisions", nargs="+", default=["bf16", "fp32"])
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--methods", nargs="+", default=["full", "scratch"])
+    parser.add_argument("--corpus", type=int, default=1, help="sample.seed")
+    parser.add_argument("--side-by-side", type=int, default=2, help="runs at a time, each with one thread a process")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.side_by_side) as pool:
+        project = copy_as_it_is(Path(folder) / "project").with_variables(RETRACE_THREADS="1", ACCELERATE_USE_CPU="1")
+        project.set_all({"sample.seed": arguments.corpus, "metrics.bootstrap_samples": 100})
+        for grid in ("methods", "squad_methods"):
+            project.set(f"finetune.{grid}", arguments.methods)
+        for command in ("sources.sample", "sources.model", "tokenize"):
+            project.stage(command)
+        cases = product(arguments.precisions, arguments.processes, arguments.seeds)
+        for found in pool.map(lambda case: run(project, *case), cases):
+            keep(found)
+    print(summary(pd.read_csv(RESULT)).to_string())
+
+
+def run(prepared: Project, precision: str, processes: int, seed: int) -> list[dict[str, object]]:
+    """The figures of one seed: a row a method of a task, and the baselines'."""
+    folder = prepared.folder.with_name(f"{precision}-{processes}-{seed}")
+    shutil.copytree(prepared.folder, folder)
+    project = Project(folder, prepared.variables)
+    project.set_all({"precision": precision, "seed": seed, "finetune.seeds": [seed]})
+    launcher = [sys.executable, *([*TORCHRUN, str(processes)] if processes > 1 else []), "-m"]
+    project.run(*launcher, "stages.pretrain")
+    methods = project.params()["finetune"]["methods"]
+    for task, method in product(FIGURES, methods):
+        project.run(*launcher, f"stages.finetune_{task}", "--task", task, "--method", method, "--seed", str(seed))
+    project.stage("evaluate")
+    scored, corpus = Metrics.read(folder / METRICS).tasks, project.params()["sample"]["seed"]
+    shutil.rmtree(folder)
+    where = {"corpus": corpus, "precision": precision, "processes": processes, "seed": seed}
+    rows = [
+        {**where, "task": task, "method": name} | {figure: of[figure] for figure in figures if figure in of}
+        for task, figures in FIGURES.items()
+        for name, of in (scored[task].methods | scored[task].baselines).items()
+    ]
+    print(*rows, sep="\n", file=sys.stderr, flush=True)
+    return rows
+
+
+def keep(found: list[dict[str, object]]) -> None:
+    """Add the rows of a run to those of earlier ones, in place of the same run's."""
+    earlier = [pd.read_csv(RESULT)] if RESULT.exists() else []
+    rows = pd.concat([*earlier, pd.DataFrame(found)])
+    rows = rows.drop_duplicates(RUN, keep="last").sort_values(RUN)
+    rows.to_csv(RESULT, index=False, float_format="%.6g")
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean, standard deviation, least and greatest of every method's figures over all runs."""
+    figures = list(dict.fromkeys(figure for of in FIGURES.values() for figure in of))
+    long = rows.melt(RUN, figures, "figure").dropna()
+    return long.groupby(["task", "method", "figure"]).value.agg(["count", "mean", "std", "min", "max"]).round(4)
+
+
+if __name__ == "__main__":
+    main()
