@@ -144,7 +144,7 @@ def test_a_killed_run_ends_with_the_same_bytes_whatever_was_compiled_before(
 
     whole = run("one")
     assert whole.returncode == 0, whole.stderr
-    assert run("one", kill=5).returncode == 9
+    assert run("one", kill=6).returncode == 9
     resumed = run("two")
-    assert "resuming after step 3" in resumed.stdout, resumed.stderr
+    assert "resuming after step 4" in resumed.stdout, resumed.stderr
     assert resumed.stdout.split()[-1] == whole.stdout.split()[-1]
