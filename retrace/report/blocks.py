@@ -164,9 +164,13 @@ class Head:
 
 def figure_text(value: float | None, digits: int = 2) -> str:
     """A figure with a fixed number of digits and a true minus sign, a dash where there is none (None or NaN)."""
-    return NOTHING if value is None or not math.isfinite(value) else f"{value:,.{digits}f}".replace("-", "−")
+    return (
+        NOTHING
+        if value is None or not math.isfinite(value)
+        else f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
+    )
 
 
 def signed(value: float, digits: int = 1) -> str:
     """A difference, with its sign."""
-    return f"{value:+,.{digits}f}".replace("-", "−")
+    return f"{round(value, digits) + 0.0:+,.{digits}f}".replace("-", "−")  # + 0.0: no negative zero

@@ -92,7 +92,7 @@ def _baselines(tasks: Sequence[Task]) -> Sentence:
             lines.append([(f"{who} on {task.noun} ({baseline_name(best)})", False)])
     if not lines:
         return [("Every method is above every baseline.", False)] if tasks else []
-    return [("Not above the best baseline: ", True), *_listed(lines, "and", "; "), (".", False)]
+    return [("Not above the best baseline:", True), (" ", False), *_listed(lines, "and", "; "), (".", False)]
 
 
 def _seeds(tasks: Sequence[Task]) -> Sentence:
