@@ -142,8 +142,14 @@ class Task:
         return found is not None and found.is_tie
 
     def is_above(self, method: str, baseline: str) -> bool:
-        """Whether a method's interval is above a baseline's score."""
-        return self.score(method).low > self.baseline(baseline).value
+        """Whether a method's score is above a baseline's and most of its seeds have no flag that says otherwise.
+
+        The flags compare example by example.
+        """
+        flagged = [f"not_above_{baseline}" in seed.flags for seed in self.details.methods[method].seeds.values()]
+        difference = self.score(method).value - self.baseline(baseline).value
+        ahead = difference < 0 if self.details.legend[self.headline].better == "lower" else difference > 0
+        return ahead and 2 * sum(flagged) < len(flagged)
 
     def epochs(self, method: str, column: str) -> dict[str, Curve]:
         """A column of the learning curve, by seed."""

@@ -82,7 +82,7 @@ def _perplexity(report: PerplexityReport | None) -> Sentence:
 
 
 def _baselines(tasks: Sequence[Task]) -> Sentence:
-    """Who is not above the best baseline, by the interval."""
+    """Who is not above the best baseline."""
     lines: list[Sentence] = []
     for task in tasks:
         best = task.best_baseline
