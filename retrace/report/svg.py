@@ -82,7 +82,8 @@ def mark(place: int) -> Markup:
 
 def ticks(low: float, high: float, most: int = 4) -> list[float]:
     """Round values from at most `low` to at least `high`: up to about `most` steps of 1, 2, 2.5 or 5."""
-    high = high if high > low else low + (abs(low) or 1.0)
+    if high - low <= 1e-6 * abs(low):  # equal but for rounding
+        high = low + (abs(low) or 1.0)
     power = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(power * by for by in (1, 2, 2.5, 5, 10, 20) if (high - low) / (power * by) <= most)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)

@@ -66,7 +66,7 @@ def test_the_x_axis_is_marked_at_whole_epochs() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "found"),
     [(0, 100, [0, 25, 50, 75, 100]), (46.2, 95, [40, 60, 80, 100]), (0.1, 0.1, [0.1, 0.125, 0.15, 0.175, 0.2]),
-     (-3, 2, [-4, -2, 0, 2])],
+     (-3, 2, [-4, -2, 0, 2]), (66.66666666666667, 66.66666666666669, [60, 80, 100, 120, 140])],
 )  # fmt: skip
 def test_ticks_are_round_and_hold_all_values(low: float, high: float, found: list[float]) -> None:
     assert ticks(low, high) == pytest.approx(found)
