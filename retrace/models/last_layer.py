@@ -14,7 +14,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 
 def score_late(body: nn.Module, kind: type[nn.Module]) -> None:
-    """Make the last layer of a body one of a `kind` that may be computed at scored positions only, if it is none yet."""
+    """Make the last layer of a body one of a `kind` that may be computed at scored positions only, once."""
     *_, last = (module for module in body.modules() if isinstance(module, GradientCheckpointingLayer))
     if not isinstance(last, kind):
         last.__class__ = new_class("LastLayer", (kind, type(last)))
