@@ -131,7 +131,7 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
         place = methods.index(method[0]) if method else None
         seconds[name, place] = seconds.get((name, place), 0.0) + record.seconds
     of_stages = {(name, None): record.seconds for name, record in stages.items()}
-    order = {"source": 0, "tokenize": 1, "perplexity-eval": 3}
+    order = {"tokenize": 1, "perplexity-eval": 3}
     before = [item for item in of_stages.items() if order.get(item[0][0], 9) < 2]
     after = [item for item in of_stages.items() if order.get(item[0][0], 9) >= 2]
     bars = [*before, *seconds.items(), *after]

@@ -6,7 +6,6 @@ python -m stages.sources.sample
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.origin import timed
 from retrace.core.paths import source_folder
 from retrace.datasets.card import make_card
 from retrace.sample.generate import SampleParams, write_sample
@@ -14,7 +13,7 @@ from retrace.sample.generate import SampleParams, write_sample
 
 def main() -> None:
     params = SampleParams.read()
-    with guarded("sample", [], params.settings), timed("source"), atomic_folder(source_folder("sample")) as folder:
+    with guarded("sample", [], params.settings), atomic_folder(source_folder("sample")) as folder:
         write_sample(folder, params.sample)
         card = make_card(folder)
         write_json(folder / "card.json", card)

@@ -83,9 +83,7 @@ def test_everything_is_there(finished: Project) -> None:
     assert {"figures/sst2-accuracy.svg", "figures/squad-f1.svg"} <= figures
     commit = finished.run("git", "rev-parse", "HEAD~").stdout.strip()  # the run's results were committed after it
     assert json.loads((reports / "runs/pretrain.json").read_text())["origin"]["commit"] == commit
-    assert {path.stem for path in (reports / "runs/stages").iterdir()} == {
-        "source", "tokenize", "perplexity-eval", "evaluate"
-    }  # fmt: skip
+    assert {path.stem for path in (reports / "runs/stages").iterdir()} == {"tokenize", "perplexity-eval", "evaluate"}
     assert finished.run("git", "status", "--porcelain").stdout == ""
     written = [
         path for path in finished.folder.rglob(".gitignore") if path.parent.name not in (".dvc", finished.folder.name)
