@@ -1,7 +1,7 @@
 """Does the sample say the same from every seed, in bf16 and fp32, in one process and in two?
 
 Pretraining and both tasks from each seed, which draws weights, masks and order alike. The settings were chosen on the
-corpora of sample.seed 1 and 2; `--corpus 3` is another one, whose figures chose nothing. Last results: seeds.csv.
+corpora of sample.seed 1 and 2; `--corpus 3` is another one, whose figures chose nothing. Results go to seeds.csv.
 
     python benchmarks/seeds.py
 """
