@@ -6,15 +6,12 @@ verdict and summary, for reading on a forge.
     python -m stages.report
 """
 
-import hashlib
 from pathlib import Path
-from typing import Any
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import read_json
-from retrace.core.guard import guarded
+from retrace.core.guard import file_digest, guarded
 from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
-from retrace.core.settings import read_yaml
 from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
@@ -38,13 +35,13 @@ from retrace.report.runs import (
     shares_of,
     time_fold,
 )
-from retrace.report.settings import ReportParams
+from retrace.report.settings import PRESETS, ReportParams, read_presets
 from retrace.report.summary import summary_sections
 from retrace.report.tasks import task_section
 from retrace.report.verdict import verdict
 from retrace.results.baselines import BASELINES
 
-MODEL, PRESETS = Path("models/pretrained"), Path("presets")
+MODEL = Path("models/pretrained")
 
 
 def main() -> None:
@@ -58,12 +55,13 @@ def main() -> None:
         said = verdict(judged(tasks), perplexity, shares)
         origins = {name: of.origin for name, of in {**runs, **stages}.items() if of.origin}
         counts = parameters_by_module(MODEL)
+        hashed = [*(MODEL / name for name in weight_files(MODEL)), DETAILS, PERPLEXITY]
         folds = [
             time_fold(runs, stages, params),
             data_fold(read_json(source / "card.json"), params),
             *models_folds({"": (checkpoint_facts(), counts)}, runs),
             settings_fold(params | {read.data: read.source}, read_presets()),
-            origin_fold(origins, digests()),
+            origin_fold(origins, {path.as_posix(): file_digest(path) for path in hashed}),
         ]
         sections = [
             *summary_sections(tasks, shares, seconds_of(runs)),
@@ -76,31 +74,6 @@ def main() -> None:
         write_report(f"Report: {params['family']} on {read.data} data", sections, head=head)
     print(WRITTEN)
     print(flags_line(flags))
-
-
-def read_presets() -> dict[str, dict[str, Any]]:
-    """The presets as they would stand in params.yaml: each over the sample's."""
-    sample = read_yaml(PRESETS / "sample.yaml")
-    return {path.stem: _merged(sample, read_yaml(path)) for path in sorted(PRESETS.glob("*.yaml"))}
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {
-        key: _merged(below[key], of)
-        for key, of in above.items()
-        if isinstance(of, dict) and isinstance(below.get(key), dict)
-    }
-    return below | above | both
-
-
-def digests() -> dict[str, str]:
-    """SHA-256 of the weights and of the scores."""
-    files = [*(MODEL / name for name in weight_files(MODEL)), DETAILS, PERPLEXITY]
-    found = {}
-    for path in files:
-        with path.open("rb") as file:
-            found[path.as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def line_chart(name: str, caption: str, points: Sequence[dict[str, Any]], axes: 
     steps, across = svg.ticks(min(ys), max(ys), 6), svg.ticks(min(xs), max(xs), 8)
     box = Axes((min(xs), max(max(xs), min(xs) + 1)), (steps[0], steps[-1]))
     below = [(x, f"{x:g}") for x in across if box.x[0] <= x <= box.x[1]]
-    drawn = [svg.grid(box, below, [(y, f"{y:g}".replace("-", "−")) for y in steps])]
+    drawn = [svg.grid(box, below, [(y, svg.tick_text(y)) for y in steps])]
     for (label, run), line in runs.items():
         dots = [svg.dot(box, x, y, radius=2.5, tip=f"{run}\n{axes[0]} {x:g}: {figure_text(y, 4)}") for x, y in line]
         shown = svg.joined([svg.line(box, line), *(dots if len(line) < 50 else [])])

@@ -32,10 +32,11 @@ class Found(NamedTuple):
 
 def found_flags(details: Details, perplexity: PerplexityReport | None) -> list[Found]:
     """All flags: of the language model, then of each task's methods, seeds and data."""
-    return [*_perplexity_flags(perplexity), *_task_flags(details)]
+    return [*perplexity_flags(perplexity), *_task_flags(details)]
 
 
-def _perplexity_flags(report: PerplexityReport | None) -> Iterator[Found]:
+def perplexity_flags(report: PerplexityReport | None) -> Iterator[Found]:
+    """Those of the language model, by split of the text."""
     for part, split in (report.splits if report else {}).items():
         for flag, evidence in split.flags.items():
             yield Found(part, "language model", flag, str(evidence))

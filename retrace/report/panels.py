@@ -263,7 +263,7 @@ def _grid(axes: Axes, steps: Sequence[float], unit: str) -> Markup:
 
 
 def _every_other(steps: Sequence[float]) -> list[tuple[float, str]]:
-    return [(value, f"{value:g}".replace("-", "−")) for value in steps[:: _every(steps)]]
+    return [(value, svg.tick_text(value)) for value in steps[:: _every(steps)]]
 
 
 def _every(values: Sequence[object], most: int = 5) -> int:

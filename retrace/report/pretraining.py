@@ -9,6 +9,7 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
+from retrace.report.flags import flag_lines, perplexity_flags
 from retrace.report.names import MEASURES
 from retrace.report.page import REPORTS
 from retrace.report.results import Curve
@@ -36,8 +37,7 @@ def pretraining_section(
     report: PerplexityReport, curve: pd.DataFrame, tokens: float = 0.0, updates: Curve = ()
 ) -> Section:
     """`curve` is by epoch, `updates` the training loss by tokens seen, `tokens` how many were seen in all."""
-    warnings = [f"Warning: {part} language model: {flag.replace('_', ' ')}: {evidence}."
-                for part, split in report.splits.items() for flag, evidence in split.flags.items()]  # fmt: skip
+    warnings = [f"Warning: {line}." for line in flag_lines([*perplexity_flags(report)])]
     if "next_sentence_accuracy" in curve and curve["next_sentence_accuracy"].iloc[-1] < TOLD_APART:
         warnings.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
     shown = {

@@ -16,6 +16,7 @@ from retrace.report.page import REPORTS
 from retrace.results.grid import Grid, Kind
 from retrace.results.predictions import read_updates
 from retrace.statistics.comparisons import DIFFER, MODELS_TIE, TIE
+from retrace.statistics.scales import SHARES
 
 PREDICTIONS = Path("predictions")
 Curve = Sequence[tuple[float, float]]
@@ -79,14 +80,18 @@ class Task:
     @property
     def is_share(self) -> bool:
         """Whether it goes from 0 to 100."""
-        return self.details.legend[self.headline].scale in ("fraction", "percentage")
+        return self.details.legend[self.headline].scale in SHARES
+
+    @property
+    def sign(self) -> int:
+        """1 where the highest score is the best, -1 where the lowest is."""
+        return -1 if self.headline and self.details.legend[self.headline].better == "lower" else 1
 
     @cached_property
     def methods(self) -> list[str]:
         """From the best to the worst."""
-        sign = -1 if self.headline and self.details.legend[self.headline].better == "lower" else 1
         found = [name for name, of in self.details.methods.items() if self.headline in of.figures]
-        return sorted(found, key=lambda name: -sign * self.details.methods[name].figures[self.headline])
+        return sorted(found, key=lambda name: -self.sign * self.details.methods[name].figures[self.headline])
 
     @property
     def examples(self) -> int:
@@ -113,8 +118,7 @@ class Task:
     @property
     def best_baseline(self) -> str:
         """The name of the best."""
-        sign = -1 if self.details.legend[self.headline].better == "lower" else 1
-        return max(self.details.baselines, key=lambda name: sign * self.baseline(name).value)
+        return max(self.details.baselines, key=lambda name: self.sign * self.baseline(name).value)
 
     def seeds(self, method: str, figure: str | None = None) -> dict[str, float]:
         """The score of each seed."""
@@ -147,9 +151,8 @@ class Task:
         The flags compare example by example.
         """
         flagged = [f"not_above_{baseline}" in seed.flags for seed in self.details.methods[method].seeds.values()]
-        difference = self.score(method).value - self.baseline(baseline).value
-        ahead = difference < 0 if self.details.legend[self.headline].better == "lower" else difference > 0
-        return ahead and 2 * sum(flagged) < len(flagged)
+        ahead = self.sign * (self.score(method).value - self.baseline(baseline).value)
+        return ahead > 0 and 2 * sum(flagged) < len(flagged)
 
     def epochs(self, method: str, column: str) -> dict[str, Curve]:
         """A column of the learning curve, by seed."""

@@ -131,10 +131,8 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
         place = methods.index(method[0]) if method else None
         seconds[name, place] = seconds.get((name, place), 0.0) + record.seconds
     of_stages = {(name, None): record.seconds for name, record in stages.items()}
-    order = {"tokenize": 1, "perplexity-eval": 3}
-    before = [item for item in of_stages.items() if order.get(item[0][0], 9) < 2]
-    after = [item for item in of_stages.items() if order.get(item[0][0], 9) >= 2]
-    bars = [*before, *seconds.items(), *after]
+    first = {name: of for name, of in of_stages.items() if name == ("tokenize", None)}
+    bars = list({**first, **seconds, **of_stages}.items())
     if not bars:
         return Fold("Time", "", [])
     most, total = max(value for _, value in bars), sum(value for _, value in bars)
@@ -149,7 +147,10 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
         drawn.append(svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, y=y + 15, text_anchor="end"))
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars)
     plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
-    note = "Seconds by stage; of training those of the updates, of all seeds together. The report’s own are left out."
+    note = (
+        "Seconds by stage; of training those of the updates, of all seeds together. Those of the data source and "
+        "of the report are left out."
+    )
     return Fold("Time", duration(total), [Panels("time", "", note, [Panel("", plot)])])
 
 

@@ -1,10 +1,13 @@
 """Settings of the report."""
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from retrace.core.settings import Params, Section
+from retrace.core.settings import Params, Section, read_yaml
+
+PRESETS = Path("presets")
 
 
 class ReportSettings(Section):
@@ -26,3 +29,18 @@ class ReportParams(Params):
     def data(self) -> str:
         """The data source."""
         return self.params["data"]
+
+
+def read_presets() -> dict[str, dict[str, Any]]:
+    """The presets as they would stand in params.yaml: each over the sample's."""
+    sample = read_yaml(PRESETS / "sample.yaml")
+    return {path.stem: _merged(sample, read_yaml(path)) for path in sorted(PRESETS.glob("*.yaml"))}
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(below[key], of)
+        for key, of in above.items()
+        if isinstance(of, dict) and isinstance(below.get(key), dict)
+    }
+    return below | above | both

@@ -49,7 +49,9 @@ def ranked(task: Task) -> Plot:
             svg.tag("g", *_row(task, axes, score, method, name, i * ROW + ROW // 2), class_=_colour(task, method))
         )
     for step in steps:
-        drawn.append(svg.tag("text", _tick(step), x=f"{axes.across(step):.2f}%", y="100%", dy=16, text_anchor="middle"))
+        drawn.append(
+            svg.tag("text", svg.tick_text(step), x=f"{axes.across(step):.2f}%", y="100%", dy=16, text_anchor="middle")
+        )
     said = "; ".join(f"{name} {_range(score)}" for score, _, name in rows)
     return Plot(svg.joined(drawn), f"{task.title}, {task.figure}: {said}", height, "rank")
 
@@ -130,10 +132,6 @@ def _range(score: Score) -> str:
 
 def _number(value: float | None, digits: int = 1) -> str:
     return figure_text(value, digits)
-
-
-def _tick(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
 
 
 def _unit(task: Task) -> str:

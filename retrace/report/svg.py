@@ -90,6 +90,11 @@ def ticks(low: float, high: float, most: int = 4) -> list[float]:
     return [float(f"{number * step:.10g}") for number in range(first, last + 1)]
 
 
+def tick_text(value: float) -> str:
+    """A value beside an axis, with a true minus sign."""
+    return f"{value:g}".replace("-", "−")
+
+
 def line(axes: Axes, points: Sequence[tuple[float, float]], style: str = "stroke") -> Markup:
     """A line, as wide on the screen however much its box is stretched."""
     places = " ".join(f"{_short(axes.across(x))},{_short(axes.down(y))}" for x, y in points)

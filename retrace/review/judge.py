@@ -10,6 +10,7 @@ from typing import Literal
 from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import BESIDE
 from retrace.evaluation.settings import EvaluateParams
+from retrace.report import blocks
 from retrace.report.names import shown_digits, shown_factor
 from retrace.review.headlines import FIGURE, Place
 from retrace.review.revision import Revision, flat
@@ -45,8 +46,8 @@ class Change:
 
 def signed(what: Figure, *differences: float) -> str:
     """A difference, or the ends of its interval, as it is shown: of shares in points of 100."""
-    shown = (f"{difference * shown_factor(what):+.{shown_digits(what)}f}" for difference in differences)
-    return " to ".join(shown).replace("-", "−") + (" points" if what.scale in SHARES else "")
+    shown = (blocks.signed(difference * shown_factor(what), shown_digits(what)) for difference in differences)
+    return " to ".join(shown) + (" points" if what.scale in SHARES else "")
 
 
 class Judge:
