@@ -118,6 +118,7 @@ class _Assessor:
             groups={kind: {name: self._group(which, runs) for name, which in groups.items()}
                     for kind, groups in self._task.groups.items()},
             flags=flags,
+            ahead=self._ahead(self._seeds(method)),
             seeds=seeds,
             breakdown=self._task.breakdown([self._kept[run.name] for run in runs]),
         )  # fmt: skip
@@ -150,6 +151,13 @@ class _Assessor:
 
     def _intervals(self, *names: str) -> Intervals:
         return intervals([self._scored[name] for name in names], self._scoring.ends)
+
+    def _ahead(self, seeds: Sequence[Scored]) -> Intervals:
+        """How far the mean is ahead of each baseline, which has no seeds, on the same examples."""
+        figure = next(iter(self._headlines), "")
+        baselines = {name: self._scored[name] for name in self._baselines if figure in self._scored[name].drawn}
+        return {name: difference(figure, seeds, [of] * len(seeds), are_paired=True).interval
+                for name, of in baselines.items() if figure in seeds[0].drawn}  # fmt: skip
 
     def _seeds(self, method: str) -> list[Scored]:
         return [self._scored[run.name] for run in self._methods[method]]
