@@ -24,7 +24,7 @@ from retrace.results.grid import Kind
 from retrace.results.predictions import Epoch, kept_epoch
 from retrace.statistics.comparisons import compare, difference, flag_unless_better
 from retrace.statistics.intervals import Scored, intervals, resample
-from retrace.statistics.scales import LOSS, Flags
+from retrace.statistics.scales import CURVES, Flags
 
 SCRATCH = "scratch"  # the method without pretraining, the baseline of the others
 OF_MODELS = "of these models; one seed does not tell the methods apart"
@@ -91,10 +91,10 @@ class _Assessor:
         }
 
     def details(self) -> TaskDetails:
-        task, scoring = self._task, self._scoring
+        task, scoring, loss = self._task, self._scoring, CURVES["validation_loss"]
         return TaskDetails(
             headlines=self._headlines,
-            legend={**scoring.legend, "validation_loss": replace(LOSS, name="validation loss")},
+            legend={**scoring.legend, "validation_loss": replace(loss, name="loss") if task.split == "test" else loss},
             baselines={name: BaselineDetails(figures=dict(self._scored[name].figures), intervals=self._intervals(name))
                        for name in self._baselines},
             methods={method: self._method(method) for method in self._methods},
