@@ -11,6 +11,7 @@ from markupsafe import Markup
 from retrace.report.svg import Plot
 
 NOTHING = "–"  # stands for a figure that is not there
+LONG = 40  # characters of a cell, from which on it is a text and no name
 _FIGURES = re.compile(r"(?:[-−–+≠\d.,±() %×⁻⁰¹²³⁴⁵⁶⁷⁸⁹≈]|(?<=\d)[eE](?=[-+\d])|(?<=\d)[KMB]|(?<=[\d)] )to(?= [\d−-]))*")
 
 
@@ -50,6 +51,14 @@ class Table:
     def is_numeric(self, column: int) -> bool:
         """Whether a column has figures only, such as 1,234.5, 6.8e-233 or -0.5 ± 0.1 (0.3 – 0.7)."""
         return all(_FIGURES.fullmatch(str(row[column])) for row in self.rows)
+
+    @property
+    def styles(self) -> list[Markup]:
+        """A class of each column: `n` of figures, `long` of texts, which need room."""
+        columns = range(len(self.header))
+        is_long = [any(len(str(row[column])) > LONG for row in self.rows) for column in columns]
+        found = ["n" if self.is_numeric(column) else "long" if is_long[column] else "" for column in columns]
+        return [Markup(' class="{}"').format(style) if style else Markup() for style in found]
 
     @property
     def names(self) -> list[str]:

@@ -5,8 +5,17 @@ from typing import NamedTuple
 
 from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.blocks import Chip
-from retrace.report.names import method_name, title_of
+from retrace.report.blocks import Chip, signed
+from retrace.report.names import (
+    baseline_name,
+    figure_name,
+    method_name,
+    shown,
+    shown_digits,
+    shown_factor,
+    title_of,
+)
+from retrace.statistics.scales import Figure, Shortfall
 
 MOST_FLAGS = 10  # in the last line of a run
 MEANINGS = {
@@ -27,7 +36,8 @@ class Found(NamedTuple):
     task: str  # or a split of the text
     who: str  # "full 1", "full", "data" or "language model"
     flag: str
-    evidence: str
+    evidence: str | Shortfall
+    figure: Figure | None = None  # what a shortfall is of
 
 
 def found_flags(details: Details, perplexity: PerplexityReport | None) -> list[Found]:
@@ -39,7 +49,7 @@ def perplexity_flags(report: PerplexityReport | None) -> Iterator[Found]:
     """Those of the language model, by split of the text."""
     for part, split in (report.splits if report else {}).items():
         for flag, evidence in split.flags.items():
-            yield Found(part, "language model", flag, str(evidence))
+            yield Found(part, "language model", flag, evidence)
 
 
 def _task_flags(details: Details) -> Iterator[Found]:
@@ -52,7 +62,8 @@ def _task_flags(details: Details) -> Iterator[Found]:
         seen |= {method: found.flags for method, found in of.methods.items()}
         for who, flags in {**seen, "data": of.flags}.items():
             for flag, evidence in flags.items():
-                yield Found(task, who, flag, str(evidence))
+                figure = of.legend.get(evidence.figure) if isinstance(evidence, Shortfall) else None
+                yield Found(task, who, flag, evidence, figure)
 
 
 def flag_chips(flags: Sequence[Found]) -> list[Chip]:
@@ -68,7 +79,19 @@ def _chip(kind: str, found: Sequence[Found]) -> Chip:
     who = dict.fromkeys(f"{_short(of.who)} on {_on(of.task)}" for of in found)
     text = f"{name}: {next(iter(who))}" if len(who) == 1 else f"{name} · {len(found)}"
     means = [MEANINGS[kind]] if kind in MEANINGS else []
-    return Chip(text, [*means, *(f"{title_of(of.task)}, {_who(of.who)}: {of.evidence}." for of in found)])
+    return Chip(text, [*means, *(f"{title_of(of.task)}, {_who(of.who)}: {_said(of)}." for of in found)])
+
+
+def _said(found: Found) -> str:
+    """The evidence as the page shows figures: shares in points of 100."""
+    of, figure = found.evidence, found.figure
+    if not isinstance(of, Shortfall) or figure is None:
+        return str(of)
+    by, digits = shown_factor(figure), shown_digits(figure)
+    other = method_name(of.other) if of.other == "scratch" else baseline_name(of.other)
+    difference, low, high = (signed(by * value, digits) for value in (of.value - of.against, of.low, of.high))
+    said = f"{figure_name(of.figure, figure)} {shown(figure, of.value)}, {other} {shown(figure, of.against)}"
+    return f"{said}; difference {difference} (95% interval {low} to {high}) {of.note}".strip()
 
 
 def flags_line(flags: Sequence[Found]) -> str:

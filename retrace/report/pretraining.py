@@ -8,7 +8,7 @@ import pandas as pd
 from retrace.core.records import RunRecord
 from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
 from retrace.report import svg
-from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
+from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.flags import flag_lines, perplexity_flags
 from retrace.report.names import KINDS, shown, with_unit
 from retrace.report.page import REPORTS
@@ -40,7 +40,9 @@ def pretraining_section(
     }  # fmt: skip
     by_epoch = Table.of({"epoch": curve["epoch"].astype(str).tolist(), **columns}, "Pretraining by epoch")
     table = perplexity_table(report)
-    absent = [ABSENT] if any(NOTHING in str(cell) for row in table.rows for cell in row[2:]) else []
+    measured = [of for split in report.splits.values() for of in split.measures.values()]
+    absent = [ABSENT] if any(None in (getattr(of, unit), *of.intervals.get(unit, {}).values())
+                             for of in measured for unit in PER) else []  # fmt: skip
     fold = Fold("Losses by epoch", f"{len(curve)} rows", [by_epoch])
     return Section(
         "Pretraining",

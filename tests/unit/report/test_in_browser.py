@@ -274,7 +274,9 @@ def test_the_theme_is_chosen_and_what_is_folded_opens_in_print(project: Path, sh
     page.click(".theme")
     assert page.evaluate(background) == "rgb(18, 22, 27)"
     page.emulate_media(media="print")
+    page.set_viewport_size({"width": 660, "height": 1000})  # of paper, A4 less its margins
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 660
     assert page.evaluate(background) == "rgb(255, 255, 255)"
     assert page.locator("details:not([open])").count() == 0
     assert page.locator("#predictions table:visible").count() == 2
