@@ -20,7 +20,13 @@ from retrace.report.svg import SHAPES, STYLE, mark, picture
 REPORTS = Path("reports")
 WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 TEMPLATES = Path(__file__).parent
-MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"} | {"\n": " ", "\r": " "})
+# Control characters would act on a terminal, and marks of direction on what stands beside them.
+HIDDEN = dict.fromkeys(
+    (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"
+)
+MARKDOWN = HIDDEN | str.maketrans(
+    {character: f"\\{character}" for character in "\\`*_[]<>|"} | {"\n": " ", "\r": " ", "\t": " "}
+)
 
 
 def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS, head: Head | None = None) -> None:

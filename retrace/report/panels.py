@@ -9,11 +9,11 @@ from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.report import svg
 from retrace.report.blocks import Panel, Panels, figure_text
 from retrace.report.names import baseline_name, method_name
-from retrace.report.results import Curve, Score, Task, mean_curve
+from retrace.report.results import Curve, Task, mean_curve, thinned
 from retrace.report.svg import Axes, Plot
 
 Draw = Callable[[str], Plot]
-MOST_TIPS = 40  # a plot
+MOST_TIPS, MOST_POINTS = 40, 60  # a plot
 GROUPS = {  # title, and what the groups are
     "length": ("By length", "by words of the {text}, in quarters of the {noun}"),
     "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
@@ -206,15 +206,21 @@ def groups(task: Task, kind: str) -> list[Panels]:
         drawn += [svg.text(axes, axes.x[0], i, _group(name), "end", dx=-6) for i, name in enumerate(names)]
         drawn.append(svg.grid(axes, [(steps[0], f"{steps[0]:g}"), (steps[-1], f"{steps[-1]:g}")], []))
         for i, name, count, score in shown:
-            ends = {"y1": _at(axes.down(i)), "y2": _at(axes.down(i))}
+            ends = {"y1": svg.placed(axes.down(i)), "y2": svg.placed(axes.down(i))}
             drawn.append(
-                svg.tag("line", x1=_at(axes.across(score.low)), x2=_at(axes.across(score.high)), **ends, class_="band")
+                svg.tag(
+                    "line",
+                    x1=svg.placed(axes.across(score.low)),
+                    x2=svg.placed(axes.across(score.high)),
+                    **ends,
+                    class_="band",
+                )
             )
             drawn.append(svg.dot(axes, score.value, i, radius=3))
-            box = {"y": _at(axes.down(i - 0.5)), "height": _at(100 / len(names))}
-            tip = f"{name}: {_with_ends(score)}\n{count:,} {task.noun}"
+            box = {"y": svg.placed(axes.down(i - 0.5)), "height": svg.placed(100 / len(names))}
+            tip = f"{name}: {score.said}\n{count:,} {task.noun}"
             drawn.append(svg.tag("rect", x=0, width="100%", **box, class_="hit", data_t=tip))
-        said = ", ".join(f"{name} {_with_ends(score)}" for _, name, _, score in shown)
+        said = ", ".join(f"{name} {score.said}" for _, name, _, score in shown)
         return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", height, "list")
 
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
@@ -237,7 +243,7 @@ def losses(task: Task) -> list[Panels]:
 
     def draw(method: str) -> Plot:
         mean = mean_curve(list(valid[method].values()))
-        curve = _thinned(train[method][""])
+        curve = thinned(train[method][""], MOST_POINTS)
         dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]
         tips = svg.tips(axes, [(x, f"epoch {x:g}: validation {figure_text(y, 3)}") for x, y in mean])
         drawn = [_grid(axes, steps, "epoch"), svg.line(axes, curve, "thin"), svg.line(axes, mean), *dots, tips]
@@ -274,12 +280,6 @@ def _scaled(curves: Mapping[str, Curve], factor: float) -> dict[str, Curve]:
     return {seed: [(x, factor * y) for x, y in curve] for seed, curve in curves.items()}
 
 
-def _thinned(curve: Curve, most: int = 60) -> Curve:
-    """Means of neighbours, so that at most so many points are left."""
-    step = -(-len(curve) // most) or 1
-    return [tuple(np.mean(curve[i : i + step], axis=0)) for i in range(0, len(curve), step)]
-
-
 def _updates_an_epoch(points: Curve, valid: Mapping[str, Curve]) -> float:
     epochs = max((x for curve in valid.values() for x, _ in curve), default=0.0)
     return points[-1][0] / epochs if points and epochs else 1.0
@@ -287,14 +287,6 @@ def _updates_an_epoch(points: Curve, valid: Mapping[str, Curve]) -> float:
 
 def _group(name: str) -> str:
     return SHORT.get(name, name.removesuffix(" words of passage").removesuffix(" words"))
-
-
-def _at(percent: float) -> str:
-    return f"{percent:.2f}%"
-
-
-def _with_ends(score: Score) -> str:
-    return f"{figure_text(score.value, 1)} (95% interval {figure_text(score.low, 1)} to {figure_text(score.high, 1)})"
 
 
 def _short(name: str, most: int) -> str:

@@ -1,9 +1,10 @@
 """Pretraining: perplexity by tokens seen, and how well the language model predicts held-out text."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import pandas as pd
+from markupsafe import Markup
 
 from retrace.core.records import RunRecord
 from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
@@ -12,7 +13,7 @@ from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, fig
 from retrace.report.flags import flag_lines, perplexity_flags
 from retrace.report.names import KINDS, shown, with_unit
 from retrace.report.page import REPORTS
-from retrace.report.results import Curve
+from retrace.report.results import Curve, thinned
 from retrace.report.svg import Axes, Plot
 from retrace.statistics.scales import CURVES, MEASURES
 
@@ -53,49 +54,24 @@ def pretraining_section(
 def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, updates: Curve) -> Panels:
     """Perplexity on a logarithmic scale, so that it is the loss too."""
     last = float(curve["epoch"].to_numpy().max()) or 1.0
-    per_epoch = tokens / last if tokens else 1.0
-    valid = [
-        (float(epoch) * per_epoch, float(loss))
-        for epoch, loss in curve[["epoch", "validation_loss"]].dropna().to_numpy()
-    ]
-    train = list(updates) or [
-        (float(epoch) * per_epoch, float(loss)) for epoch, loss in curve[["epoch", "training_loss"]].dropna().to_numpy()
-    ]
-    unigram = next(
-        (
-            split.measures["unigram"].perplexity_per_token
-            for split in report.splits.values()
-            if "unigram" in split.measures
-        ),
-        None,
-    )
-    known = [*(y for _, y in (*valid, *train)), *([math.log(unigram)] if unigram else [])]
-    axes = Axes((0, last * per_epoch), (min(known) - 0.3, max(known) + 0.3))
+    each = tokens / last if tokens else 1.0  # of an epoch
+    valid, train = (_losses(curve, f"{which}_loss", each) for which in ("validation", "training"))
+    train = thinned(list(updates) or train, MOST_POINTS)
+    unigram = _unigram(report)
+    known = [*(y for _, y in (*valid, *train)), *([unigram] if unigram else [])]
+    axes = Axes((0, last * each), (min(known) - 0.3, max(known) + 0.3))
+
+    def where(x: float) -> str:
+        return f"{_tokens(x)} tokens" if tokens else f"epoch {x:g}"
+
     marks = [(math.log(base * 10**power), f"{base * 10**power:,}") for power in range(9) for base in (1, 3)]
-    marks = [(y, said) for y, said in marks if axes.y[0] <= y <= axes.y[1]]
-    across = [
-        (x, f"{_tokens(x)} tokens" if tokens and x else f"{x:g}" if tokens else f"epoch {x:g}")
-        for x in (0, axes.x[1] / 2, axes.x[1])
-    ]
-    drawn = [svg.grid(axes, across, marks), svg.line(axes, _thinned(train))]
+    up = [(y, said) for y, said in marks if axes.y[0] <= y <= axes.y[1]]
+    drawn = [svg.grid(axes, [(x, where(x)) for x in (0, axes.x[1] / 2, axes.x[1])], up), svg.line(axes, train)]
     if unigram:
-        drawn += [svg.level(axes, math.log(unigram)),
-                  svg.text(axes, axes.x[1], math.log(unigram), f"unigram {unigram:,.0f}", "end", dy=-6)]  # fmt: skip
-    drawn += [svg.dot(axes, x, y, "fill m1", 4.5) for x, y in valid]
-    for i, (x, y) in enumerate(valid):
-        anchor, dx = ("start", 10) if not i else ("end", 0) if i == len(valid) - 1 else ("middle", 0)
-        said = ("validation " if i == len(valid) - 1 else "") + _perplexity(y)
-        drawn.append(svg.text(axes, x, y, said, anchor, "ink", dy=4 if not i else -10, dx=dx))
-    unit = "{} tokens" if tokens else "epoch {}"
-    hits = [
-        (
-            x,
-            unit.format(_tokens(x) if tokens else f"{x:g}")
-            + f"\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}",
-        )
-        for x, y in _thinned(train)
-    ]
-    drawn.append(svg.tips(axes, hits))
+        said = f"unigram {math.exp(unigram):,.0f}"
+        drawn += [svg.level(axes, unigram), svg.text(axes, axes.x[1], unigram, said, "end", dy=-6)]
+    tips = [(x, f"{where(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
+    drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
     note = (
         "Perplexity per token on a logarithmic scale, so that it reads as loss too, by "
@@ -103,6 +79,27 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, update
         "after each epoch; dashed: a model that knows only how frequent each token is."
     )
     return Panels("pretraining", "", note, [Panel("", Plot(svg.joined(drawn), label, 260, "wide"), 0)])
+
+
+def _losses(curve: pd.DataFrame, column: str, each: float) -> Curve:
+    found = curve[["epoch", column]].dropna().to_numpy()
+    return [(float(epoch) * each, float(loss)) for epoch, loss in found]
+
+
+def _unigram(report: PerplexityReport) -> float | None:
+    """The loss of the unigram baseline, in nats per token."""
+    found = (split.measures["unigram"] for split in report.splits.values() if "unigram" in split.measures)
+    perplexity = next((of.perplexity_per_token for of in found), None)
+    return math.log(perplexity) if perplexity else None
+
+
+def _dots(axes: Axes, valid: Curve) -> Iterator[Markup]:
+    """Validation after each epoch, each with its perplexity."""
+    for i, (x, y) in enumerate(valid):
+        is_last = i == len(valid) - 1
+        anchor, dx, dy = ("start", 10, 4) if not i else ("end" if is_last else "middle", 0, -10)
+        yield svg.dot(axes, x, y, "fill m1", 4.5)
+        yield svg.text(axes, x, y, ("validation " if is_last else "") + _perplexity(y), anchor, "ink", dy, dx)
 
 
 def perplexity_table(report: PerplexityReport) -> Table:
@@ -136,10 +133,6 @@ def _perplexity(loss: float) -> str:
 
 def _tokens(count: float) -> str:
     return "0" if not count else f"{count / 1e9:.2f} B" if count >= 1e9 else f"{count / 1e6:.2f} M"
-
-
-def _thinned(points: Curve) -> Sequence[tuple[float, float]]:
-    return list(points)[:: 1 + len(points) // MOST_POINTS]
 
 
 def tokens_and_losses(record: RunRecord | None) -> tuple[float, Curve]:

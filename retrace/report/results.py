@@ -6,11 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from retrace.core.paths import ON_TEST, on_test
 from retrace.core.settings import build
 from retrace.evaluation.records import Details, GroupDetails, TaskDetails
+from retrace.report.blocks import figure_text
 from retrace.report.names import figure_name, noun_of, shown_factor, title_of
 from retrace.report.page import REPORTS
 from retrace.results.grid import Grid, Kind
@@ -29,6 +31,12 @@ class Score:
     value: float
     low: float
     high: float
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        value, low, high = (figure_text(of, 1) for of in (self.value, self.low, self.high))
+        return f"{value} (95% interval {low} to {high})"
 
 
 @dataclass(frozen=True)
@@ -200,3 +208,9 @@ def mean_curve(curves: Sequence[Curve]) -> list[tuple[float, float]]:
         for x, y in curve:
             at.setdefault(x, []).append(y)
     return [(x, sum(ys) / len(ys)) for x, ys in sorted(at.items())]
+
+
+def thinned(curve: Curve, most: int) -> Curve:
+    """Means of neighbours, so that at most so many points are left."""
+    step = -(-len(curve) // most) or 1
+    return [tuple(np.mean(curve[i : i + step], axis=0)) for i in range(0, len(curve), step)]

@@ -39,7 +39,7 @@ def ranked(task: Task) -> Plot:
     """Methods and baselines from the best to the worst: a dot, its interval, and the seeds."""
     rows: list[tuple[Score, str | None, str]] = [(task.score(name), name, method_name(name)) for name in task.methods]
     rows += [(task.baseline(name), None, baseline_name(name)) for name in task.details.baselines]
-    rows.sort(key=lambda row: -row[0].value)
+    rows.sort(key=lambda row: -task.sign * row[0].value)
     low, high = min(score.low for score, *_ in rows), max(score.high for score, *_ in rows)
     steps = svg.ticks(max(0.0, low) if task.is_share else low, min(100.0, high) if task.is_share else high, 5)
     axes, height = Axes((steps[0], steps[-1]), (0.0, 1.0)), ROW * len(rows)
@@ -50,26 +50,26 @@ def ranked(task: Task) -> Plot:
         )
     for step in steps:
         drawn.append(
-            svg.tag("text", svg.tick_text(step), x=f"{axes.across(step):.2f}%", y="100%", dy=16, text_anchor="middle")
+            svg.tag("text", svg.tick_text(step), x=svg.placed(axes.across(step)), y="100%", dy=16, text_anchor="middle")
         )
-    said = "; ".join(f"{name} {_range(score)}" for score, _, name in rows)
+    said = "; ".join(f"{name} {score.said}" for score, _, name in rows)
     return Plot(svg.joined(drawn), f"{task.title}, {task.figure}: {said}", height, "rank")
 
 
 def _row(task: Task, axes: Axes, score: Score, method: str | None, name: str, y: int) -> list[Markup]:
-    low, at, high = (f"{axes.across(value):.2f}%" for value in (score.low, score.value, score.high))
+    low, at, high = (svg.placed(axes.across(value)) for value in (score.low, score.value, score.high))
     shape = [] if method is None else [svg.tag("g", svg.mark(task.place(method)), transform=f"translate(-126 {y - 5})")]
     label = svg.tag("text", name, x=-110, y=y, dy=5, class_="name" if method else "grey")
     band = svg.tag("line", x1=low, x2=high, y1=y, y2=y, class_="band")
     seeds = task.seeds(method) if method else {}
-    each = [f"{axes.across(value):.2f}%" for value in seeds.values()] if len(seeds) > 1 else []
+    each = [svg.placed(axes.across(value)) for value in seeds.values()] if len(seeds) > 1 else []
     below = [svg.tag("line", x1=x, x2=x, y1=y + 6, y2=y + 11, class_="seed") for x in each]
     centre = svg.tag("circle", cx=at, cy=y, r=3.5, class_="fill" if method else "hollow")
     tie, best = (task.is_tie(method), method == task.methods[0]) if method else (False, False)
     style = "best" if tie or best else "name" if method else "grey"
     value = svg.tag("text", figure_text(score.value, 1), x="100%", y=y, dx=40, dy=5, text_anchor="end", class_=style)
     sign = [svg.tag("text", "≈", x="100%", y=y, dx=44, dy=5, class_="name")] if tie else []
-    tip = f"{name}: {_range(score)}"
+    tip = f"{name}: {score.said}"
     if each:
         tip += "\nseeds " + ", ".join(figure_text(value, 1) for value in seeds.values())
     over = svg.tag("rect", x=0, width="100%", y=y - ROW // 2, height=ROW, class_="hit", data_t=tip)
@@ -81,7 +81,7 @@ def summary_table(
 ) -> Table:
     """Methods by their mean score over tasks, then baselines."""
     methods = list(dict.fromkeys(method for task in tasks for method in task.methods))
-    methods.sort(key=lambda name: -sum(task.score(name).value for task in tasks if name in task.methods))
+    methods.sort(key=lambda name: -sum(task.sign * task.score(name).value for task in tasks if name in task.methods))
     baselines = list(dict.fromkeys(name for task in tasks for name in task.details.baselines))
     columns = ("mean", "95% interval", "sd") if is_spread else ("score", "95% interval")
     rows: list[list[str | Cell]] = []
@@ -110,13 +110,8 @@ def _cells(task: Task, method: str, columns: Sequence[str]) -> list[str | Cell]:
 
 
 def _interval(task: Task, score: Score, colour: str) -> Cell:
-    lows = [task.score(name).low for name in task.methods] + [
-        task.baseline(name).low for name in task.details.baselines
-    ]
-    highs = [task.score(name).high for name in task.methods] + [
-        task.baseline(name).high for name in task.details.baselines
-    ]
-    steps = svg.ticks(min(lows), max(highs), 5)
+    every = [*map(task.score, task.methods), *map(task.baseline, task.details.baselines)]
+    steps = svg.ticks(min(of.low for of in every), max(of.high for of in every), 5)
     ends = f"{figure_text(score.low, 1)} – {figure_text(score.high, 1)}"
     drawn = svg.strip(Axes((steps[0], steps[-1])), score.low, score.high, score.value)
     return Cell("", small=ends, strip=drawn, colour=colour)
@@ -124,10 +119,6 @@ def _interval(task: Task, score: Score, colour: str) -> Cell:
 
 def _colour(task: Task, method: str | None) -> str:
     return "mb" if method is None else f"m{task.place(method) % svg.COLOURS}"
-
-
-def _range(score: Score) -> str:
-    return f"{figure_text(score.value, 1)} (95% interval {figure_text(score.low, 1)} to {figure_text(score.high, 1)})"
 
 
 def _number(value: float | None, digits: int = 1) -> str:

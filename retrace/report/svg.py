@@ -104,25 +104,25 @@ def line(axes: Axes, points: Sequence[tuple[float, float]], style: str = "stroke
 
 def level(axes: Axes, y: float, style: str = "dash") -> Markup:
     """A horizontal line."""
-    at = _at(axes.down(y))
+    at = placed(axes.down(y))
     return tag("line", x1=0, x2="100%", y1=at, y2=at, class_=style)
 
 
 def upright(axes: Axes, x: float, low: float | None = None, high: float | None = None, style: str = "dash") -> Markup:
     """A vertical line, from one value to another or over the whole height."""
-    ends = ("100%", "0%") if low is None or high is None else (_at(axes.down(low)), _at(axes.down(high)))
-    return tag("line", x1=_at(axes.across(x)), x2=_at(axes.across(x)), y1=ends[0], y2=ends[1], class_=style)
+    ends = ("100%", "0%") if low is None or high is None else (placed(axes.down(low)), placed(axes.down(high)))
+    return tag("line", x1=placed(axes.across(x)), x2=placed(axes.across(x)), y1=ends[0], y2=ends[1], class_=style)
 
 
 def dot(axes: Axes, x: float, y: float, style: str = "fill", radius: float = 3.5, tip: str | None = None) -> Markup:
     """A circle."""
-    return tag("circle", cx=_at(axes.across(x)), cy=_at(axes.down(y)), r=radius, class_=style, data_t=tip)
+    return tag("circle", cx=placed(axes.across(x)), cy=placed(axes.down(y)), r=radius, class_=style, data_t=tip)
 
 
 def text(axes: Axes, x: float, y: float, said: str, anchor: str = "start", style: str | None = None, dy: int = 4,
          dx: int = 0) -> Markup:  # fmt: skip
     """Text beside a place."""
-    at = {"x": _at(axes.across(x)), "y": _at(axes.down(y)), "dx": dx, "dy": dy}
+    at = {"x": placed(axes.across(x)), "y": placed(axes.down(y)), "dx": dx, "dy": dy}
     return tag("text", said, **at, text_anchor=anchor, class_=style)
 
 
@@ -130,7 +130,7 @@ def grid(axes: Axes, across: Sequence[tuple[float, str]], up: Sequence[tuple[flo
     """Values with their text below the box, and to its left with a line for each."""
     lines = (level(axes, value, "axis") + text(axes, axes.x[0], value, said, "end", dx=-6) for value, said in up)
     below = [
-        tag("text", said, x=_at(place), y="100%", dy=16,
+        tag("text", said, x=placed(place), y="100%", dy=16,
             text_anchor="start" if place < 4 else "end" if place > 96 else "middle")
         for place, said in ((axes.across(value), said) for value, said in across)
     ]  # fmt: skip
@@ -142,15 +142,23 @@ def tips(axes: Axes, points: Sequence[tuple[float, str]]) -> Markup:
     places = [axes.across(value) for value, _ in points]
     ends = [0.0, *((a + b) / 2 for a, b in pairwise(places)), 100.0]
     return joined(
-        tag("rect", x=_at(ends[i]), y=0, width=_at(ends[i + 1] - ends[i]), height="100%", class_="hit", data_t=said)
+        tag(
+            "rect",
+            x=placed(ends[i]),
+            y=0,
+            width=placed(ends[i + 1] - ends[i]),
+            height="100%",
+            class_="hit",
+            data_t=said,
+        )
         for i, (_, said) in enumerate(points)
     )
 
 
 def strip(axes: Axes, low: float, high: float, value: float) -> Markup:
     """An interval and its value, for a cell of a table."""
-    at = _at(axes.across(value))
-    band = tag("line", x1=_at(axes.across(low)), x2=_at(axes.across(high)), y1=8, y2=8, class_="band tall")
+    at = placed(axes.across(value))
+    band = tag("line", x1=placed(axes.across(low)), x2=placed(axes.across(high)), y1=8, y2=8, class_="band tall")
     return level(axes, 0.5, "axis") + band + tag("line", x1=at, x2=at, y1=2, y2=14, class_="tick")
 
 
@@ -190,7 +198,8 @@ def _percent(value: float, ends: tuple[float, float]) -> float:
     return min(100.0, max(0.0, (value - ends[0]) / (ends[1] - ends[0]) * 100))
 
 
-def _at(percent: float) -> str:
+def placed(percent: float) -> str:
+    """A place in the box."""
     return f"{_short(percent)}%"
 
 

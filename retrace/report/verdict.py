@@ -24,8 +24,8 @@ def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: 
 def _worth(tasks: Sequence[Task]) -> Sentence:
     """Full fine-tuning of the pretrained model against that of a model with random weights."""
     gains = [(task, gain) for task in tasks if (gain := task.difference(FULL, SCRATCH))]
-    shown = [(task, gain) for task, gain in gains if gain.value > 0 and not gain.is_tie]
-    nothing = [(task, gain) for task, gain in gains if gain.value <= 0 or gain.is_tie]
+    shown = [(task, gain) for task, gain in gains if task.sign * gain.value > 0 and not gain.is_tie]
+    nothing = [of for of in gains if of not in shown]
     sentence: Sentence = []
     if shown:
         sentence += [
@@ -57,7 +57,7 @@ def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> Sentence:
     ]  # fmt: skip
     if not found:
         return []
-    best = max(found, key=lambda method: sum(task.score(method).value for task in tasks))
+    best = max(found, key=lambda method: sum(task.sign * task.score(method).value for task in tasks))
     parts: list[Sentence] = []
     for task in tasks:
         gain = task.difference(best, FULL)

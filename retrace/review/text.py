@@ -36,9 +36,7 @@ def as_markdown(review: Review, base: str) -> str:
         flags=_flags(review.flags),
         params=_moved("setting", review.params, _value), runs=_moved("run", review.runs, _amount),
     )  # fmt: skip
-    # A name after @ would call someone on a forge; control characters would act on a terminal.
-    visible = "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
-    return visible.replace("@", "@\u200b").strip()
+    return text.replace("@", "@\u200b").strip()  # a name after @ would call someone on a forge
 
 
 def verdict(review: Review) -> str:

@@ -107,6 +107,8 @@ def test_flags_become_warnings_with_their_evidence() -> None:
     assert one.text == "One class only: Full on reviews"
     assert one.lines[-1] == "Reviews, Full, seed 1: all 20 are called good."
     assert below.text == "Below: Full on reviews"
+    said = "accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)"
+    assert below.lines == [f"Reviews, Full: {said}."]
     assert data.text == "Dev in training: the data on reviews"
 
 
@@ -182,6 +184,7 @@ def test_perplexities_have_intervals_where_there_are_some() -> None:
     page = _perplexity_page({}, masked={**UNITS, "intervals": interval})
     intervals = "9.00 (0.50 – 1,234.50) | 20.00 (0.50 – 1,234.50) | 1.000 (0.500 – 1,234.500)"
     assert f"| masked, fixed masks | valid | {intervals} |" in page
+    assert "A dash" not in page
     assert "| unigram baseline | valid | 9.00 | 20.00 | 1.000 |" in page
 
 

@@ -1,4 +1,5 @@
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.results import Task
 from retrace.report.verdict import verdict
+from retrace.statistics.scales import Figure
 
 PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
 FIGURES = {"perplexity_per_word": 1.0, "bits_per_byte": 1.0}
@@ -90,6 +92,17 @@ def test_who_is_not_above_the_best_baseline_is_named() -> None:
         _said(weak, none)
     )
     assert "Every method is above every baseline." in _said(_task({"full": 0.9}))
+
+
+def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
+    task = _task({"full": 0.1, "scratch": 0.4}, [("full", "scratch", -0.3, "full")], baseline=0.3)
+    legend = {"accuracy": Figure("fraction", "lower", "calibration error")}
+    task = replace(task, details=task.details.model_copy(update={"legend": legend}))
+    assert task.methods == ["full", "scratch"]
+    assert _said(task)[:2] == [
+        "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0).",
+        "Not above the best baseline: Scratch on reviews (majority class).",
+    ]
 
 
 def test_one_seed_is_said_to_be_one() -> None:
