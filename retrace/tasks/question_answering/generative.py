@@ -215,7 +215,7 @@ class GenerativeTask(QuestionAnswering):
         return self._tokenizer.encode(f" {text}", add_special_tokens=False).ids
 
     def _text(self, window: Window, ids: np.ndarray) -> tuple[str, int | None]:
-        """The text of the tokens before the end; if they occur in the passage as spelt there, and where it starts.
+        """The text of the tokens before the end, spelt as in the passage if they occur there, and its start in it.
 
         A tokenizer is lossy: `$2.2 Billion` may come back as `$ 2. 2 billion`.
         """
@@ -225,7 +225,8 @@ class GenerativeTask(QuestionAnswering):
             places = np.flatnonzero((sliding_window_view(passage, len(ids)) == ids).all(axis=1))
             if len(places):
                 start, last = places[0], places[0] + len(ids) - 1
-                return window.question.context[spans[start, 0] : spans[last, 1]].strip(), int(spans[start, 0])
+                found = window.question.context[spans[start, 0] : spans[last, 1]]
+                return found.strip(), int(spans[start, 0]) + len(found) - len(found.lstrip())
         return self._tokenizer.decode(ids.tolist()).strip(), None
 
 

@@ -133,11 +133,14 @@ class QuestionAnswering(ABC):
         """The answer to each question, by id, from the scores of what `encoded` gave."""
 
     def rows(self, examples: Sequence[Any], scores: Sequence[np.ndarray]) -> list[Row]:
-        """Question id, answer, its score and that of no answer (None if the model never abstains)."""
+        """Question id, answer and its start, its score and that of no answer (None if the model never abstains).
+
+        The start is None where the answer is empty or no part of the passage.
+        """
         rows = []
-        for question, span in self.answers(examples, scores).items():
-            null = span.null_score if self.may_abstain else None
-            rows.append({"id": question, "text": span.text, "score": span.score, "null_score": null})
+        for question, of in self.answers(examples, scores).items():
+            start, null = of.start if of.text else None, of.null_score if self.may_abstain else None
+            rows.append({"id": question, "text": of.text, "start": start, "score": of.score, "null_score": null})
         return rows
 
 
