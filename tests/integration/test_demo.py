@@ -90,6 +90,8 @@ def test_answers_are_those_of_retrace_predict(port: int, partly: Project) -> Non
         (found,) = cards(port, "question", **line)
         scores = f"score {row['score']:.3f}, of no answer {row['no_answer_score']:.3f}"
         assert found.startswith(f"Full {row['answer'] or 'no answer'} {scores}")
+        if row["answer"]:
+            assert found.replace(" ", "").endswith(line["passage"].replace(" ", "")), "the answer is marked in it"
 
 
 def test_masked_words_are_filled_in(port: int) -> None:
