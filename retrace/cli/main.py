@@ -6,6 +6,7 @@ them: no default is a required argument, `Annotated[int, typer.Option(help=...)]
 takes one or more values. A file with SUBCOMMANDS has such functions by name, and its own docstring is the help.
 """
 
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,7 @@ from retrace.core.errors import InputError, exit_cleanly
 
 COMMANDS = {
     "check": ("check", "check params.yaml and data/params.yaml without running anything"),
+    "demo": ("demo", "a page on this machine on which all trained models answer"),
     "memory": ("estimates", "memory of an update: estimated, published and measured"),
     "needs": ("estimates", "disk and memory that the runs of params.yaml take"),
     "parameters": ("estimates", "count the parameters of a model, by name"),
@@ -70,7 +72,10 @@ class Commands(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import the file of a command."""
+    gc.disable()  # what imports leave is kept anyway: to look through it takes a third of the time of a short command
     module = import_module(f"retrace.cli.{COMMANDS[name][0]}")
+    gc.freeze()
+    gc.enable()
     app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
     if hasattr(module, "SUBCOMMANDS"):
         app.callback()(lambda: None)  # without it a single subcommand would take the place of its command
