@@ -21,13 +21,13 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is 
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Feed every reader malformed input, and count what becomes of it
+torture: $(BIN)/.dev ## Malformed input, kills at random moments: refused, and the same bytes? An hour or more
 	python -m tests.campaigns.bad_input
+	python -m tests.campaigns.kills
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/chance.py
 	python benchmarks/processes.py
-	python benchmarks/interruptions.py
 	python benchmarks/growth.py --project $(PROJECT)
 	cd $(PROJECT) && python $(CURDIR)/benchmarks/noop.py
 	python benchmarks/memory.py

@@ -9,7 +9,6 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
-from retrace.finetuning.run import Cell
 from retrace.hub.checkpoint import Pin
 from retrace.publishing.facts import (
     head_commit,
@@ -17,9 +16,10 @@ from retrace.publishing.facts import (
     read_flags,
     read_origins,
     read_scores,
-    read_tuning,
     uncommitted_files,
 )
+from retrace.publishing.load import read_tuning
+from retrace.results.grid import Cell
 from tests.study import method_of
 from tests.toy import ROOT
 

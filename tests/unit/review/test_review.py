@@ -223,7 +223,8 @@ def test_answers_to_questions_are_paired(repository: Repository, capsys) -> None
 
     def answer(right: int) -> dict[str, Any]:
         rows = [
-            {"epoch": 1, "id": str(n), "text": "Ada", "score": 1.0, "null_score": 2.0 * (n >= right)} for n in range(60)
+            {"epoch": 1, "id": str(n), "text": "Ada", "start": 0, "score": 1.0, "null_score": 2.0 * (n >= right)}
+            for n in range(60)
         ]
         write_predictions(folder / PREDICTIONS, "question_answering", rows)
         figures = {"f1": 100 * right / 60, "exact_match": 100 * right / 60, "HasAns_f1": 100 * right / 60}
@@ -363,7 +364,7 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository, capsy
     assert "Health flags, new: sst2 full one class only.\n" in said
     assert "| lr | 0.001 | 0.5 |\n" in said
     assert "| seeds | – | null |\n" in said
-    assert "| pretrain: seconds | 46.3 | 60.19 |\n" in said
+    assert "| pretrain: time, s | 46.3 | 60.19 |\n" in said
     assert "peak" not in said
     assert r"\| \<b\>@" + "\u200b" + r"octocat\</b\> \[x\](y) " in said
     assert "\x1b" not in said
