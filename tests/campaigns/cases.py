@@ -57,12 +57,12 @@ def run_case(case: Case) -> Outcome:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content if isinstance(content, bytes) else content())
         os.chdir(folder)
-        held, began = _reset_memory(), time.process_time()
+        held, began = reset_memory(), time.process_time()
         try:
-            found = _read(case)
+            found = read_case(case)
         finally:
             os.chdir(before)
-        seconds, mib = time.process_time() - began, max(0, _status("VmHWM") - held) >> 20
+        seconds, mib = time.process_time() - began, max(0, memory("VmHWM") - held) >> 20
     late = f"took {seconds:.1f} s" if seconds > SECONDS else ""
     return Outcome(_problem(case, found) or late, seconds, mib)
 
@@ -89,10 +89,10 @@ def _run(number: int) -> Outcome:
     return run_case(_cases[number])
 
 
-def _read(case: Case) -> tuple[int, list[str]] | str:
+def read_case(case: Case) -> tuple[int, list[str]] | str:
     """What the reader makes of it; text is the line that it refuses it with, or a traceback after a line break."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + BYTES, limits[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (memory("VmSize") + BYTES, limits[1]))
     try:
         return case.read(Path(case.name))
     except InputError as error:
@@ -116,14 +116,14 @@ def _problem(case: Case, found: tuple[int, list[str]] | str) -> str:
     return "" if any(case.said in line for line in [*said, ""]) else f"said {said}, not {case.said!r}"
 
 
-def _reset_memory() -> int:
+def reset_memory() -> int:
     """Forget the highest memory so far; bytes in use now."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS")
+    return memory("VmRSS")
 
 
-def _status(name: str) -> int:
+def memory(name: str) -> int:
     """Bytes of a line of /proc/self/status."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
