@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test bench hub-demo check format clean
+.PHONY: help setup repro test torture bench hub-demo check format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -21,10 +21,12 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is 
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
+torture: $(BIN)/.dev ## Kill the pipeline at random moments: does it end with the same bytes? An hour or more
+	python -m tests.campaigns.kills
+
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/chance.py
 	python benchmarks/processes.py
-	python benchmarks/interruptions.py
 	python benchmarks/growth.py --project $(PROJECT)
 	cd $(PROJECT) && python $(CURDIR)/benchmarks/noop.py
 	python benchmarks/memory.py

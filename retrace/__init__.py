@@ -1,7 +1,16 @@
 """Retrace's library: a folder is a room, and a room is what a stage of dvc.yaml depends on."""
 
+import ctypes
 import os
+import signal
+import sys
 
 # OpenMP's threads wait for each other by spinning, 300,000 times by default, which keeps a core from another process
 # that has work for it. It is read when PyTorch is imported.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
+# A stage, or a launcher, is asked to stop where what started it ends, even by SIGKILL: nobody else would record what it
+# does, and it would write while the next `dvc repro` does.
+if os.environ.get("DVC_STAGE") and sys.platform.startswith("linux"):
+    PARENT_ENDS = 1  # PR_SET_PDEATHSIG of prctl.h
+    ctypes.CDLL(None).prctl(PARENT_ENDS, signal.SIGTERM)

@@ -14,13 +14,8 @@ from retrace.core.paths import QUESTIONS, source_folder
 from retrace.finetuning.method import read_method
 from retrace.finetuning.run import read_cell, run_cell
 from retrace.finetuning.task import Task
-from retrace.models.heads import read_config
-from retrace.tasks.question_answering.extractive import ExtractiveTask
-from retrace.tasks.question_answering.generative import GenerativeTask, check_family
+from retrace.tasks.question_answering.generative import ANSWERING
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams
-from retrace.tokens.tokenizer import load_tokenizer
-
-TASKS = {"extractive": ExtractiveTask, "generative": GenerativeTask}
 
 
 def main() -> None:
@@ -30,9 +25,7 @@ def main() -> None:
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
 
     def read_task() -> Task[Any]:
-        if settings.answers == "generative":
-            check_family(read_config(method.base).model_type, cell.task)
-        return TASKS[settings.answers](cell.task, source, load_tokenizer(method.base), settings.max_length, settings)
+        return ANSWERING[settings.answers].read(cell.task, source, method.base, settings)
 
     run_cell(cell, method, read_task, settings, params.precision, [source, QUESTIONS / cell.task], params.settings)
 

@@ -12,9 +12,7 @@ from retrace.core.paths import source_folder, task_folder
 from retrace.finetuning.method import read_method
 from retrace.finetuning.run import read_cell, run_cell
 from retrace.finetuning.settings import FineTuneParams
-from retrace.models.heads import objective_of, read_config, takes_segments
 from retrace.tasks.classification import Classification
-from retrace.tokens.tokenizer import load_tokenizer
 
 
 def main() -> None:
@@ -24,9 +22,7 @@ def main() -> None:
     method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
 
     def read_task() -> Classification:
-        tokenizer, config = load_tokenizer(method.base), read_config(method.base)
-        segments, causal = takes_segments(config), objective_of(config) == "causal"
-        return Classification(cell.task, source, tokenizer, settings.max_length, segments, causal)
+        return Classification.read(cell.task, source, method.base, settings)
 
     run_cell(cell, method, read_task, settings, params.precision, [source, task_folder(cell.task)], params.settings)
 

@@ -17,14 +17,13 @@ from retrace.compute.device import open_device
 from retrace.core.paths import source_folder
 from retrace.core.settings import build, read_params
 from retrace.finetuning.method import PRETRAINED
-from retrace.finetuning.run import PREDICTIONS
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, Task, predict
-from retrace.models.heads import objective_of, read_config, takes_segments
+from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
-from retrace.tasks.question_answering.extractive import ExtractiveTask, SpanModel
-from retrace.tasks.question_answering.generative import GenerativeTask
+from retrace.tasks.question_answering.extractive import SpanModel
+from retrace.tasks.question_answering.generative import ANSWERING
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tokens.tokenizer import load_tokenizer
 
@@ -46,25 +45,14 @@ def predicted(model: Any, task_name: str) -> list[Row]:
     """What a model says on the validation data, asked as the stages ask."""
     params = read_params()
     settings = build(AnswerSettings if task_name == "squad" else FineTuneSettings, params, task_name)
-    task = _task(task_name, settings.max_length, params)
+    kind = ANSWERING[settings.answers] if isinstance(settings, AnswerSettings) else Classification
+    task: Task[Any] = kind.read(task_name, source_folder(params["data"]), PRETRAINED, settings)
     device = open_device(1, params["precision"])
     body = model.body if isinstance(model, SpanModel) else model
     body.set_attn_implementation(device.attention)
     examples = task.examples("dev")
     asked = model if isinstance(model, SpanModel) else task.wrap(model)
     return task.rows(examples, predict(task, asked, examples, 2 * settings.batch_size, device)[0])
-
-
-def _task(name: str, max_length: int, params: dict[str, Any]) -> Task[Any]:
-    source, tokenizer = source_folder(params["data"]), load_tokenizer(PRETRAINED)
-    if name != "squad":
-        config = read_config(PRETRAINED)
-        segments, causal = takes_segments(config), objective_of(config) == "causal"
-        return Classification(name, source, tokenizer, max_length, segments, causal)
-    reading = build(AnswerSettings, params, "squad")
-    return {"extractive": ExtractiveTask, "generative": GenerativeTask}[reading.answers](
-        name, source, tokenizer, max_length, reading
-    )
 
 
 def _found(pairs: list[str]) -> Iterator[dict[str, Any]]:

@@ -39,6 +39,17 @@ class Project:
 
     def run(self, *command: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a command there; its exit code must be `code`, any where None."""
+        with self.start(*command) as started:
+            try:
+                said, errors = started.communicate(timeout=TIMEOUT)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                raise
+        assert code is None or started.returncode == code, f"{command}\n{said}\n{errors}"
+        return subprocess.CompletedProcess(started.args, started.returncode, said, errors)
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """Start a command there."""
         environment = {**(self.variables or os.environ), "PYTHONDONTWRITEBYTECODE": "1"}
         environment["PYTHONPATH"] = os.pathsep.join([str(self.folder), self.variables.get("PYTHONPATH", "")])
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
@@ -46,11 +57,8 @@ class Project:
             if environment.get("RETRACE_RUN", "python") == "python":  # DVC's stages too
                 environment["RETRACE_RUN"] = " ".join(warm.COMMAND)
             command = _warm(*command)
-        done = subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
-        )
-        assert code is None or done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=pipe, stderr=pipe, text=True)
 
     def stage(self, module: str, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a stage, or a module of `retrace`."""

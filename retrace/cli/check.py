@@ -1,10 +1,13 @@
 """`retrace check`, and which settings each stage reads."""
 
+import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
+from retrace.core.files import read_json
 from retrace.core.registry import plugin_names
 from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml, require_one_of
 from retrace.evaluation.settings import EvaluateParams
@@ -24,6 +27,8 @@ from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
 
 FAMILIES = "retrace.families"
+HELD = Path(".dvc/tmp/rwlock")  # what the DVC processes of a project read and write, as json
+WRITTEN = 1.0  # seconds in which DVC has written it
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
 STAGES: Mapping[str, type[Params]] = {
     "tokenize": TokenizeParams,
@@ -52,8 +57,23 @@ FURTHER_TASKS: Mapping[str, type[Params]] = {  # by the section of data/params.y
 
 def check() -> None:
     """Say whether the stages accept every setting, and some stage reads every key; the first that is wrong is named."""
+    mend_lock()
     check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
     print(f"{PARAMS}, {DATA_PARAMS}: ok")
+
+
+def mend_lock() -> None:
+    """Remove DVC's record of who uses which file where a killed DVC left half of it, as no other would then start."""
+    for pause in (WRITTEN, 0):
+        with suppress(FileNotFoundError):
+            try:
+                read_json(HELD)
+            except InputError:
+                time.sleep(pause)
+                continue
+        return
+    HELD.unlink()
+    print(f"{HELD}: removed, as DVC was killed while it wrote it")
 
 
 def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ them: no default is a required argument, `Annotated[int, typer.Option(help=...)]
 takes one or more values. A file with SUBCOMMANDS has such functions by name, and its own docstring is the help.
 """
 
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -70,7 +71,9 @@ class Commands(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import the file of a command."""
+    gc.disable()  # imports leave little to collect, and looking for it takes a tenth of their time
     module = import_module(f"retrace.cli.{COMMANDS[name][0]}")
+    gc.enable()
     app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
     if hasattr(module, "SUBCOMMANDS"):
         app.callback()(lambda: None)  # without it a single subcommand would take the place of its command

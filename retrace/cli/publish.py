@@ -17,7 +17,6 @@ from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.evaluation.records import DETAILS
 from retrace.finetuning.method import PRETRAINED, read_method
-from retrace.finetuning.run import WEIGHTS, Cell
 from retrace.hub.checkpoint import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
@@ -29,11 +28,11 @@ from retrace.publishing.facts import (
     name_of,
     read_facts,
     read_flags,
-    read_tuning,
     stale_stages,
     uncommitted_files,
 )
-from retrace.results.grid import Grid
+from retrace.publishing.load import read_tuning
+from retrace.results.grid import WEIGHTS, Cell, Grid
 
 PREPARED = Path(".retrace/publish")
 # What an earlier publication may have left in the repository; other files there are not ours to delete.

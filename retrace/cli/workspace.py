@@ -150,7 +150,8 @@ def _configure_dvc(project: Path, folder: Path) -> None:
     config = ConfigParser(interpolation=None)
     config.read([project / ".dvc/config", project / ".dvc/config.local"], encoding="utf-8")
     cache = Config(str(project / ".dvc"))["cache"].get("dir", project / ".dvc/cache")
-    config.read_dict({"core": {"no_scm": "true"}, "cache": {"dir": str(cache)}})
+    page = str(project / ".dvc/plots/page.html")  # in the project's configuration it is relative to its own folder
+    config.read_dict({"core": {"no_scm": "true"}, "cache": {"dir": str(cache)}, "plots": {"html_template": page}})
     text = io.StringIO()
     config.write(text)
     _write(folder / ".dvc/config.local", text.getvalue())

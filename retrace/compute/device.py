@@ -8,7 +8,9 @@ import ctypes
 import os
 import resource
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -16,13 +18,18 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import parse_flag_from_env, set_seed
 from torch import Tensor
+from torch.distributed.constants import default_pg_timeout
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from retrace.compute.lease import lease_gpus
 from retrace.compute.tensors import seeded
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, Interrupted
 from retrace.core.settings import LARGEST_SEED, Precision
 
 Batch = TypeVar("Batch", bound="Examples")
+
+PATIENCE = timedelta(seconds=45)  # with another process that takes part in an update
+GONE = ("closed by peer", "reset by peer", "imed out")  # as gloo says of one that ended, or hangs
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's names for them, of malloc.h
 
@@ -118,6 +125,29 @@ class Device:
         if self.processes > 1:
             torch.distributed.all_reduce(values)
         return values
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Raise Interrupted where another process ended, or on processors has not answered for `PATIENCE`.
+
+        GPUs keep the ten minutes of NCCL, and a model that is compiled its own, as both may take long at first.
+        """
+        if self.processes == 1:
+            yield
+            return
+        if self.torch_device.type == "cpu" and not self.compiler:
+            _set_pg_timeout(PATIENCE)
+        try:
+            yield
+        except RuntimeError as error:
+            if not any(sign in str(error) for sign in GONE):
+                raise
+            raise Interrupted(
+                f"process {self.rank} waited in vain for another, which ended or hangs; run it again to resume"
+            ) from error
+        finally:
+            if self.torch_device.type == "cpu":
+                _set_pg_timeout(default_pg_timeout)
 
     def seed_dropout(self) -> None:
         """Give this process dropout masks of its own, once the weights are drawn; the main process's stay the same."""

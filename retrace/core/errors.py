@@ -1,7 +1,7 @@
 """How a stage or a command ends when it cannot go on.
 
-`InputError` is a mistake that the user can fix: a file, a row, a key. It ends in one line on stderr and exit code 2.
-Any other exception is a bug of Retrace and keeps its traceback.
+`InputError` is a mistake that the user can fix: a file, a row, a key. It ends in one line on stderr and exit code 2; of
+training that diverged in 3. Any other exception is a bug of Retrace and keeps its traceback.
 """
 
 import errno
@@ -14,11 +14,16 @@ from typing import Any
 from safetensors import SafetensorError
 
 USAGE = 2  # exit code for wrong input, as in argparse
+DIVERGED = 3  # exit code of training that cannot go on with these settings
 INTERRUPTED = 75  # exit code of work that was asked to stop and resumes when run again (EX_TEMPFAIL of sysexits.h)
 
 
 class InputError(Exception):
     """Wrong input; the message names the file and line, or the key, and what is allowed."""
+
+
+class DivergedError(InputError):
+    """Training cannot go on: a loss is not finite or rose, or a batch has no target. Checkpoints are from before."""
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: the work resumes when run again
@@ -37,7 +42,7 @@ class _Output(io.FileIO):
 
 
 def exit_cleanly(main: Callable[[], None]) -> None:
-    """Run `main`; end with one line and exit code 2 where the user can fix what is wrong.
+    """Run `main`; end with one line and exit code 2, or 3, where the user can fix what is wrong.
 
     `RETRACE_TRACEBACK=1` shows the traceback all the same.
     """
@@ -46,7 +51,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         main()
         sys.stdout.flush()
     except InputError as error:
-        _fail(str(error))
+        _fail(str(error), DIVERGED if isinstance(error, DivergedError) else USAGE)
     except Interrupted as stop:
         print(stop, file=sys.stderr)
         sys.exit(INTERRUPTED)
@@ -70,8 +75,8 @@ def _survive_closed_pipes() -> None:
             setattr(sys, name, io.TextIOWrapper(binary, own.encoding, own.errors, line_buffering=is_direct))
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, code: int = USAGE) -> None:
     if os.environ.get("RETRACE_TRACEBACK"):
         raise  # noqa: PLE0704 - called while the exception is being handled
     print(f"error: {message}", file=sys.stderr)
-    sys.exit(USAGE)
+    sys.exit(code)

@@ -2,24 +2,27 @@
 
 DVC records code and params when a stage ends, so an edit made while it runs would be recorded as if it had run (DVC
 issue 11058). The guard remembers what the stage started from, before the stage reads any of it, and fails at the end if
-its content is another. And since a killed `dvc` leaves its stage running, the guard holds a lock on a file that tells a
-second run who is first; the system lets go of it when the process ends, however it ends.
+its content is another. A lock on a file tells a second run who is first; the system lets go of it when the process
+ends, however it ends. A signal that asks a stage to stop ends it in a line.
 """
 
 import fcntl
 import hashlib
 import json
 import os
+import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, Interrupted
 from retrace.core.settings import file_of, read_params, values_of
 
 LOCKS = Path(".retrace/locks")
@@ -27,6 +30,7 @@ PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
 CODE = ("stages", "retrace")
 PAUSE = 0.2  # seconds between two looks at a lock or a process
 STARTING = 0.01  # seconds that Python takes at least before it reads a file of ours; how finely processes are timed
+STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # kill, Slurm before the time limit, Ctrl-C
 Digests = dict[str, str]  # path → SHA-256 of the file
 
 
@@ -97,9 +101,9 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
     """Hold the lock called `name`; raise an InputError if an input, a setting or code is another at the end.
 
     `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it
-    read them. Inputs are to be read within, not before.
+    read them. Inputs are to be read within, not before. A signal that asks to stop raises Interrupted.
     """
-    with _lock(name):
+    with _lock(name), _stopping(name):
         late = [*_changed_while_starting(), *_changed_settings(settings)]
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
@@ -111,6 +115,24 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
         changed += _changed_settings(settings)
         if changed:
             raise InputError(f"{min(changed)} changed while {name} ran; run it again")
+
+
+@contextmanager
+def _stopping(name: str) -> Iterator[None]:
+    """Raise Interrupted on a signal that asks to stop; training handles them in its own way, as it saves its state."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Interrupted(f"{name}: asked to stop; run it again")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def file_digest(path: Path) -> str:

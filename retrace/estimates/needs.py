@@ -18,12 +18,12 @@ from retrace.core.settings import build, section
 from retrace.estimates.architectures import config_of, find_model
 from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import PRETRAINED, read_method
-from retrace.finetuning.run import WEIGHTS, Cell, adjusted
+from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.hub.checkpoint import Pin, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
 from retrace.pretraining.settings import PretrainSettings
-from retrace.results.grid import Grid
+from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.tasks.question_answering.settings import AnswerSettings
 
 PRESETS = {

@@ -24,7 +24,7 @@ from retrace.results.grid import Kind
 from retrace.results.predictions import Epoch, kept_epoch
 from retrace.statistics.comparisons import compare, difference, flag_unless_better
 from retrace.statistics.intervals import Scored, intervals, resample
-from retrace.statistics.scales import LOSS, Flags
+from retrace.statistics.scales import CURVES, Flags
 
 SCRATCH = "scratch"  # the method without pretraining, the baseline of the others
 OF_MODELS = "of these models; one seed does not tell the methods apart"
@@ -91,10 +91,10 @@ class _Assessor:
         }
 
     def details(self) -> TaskDetails:
-        task, scoring = self._task, self._scoring
+        task, scoring, loss = self._task, self._scoring, CURVES["validation_loss"]
         return TaskDetails(
             headlines=self._headlines,
-            legend={**scoring.legend, "validation_loss": replace(LOSS, name="validation loss")},
+            legend={**scoring.legend, "validation_loss": replace(loss, name="loss") if task.split == "test" else loss},
             baselines={name: BaselineDetails(figures=dict(self._scored[name].figures), intervals=self._intervals(name))
                        for name in self._baselines},
             methods={method: self._method(method) for method in self._methods},
@@ -118,6 +118,7 @@ class _Assessor:
             groups={kind: {name: self._group(which, runs) for name, which in groups.items()}
                     for kind, groups in self._task.groups.items()},
             flags=flags,
+            ahead=self._ahead(self._seeds(method)),
             seeds=seeds,
             breakdown=self._task.breakdown([self._kept[run.name] for run in runs]),
         )  # fmt: skip
@@ -150,6 +151,13 @@ class _Assessor:
 
     def _intervals(self, *names: str) -> Intervals:
         return intervals([self._scored[name] for name in names], self._scoring.ends)
+
+    def _ahead(self, seeds: Sequence[Scored]) -> Intervals:
+        """How far the mean is ahead of each baseline, which has no seeds, on the same examples."""
+        figure = next(iter(self._headlines), "")
+        baselines = {name: self._scored[name] for name in self._baselines if figure in self._scored[name].drawn}
+        return {name: difference(figure, seeds, [of] * len(seeds), are_paired=True).interval
+                for name, of in baselines.items() if figure in seeds[0].drawn}  # fmt: skip
 
     def _seeds(self, method: str) -> list[Scored]:
         return [self._scored[run.name] for run in self._methods[method]]

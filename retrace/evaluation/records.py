@@ -83,6 +83,7 @@ class MethodDetails(Record):
     intervals_of: str  # the sources of chance that they cover, in words
     groups: dict[str, dict[str, GroupDetails]]  # such as length → "1–8 words" → figures
     flags: Flags = Field(default={})
+    ahead: Intervals = Field(default={})  # by baseline, of the first headline's mean less the baseline's, paired
     seeds: dict[str, SeedDetails]
     breakdown: ClassBreakdown | AnswerBreakdown
 

@@ -3,7 +3,6 @@
 import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,33 +16,13 @@ from retrace.finetuning.method import Method, is_part, round_frozen, save_traine
 from retrace.finetuning.settings import FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Task
 from retrace.models.heads import check_length, set_dropout
+from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Cell
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.out_of_memory import named_out_of_memory
 from retrace.training.throughput import write_run_record
 
-WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
-
 Example = TypeVar("Example")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A task, a tuning method and a seed."""
-
-    task: str
-    method: str
-    seed: int
-
-    @property
-    def path(self) -> Path:
-        """Where the cell's files lie, under each of the output folders."""
-        return Path(self.task) / self.method / str(self.seed)
-
-    @property
-    def title(self) -> str:
-        """What it is called where people read it."""
-        return " ".join(self.path.parts)
 
 
 def read_cell(task: str) -> Cell:

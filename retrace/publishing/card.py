@@ -13,10 +13,10 @@ from retrace.evaluation.records import BaselineDetails, Figures, Intervals, Seed
 from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Table
-from retrace.report.names import baseline_name, figure_name
+from retrace.report.names import UNITS, baseline_name, figure_name
 from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
-from retrace.report.tasks import UNITS, with_interval
+from retrace.report.tasks import with_interval
 from retrace.report.verdict import Sentence
 from retrace.statistics.scales import Legend
 

@@ -10,25 +10,22 @@ from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, section
-from retrace.datasets.examples import read_classes
 from retrace.evaluation.assessment import SCRATCH
 from retrace.evaluation.records import DETAILS, Details, TaskDetails
 from retrace.finetuning.method import PRETRAINED, read_method
-from retrace.finetuning.run import RUNS, Cell
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.settings import HubSettings, HubText
-from retrace.models.heads import Head, read_config
+from retrace.models.heads import read_config
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, RunResults, Scores, hub_origin
-from retrace.publishing.load import Tuning
 from retrace.report.blocks import Table
 from retrace.report.results import judged, most_seeds, read_tasks
 from retrace.report.runs import counts_table, read_runs, seconds_of, settings_table, shares_of
 from retrace.report.summary import reading, summary_table
 from retrace.report.verdict import verdict
-from retrace.results.grid import Grid
+from retrace.results.grid import RUNS, Cell, Grid
 from retrace.sources.hub_settings import HubTaskSettings
 from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import AnswerSettings
@@ -71,31 +68,6 @@ def read_facts(
         scores=read_scores(cell) if cell else None, perplexity=None if cell else PerplexityReport.read(PERPLEXITY),
         flags=flag_lines(cell), limits=_limits(cell, params, published), results=read_results(cell, params),
     )  # fmt: skip
-
-
-def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
-    """How a cell of the matrix was tuned.
-
-    Raises InputError where params.yaml does not list it.
-    """
-    matrix = build(Grid, params, "finetune")
-    for option, value, listed in (
-        ("--task", cell.task, matrix.all_tasks),
-        ("--method", cell.method, matrix.methods_of(cell.task)),
-        ("--seed", cell.seed, matrix.seeds),
-    ):
-        if value not in listed:
-            allowed = ", ".join(map(str, listed))
-            raise InputError(f"{option}: {value!r} is not what params.yaml lists; expected one of {allowed}")
-    method = read_method(params, cell.method, cell.task)
-    labels = {"method": None, "checkpoint": None}  # of this project, which mean nothing elsewhere
-    settings = method.settings.model_copy(update=labels)
-    if matrix.kind_of(cell.task) == "classification":
-        classes = read_classes(source_folder(build(str, params, "data")), cell.task)
-        return Tuning(method.file, settings, "classifier", tuple(classes))
-    reading = build(AnswerSettings, params, cell.task)
-    head: Head = "language_model" if reading.answers == "generative" else "spans"
-    return Tuning(method.file, settings, head, question_match=reading.question_match)
 
 
 def read_scores(cell: Cell) -> Scores:

@@ -16,16 +16,21 @@ from huggingface_hub import snapshot_download
 from torch import nn
 from transformers import PreTrainedModel
 
+from retrace.core.errors import InputError
 from retrace.core.files import atomic_file, read_json
+from retrace.core.paths import source_folder
 from retrace.core.registry import load_plugin
 from retrace.core.settings import build
-from retrace.finetuning.method import FILE, Method, load_trained
+from retrace.datasets.examples import read_classes
+from retrace.finetuning.method import FILE, Method, load_trained, read_method
 from retrace.finetuning.settings import METHODS, MethodSettings
 from retrace.hub.checkpoint import Pin
 from retrace.hub.session import hub_session, hub_token
 from retrace.models.heads import Head, read_model
+from retrace.results.grid import Cell, Grid
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import Generator
+from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tasks.question_answering.windows import KINDS
 
 ALIGNMENT = 64  # bytes, as torch allocates
@@ -89,6 +94,31 @@ class Tuning:
         """The model as it was before training, but for the seed of what is random."""
         method = Method(load_plugin(METHODS, self.method, "method"), self.settings)
         return method.start(self.head, pretrained, 0, "sdpa", self.classes)
+
+
+def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
+    """How a cell of the matrix was tuned.
+
+    Raises InputError where params.yaml does not list it.
+    """
+    matrix = build(Grid, params, "finetune")
+    for option, value, listed in (
+        ("--task", cell.task, matrix.all_tasks),
+        ("--method", cell.method, matrix.methods_of(cell.task)),
+        ("--seed", cell.seed, matrix.seeds),
+    ):
+        if value not in listed:
+            allowed = ", ".join(map(str, listed))
+            raise InputError(f"{option}: {value!r} is not what params.yaml lists; expected one of {allowed}")
+    method = read_method(params, cell.method, cell.task)
+    labels = {"method": None, "checkpoint": None}  # of this project, which mean nothing elsewhere
+    settings = method.settings.model_copy(update=labels)
+    if matrix.kind_of(cell.task) == "classification":
+        classes = read_classes(source_folder(build(str, params, "data")), cell.task)
+        return Tuning(method.file, settings, "classifier", tuple(classes))
+    reading = build(AnswerSettings, params, cell.task)
+    head: Head = "language_model" if reading.answers == "generative" else "spans"
+    return Tuning(method.file, settings, head, question_match=reading.question_match)
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:

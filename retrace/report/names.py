@@ -1,18 +1,23 @@
 """What readers call tasks, methods, baselines and figures."""
 
 from retrace.core.paths import ON_TEST
+from retrace.report.blocks import figure_text
 from retrace.statistics.scales import SCALES, SHARES, Figure
 
 TASKS = {"sst2": ("Reviews", "reviews"), "squad": ("Questions", "questions")}  # title, and what its examples are
 NOUNS = {"classification": "texts", "question_answering": "questions"}  # of further tasks
 METHODS = {"lora": "LoRA"}
 BASELINES = {"tfidf": "tf-idf", "majority": "majority class"}
-MEASURES = {
+KINDS = {  # of perplexity
     "masked": "masked, fixed masks",
     "pseudo": "pseudo, each token in turn",
     "causal": "causal, sliding windows",
     "unigram": "unigram baseline",
 }
+UNITS = {
+    "fraction": "%", "percentage": "%", "correlation": "−1 to 1", "count": "", "loss": "nats", "seconds": "s",
+    "mebibytes": "MiB",
+}  # fmt: skip
 
 
 def title_of(task: str) -> str:
@@ -43,6 +48,12 @@ def figure_name(key: str, figure: Figure) -> str:
     return figure.name or key.replace("_", " ")
 
 
+def with_unit(key: str, figure: Figure) -> str:
+    """Its name with the unit in which it is shown."""
+    unit = UNITS.get(figure.scale)
+    return figure_name(key, figure) + (f", {unit}" if unit else "")
+
+
 def shown_factor(figure: Figure) -> float:
     """What a figure is multiplied with before it is shown: shares are shown as points of 100."""
     return SHARES["percentage"] / SHARES[figure.scale] if figure.scale in SHARES else 1.0
@@ -51,3 +62,8 @@ def shown_factor(figure: Figure) -> float:
 def shown_digits(figure: Figure) -> int:
     """How many digits it is shown with."""
     return 1 if figure.scale in SHARES else SCALES[figure.scale].digits
+
+
+def shown(figure: Figure, value: float | None) -> str:
+    """A figure as it is shown, a dash where there is none."""
+    return figure_text(None if value is None else shown_factor(figure) * value, shown_digits(figure))

@@ -10,19 +10,13 @@ from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.flags import flag_lines, perplexity_flags
-from retrace.report.names import MEASURES
+from retrace.report.names import KINDS, shown, with_unit
 from retrace.report.page import REPORTS
 from retrace.report.results import Curve
 from retrace.report.svg import Axes, Plot
+from retrace.statistics.scales import CURVES, MEASURES
 
-CURVE = {  # heading and digits of each column
-    "training_loss": ("training loss, nats", 4),
-    "validation_loss": ("validation loss, nats", 4),
-    "perplexity": ("perplexity", 2),
-    "next_sentence_accuracy": ("next-sentence accuracy", 3),
-    "seconds": ("seconds of training", 0),
-}
-UNITS = ("perplexity_per_token", "perplexity_per_word", "bits_per_byte")
+PER = ("perplexity_per_token", "perplexity_per_word", "bits_per_byte")
 INTERVALS = (
     "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
 )
@@ -40,11 +34,11 @@ def pretraining_section(
     warnings = [f"Warning: {line}." for line in flag_lines([*perplexity_flags(report)])]
     if "next_sentence_accuracy" in curve and curve["next_sentence_accuracy"].iloc[-1] < TOLD_APART:
         warnings.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
-    shown = {
-        heading: [figure_text(value, digits) for value in curve[name]]
-        for name, (heading, digits) in CURVE.items() if name in curve
+    columns = {
+        with_unit(name, what): [shown(what, of) for of in curve[name]]
+        for name, what in (CURVES | MEASURES).items() if name in curve
     }  # fmt: skip
-    by_epoch = Table.of({"epoch": curve["epoch"].astype(str).tolist(), **shown}, "Pretraining by epoch")
+    by_epoch = Table.of({"epoch": curve["epoch"].astype(str).tolist(), **columns}, "Pretraining by epoch")
     table = perplexity_table(report)
     absent = [ABSENT] if any(NOTHING in str(cell) for row in table.rows for cell in row[2:]) else []
     fold = Fold("Losses by epoch", f"{len(curve)} rows", [by_epoch])
@@ -112,9 +106,9 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, update
 def perplexity_table(report: PerplexityReport) -> Table:
     """A row a split and a kind of perplexity, the unigram baseline's among them."""
     rows = [
-        (MEASURES[name], part, *(_with_interval(split.measures[name], unit) for unit in UNITS))
+        (KINDS[name], part, *(_with_interval(split.measures[name], unit) for unit in PER))
         for part, split in report.splits.items()
-        for name in MEASURES
+        for name in KINDS
         if name in split.measures
     ]
     return Table(("perplexity", "split", "per token", "per word", "bits per byte"), rows, label="Perplexity")

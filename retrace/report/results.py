@@ -146,13 +146,9 @@ class Task:
         return found is not None and found.is_tie
 
     def is_above(self, method: str, baseline: str) -> bool:
-        """Whether a method's score is above a baseline's and most of its seeds have no flag that says otherwise.
-
-        The flags compare example by example.
-        """
-        flagged = [f"not_above_{baseline}" in seed.flags for seed in self.details.methods[method].seeds.values()]
-        ahead = self.sign * (self.score(method).value - self.baseline(baseline).value)
-        return ahead > 0 and 2 * sum(flagged) < len(flagged)
+        """Whether the 95% interval of a method's mean less a baseline's figure, on the same examples, is above 0."""
+        ends = self.details.methods[method].ahead.get(baseline)
+        return ends is not None and (ends["low"] > 0 if self.sign > 0 else ends["high"] < 0)
 
     def epochs(self, method: str, column: str) -> dict[str, Curve]:
         """A column of the learning curve, by seed."""

@@ -7,10 +7,10 @@ import pandas as pd
 from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import ClassBreakdown, Figures, Intervals, MethodDetails
 from retrace.report.blocks import Fold, Section, Table, figure_text, signed
-from retrace.report.names import baseline_name, figure_name, method_name, shown_digits, shown_factor
+from retrace.report.names import UNITS, baseline_name, figure_name, method_name, shown, shown_digits, shown_factor
 from retrace.report.panels import task_panels
 from retrace.report.results import Task
-from retrace.statistics.scales import Figure
+from retrace.statistics.scales import CURVES, Figure
 
 P_DIGITS = 4
 CHOSEN_BY = (
@@ -25,8 +25,6 @@ ONE_SEED = {
     "models differ": "Models differ: these two models differ; the methods cannot be told apart from one seed.",
     "no difference shown": "No difference shown: between these two models; one seed says nothing of the methods.",
 }
-UNITS = {"fraction": "%", "percentage": "%", "correlation": "−1 to 1", "count": "", "loss": "nats"}
-CURVE = {name: Figure("loss", "lower") for name in ("training_loss", "validation_loss")}
 
 
 def task_section(task: Task, names: Sequence[str]) -> Section:
@@ -76,7 +74,7 @@ def _scores(task: Task) -> Fold:
         figure = legend[name]
         cells = [with_interval(name, legend, of.figures, of.intervals) for of in task.details.baselines.values()]
         for of in methods.values():
-            cells += [_cell(figure, _before(of, name)), with_interval(name, legend, of.figures, of.intervals, of.std)]
+            cells += [shown(figure, _before(of, name)), with_interval(name, legend, of.figures, of.intervals, of.std)]
         rows.append((figure_name(name, figure), UNITS.get(figure.scale, ""), *cells))
     columns = [column for method in methods for column in (f"{method_name(method)}, before", method_name(method))]
     header = ("score", "unit", *map(baseline_name, task.details.baselines), *columns)
@@ -113,15 +111,15 @@ def _classes(task: Task) -> list[Fold]:
 
 
 def _curve(task: Task, curve: pd.DataFrame) -> Fold:
-    legend = {**task.details.legend, **CURVE}
+    legend = CURVES | task.details.legend
     named = {"method": [method_name(name) for name in curve["method"]]}
     columns = {
         str(name): named.get(str(name))
-        or [_cell(legend[str(name)], of) if name in legend else str(of) for of in values]
+        or [shown(legend[str(name)], of) if name in legend else str(of) for of in values]
         for name, values in curve.items()
     }
-    shown = {_heading(name, legend): values for name, values in columns.items()}
-    table = Table.of(shown, f"Learning curves {task.name}")
+    by_heading = {_heading(name, legend): values for name, values in columns.items()}
+    table = Table.of(by_heading, f"Learning curves {task.name}")
     return Fold("Learning curves as a table", f"{len(curve)} rows", [table])
 
 
@@ -138,13 +136,9 @@ def with_interval(
 ) -> str:
     """A figure, after ± its standard deviation over seeds, in brackets its interval, as far as they are known."""
     figure = legend[score]
-    text = _cell(figure, values.get(score))
+    text = shown(figure, values.get(score))
     if std and score in std and figure.scale != "count":
-        text += f" ± {_cell(figure, std[score])}"
+        text += f" ± {shown(figure, std[score])}"
     if score in intervals:
-        text += " ({} – {})".format(*(_cell(figure, intervals[score][end]) for end in ("low", "high")))
+        text += " ({} – {})".format(*(shown(figure, intervals[score][end]) for end in ("low", "high")))
     return text
-
-
-def _cell(figure: Figure, value: float | None) -> str:
-    return figure_text(None if value is None else shown_factor(figure) * value, shown_digits(figure))

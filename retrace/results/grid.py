@@ -1,6 +1,8 @@
 """The grid of fine-tuning: which tasks by which methods from which seeds, `finetune` in params.yaml."""
 
 import re
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -12,6 +14,26 @@ Kind = Literal["classification", "question_answering"]  # of a task
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method: of folders, keys and DVC's stages too
 TAKEN = ("baselines", "data", "flags", "intervals", "mean", "std")  # stand beside methods among the figures
 Names = tuple[str, ...]
+WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task, a tuning method and a seed."""
+
+    task: str
+    method: str
+    seed: int
+
+    @property
+    def path(self) -> Path:
+        """Where the cell's files lie, under each of the output folders."""
+        return Path(self.task) / self.method / str(self.seed)
+
+    @property
+    def title(self) -> str:
+        """What it is called where people read it."""
+        return " ".join(self.path.parts)
 
 
 class Grid(Section):

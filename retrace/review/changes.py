@@ -6,11 +6,12 @@ from typing import Any
 
 from retrace.core.records import RunRecord
 from retrace.report.blocks import NOTHING
+from retrace.report.names import with_unit
 from retrace.review.judge import Change, Judge
 from retrace.review.revision import Revision, flat
+from retrace.statistics.scales import MEASURES
 
 SHOWN = 0.2  # share by which time or memory has to differ to be shown
-MEASURES = ("seconds", "peak_memory_mib", "gpu_memory_mib")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Moved]:
 
 def _run_changes(old: Mapping[str, RunRecord], new: Mapping[str, RunRecord]) -> Iterator[Moved]:
     for name in (name for name in new if name in old):
-        for measure in MEASURES:
+        for measure, figure in MEASURES.items():
             before, after = getattr(old[name], measure), getattr(new[name], measure)
             if before and after and abs(after - before) > SHOWN * before:
-                yield Moved(f"{name}: {measure}", before, after)
+                yield Moved(f"{name}: {with_unit(measure, figure)}", before, after)

@@ -16,10 +16,9 @@ from retrace.review.headlines import FIGURE, Place
 from retrace.review.revision import Revision, flat
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
-from retrace.statistics.scales import LOSS, SHARES, Figure, Interval, Legend
+from retrace.statistics.scales import CURVES, SHARES, Figure, Interval, Legend
 
 Direction = Literal["better", "worse", "other"]
-PERPLEXITY = Figure("perplexity", "lower", "perplexity")
 UNKNOWN = Figure("score", "neither")
 
 
@@ -89,7 +88,7 @@ class Judge:
 
     def _change(self, place: Place, found: Difference | None, how: str) -> Change:
         old, new = (side.headlines.figures[place] for side in self._sides)
-        what = PERPLEXITY if place.figure == FIGURE else self._legend(place.of).get(place.figure, UNKNOWN)
+        what = CURVES[FIGURE] if place.figure == FIGURE else self._legend(place.of).get(place.figure, UNKNOWN)
         limit = self._tolerance.of(what, old)
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
         why = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
@@ -109,7 +108,7 @@ class Judge:
 
     def _legend(self, task: str) -> Legend:
         kind = self._params.finetune.kind_of(task.removesuffix(ON_TEST))
-        return _legend(getattr(self._params.metrics, kind)) | {"validation_loss": LOSS}
+        return _legend(getattr(self._params.metrics, kind)) | CURVES
 
 
 @cache

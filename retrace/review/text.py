@@ -5,24 +5,22 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.paths import ON_TEST
-from retrace.core.settings import shown
+from retrace.core.settings import shown as as_yaml
 from retrace.evaluation.records import BESIDE
-from retrace.report.blocks import NOTHING, Table, figure_text
+from retrace.report.blocks import NOTHING, Table
 from retrace.report.names import (
-    MEASURES,
+    KINDS,
     TASKS,
     baseline_name,
     figure_name,
     method_name,
-    shown_digits,
-    shown_factor,
+    shown,
     title_of,
 )
 from retrace.report.page import fill_markdown
 from retrace.review.changes import Moved, Review
 from retrace.review.headlines import FIGURE
 from retrace.review.judge import Change, signed
-from retrace.statistics.scales import Figure
 
 MOST = 3  # changes that the verdict names
 SIGNS = {"better": "better", "worse": "worse", "other": "–"}
@@ -97,7 +95,7 @@ def _name(change: Change) -> str:
 def _table(changes: Sequence[Change]) -> Table:
     rows = [
         (_of(change), figure_name(change.place.figure, change.what), SIGNS[change.direction],
-         *(_figure(change.what, value) for value in (change.old, change.new)), _difference(change), change.why)
+         *(shown(change.what, value) for value in (change.old, change.new)), _difference(change), change.why)
         for change in changes
     ]  # fmt: skip
     return Table(("of", "figure", "direction", "before", "now", "difference", "why"), rows)
@@ -106,12 +104,8 @@ def _table(changes: Sequence[Change]) -> Table:
 def _of(change: Change) -> str:
     place = change.place
     if place.figure == FIGURE:
-        return f"{place.of} text, {MEASURES.get(place.who, place.who)}"
+        return f"{place.of} text, {KINDS.get(place.who, place.who)}"
     return f"{title_of(place.of)}, {(baseline_name if place.is_baseline else method_name)(place.who)}"
-
-
-def _figure(what: Figure, value: float) -> str:
-    return figure_text(value * shown_factor(what), shown_digits(what))
 
 
 def _difference(change: Change) -> str:
@@ -137,7 +131,7 @@ def _moved(what: str, found: Sequence[Moved], as_text: Callable[[Any], str]) -> 
 
 
 def _value(value: Any) -> str:
-    return NOTHING if value == NOTHING else shown(value)
+    return NOTHING if value == NOTHING else as_yaml(value)
 
 
 def _amount(value: float) -> str:

@@ -43,8 +43,18 @@ class Figure:
     name: str = ""  # what readers call it; its key, with spaces, where empty
 
 
-LOSS = Figure("loss", "lower")
 Legend = dict[str, Figure]  # by key
+CURVES: Legend = {  # of learning curves, beside the metrics that are computed after every epoch
+    "training_loss": Figure("loss", "lower", "training loss"),
+    "validation_loss": Figure("loss", "lower", "validation loss"),
+    "perplexity": Figure("perplexity", "lower", "perplexity"),
+    "next_sentence_accuracy": Figure("fraction", "higher", "next-sentence accuracy"),
+}
+MEASURES: Legend = {  # of runs, which vary with the machine
+    "seconds": Figure("seconds", "lower", "time"),
+    "peak_memory_mib": Figure("mebibytes", "lower", "peak memory"),
+    "gpu_memory_mib": Figure("mebibytes", "lower", "GPU memory"),
+}
 
 
 @dataclass(frozen=True)

@@ -42,13 +42,8 @@ from retrace.report.results import read_curve
 from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
-from retrace.statistics.scales import LOSS, SCALES, Better, Figure
+from retrace.statistics.scales import CURVES, MEASURES, SCALES, Better, Figure
 
-CURVE_SCALES = {
-    "training_loss": "loss", "validation_loss": "loss", "perplexity": "perplexity",
-    "next_sentence_accuracy": "fraction",
-}  # fmt: skip
-MEASURE_SCALES = {"seconds": "seconds", "peak_memory_mib": "mebibytes", "gpu_memory_mib": "mebibytes"}
 COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
 NO_HEAD = "none"
 T = TypeVar("T")
@@ -160,8 +155,7 @@ def _epoch(reports: Reports, task: str, method: str, number: str, name: str) -> 
     curve = _run(reports.curves, task, reports)
     _run(dict.fromkeys(curve["method"]), method, reports)
     values = _values(number, curve.loc[curve["method"] == method], name)
-    legend = reports.details.tasks[task].legend
-    return _over_seeds(values, LOSS if name.endswith("loss") else legend[name])
+    return _over_seeds(values, (CURVES | reports.details.tasks[task].legend)[name])
 
 
 def _baseline(reports: Reports, task: str, baseline: str, name: str) -> Reproduced:
@@ -175,8 +169,8 @@ def _baseline(reports: Reports, task: str, baseline: str, name: str) -> Reproduc
 def _pretraining(reports: Reports, number: str, name: str) -> Reproduced:
     if reports.pretraining is None:
         raise NotRunError
-    (value,) = _values(number, reports.pretraining, _there(name, CURVE_SCALES))
-    return Reproduced(value, CURVE_SCALES[name])
+    (value,) = _values(number, reports.pretraining, _there(name, CURVES))
+    return Reproduced(value, CURVES[name].scale)
 
 
 def _perplexity(reports: Reports, split: str, kind: str, unit: str) -> Reproduced:
@@ -200,7 +194,7 @@ def _of_run(reports: Reports, name: str, measure: str) -> Reproduced:
     value = float(values[_there(measure, known)])
     if measure in COUNTS:
         return Reproduced(value, "count", is_exact=True)
-    return Reproduced(value, MEASURE_SCALES.get(measure, "score"), is_timed=True)
+    return Reproduced(value, MEASURES[measure].scale if measure in MEASURES else "score", is_timed=True)
 
 
 def _parameters(params: Mapping[str, Any], model: str, head: str, method: str, figure: str) -> float:

@@ -16,13 +16,14 @@ from retrace.finetuning.method import PRETRAINED
 from retrace.report.blocks import NOTHING, Fold, Panels, Section, Table
 from retrace.report.browser import predictions_section, read_all
 from retrace.report.charts import line_chart, points_by_epoch
-from retrace.report.names import title_of
+from retrace.report.names import figure_name, title_of
 from retrace.report.pretraining import pretraining_section, tokens_and_losses
 from retrace.report.results import PREDICTIONS, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, runs_section, settings_fold, time_fold
 from retrace.report.tasks import task_section
 from retrace.results.grid import Grid
 from retrace.results.predictions import read_updates
+from retrace.statistics.scales import CURVES, Legend
 from retrace.study.addresses import Reports, pretrains
 from retrace.study.published import PUBLISHED, PublishedStudy
 from retrace.study.result import ComparedTable, StudyResult
@@ -42,9 +43,7 @@ NOTICES = (
     "Retrace's rules for its own figures, applied to the published ones: figures off their scale or at odds with one "
     "another."
 )
-LOSSES = {"training_loss": "training loss", "validation_loss": "validation loss"}  # in nats
-SCORES = {"accuracy": "accuracy", "f1_micro": "micro-F1", "f1_macro": "macro-F1"}
-CURVES = LOSSES | SCORES  # columns of a task's learning curve that are drawn, and their names
+DRAWN = ("training_loss", "validation_loss", "accuracy", "f1_micro", "f1_macro")  # of a task's learning curve
 
 
 def study_sections(
@@ -107,7 +106,7 @@ class Drawing:
     name: str  # of files: letters, digits, dashes
     title: str
     curve: pd.DataFrame  # of the methods that it shows
-    figures: Sequence[str]  # columns of the curve
+    figures: Legend  # columns of the curve
     updates: Mapping[tuple[str, str], Sequence[tuple[int, float]]] = field(default_factory=dict)
     # By method and seed: how many updates were done, and the mean training loss since the point before.
 
@@ -157,11 +156,17 @@ def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
         for name in shown.figures:
             if name not in curve:
                 raise InputError(f"{PUBLISHED}: curves[{place}]: no {name!r}; there is: {', '.join(curve)}")
-        yield Drawing(f"curve-{place + 1}", shown.title, curve, shown.figures, _updates(shown.task, curve))
+        figures = _figures(reports, shown.task, shown.figures)
+        yield Drawing(f"curve-{place + 1}", shown.title, curve, figures, _updates(shown.task, curve))
     for task, curve in reports.curves.items() if not study.curves else ():
         if build(Grid, reports.params, "finetune").kind_of(task) == "classification":
-            figures = [name for name in CURVES if name in curve]
+            figures = _figures(reports, task, [name for name in DRAWN if name in curve])
             yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
+
+
+def _figures(reports: Reports, task: str, names: Iterable[str]) -> Legend:
+    legend = CURVES | reports.details.tasks[task].legend
+    return {name: legend[name] for name in names}
 
 
 def _updates(task: str, curve: pd.DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
@@ -186,9 +191,9 @@ def _of_one_method(drawing: Drawing) -> list[Panels]:
     """Losses in one chart and scores in another, a line a seed, coloured by what it shows."""
     charts = []
     for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
-        names = [name for name in drawing.figures if (name in LOSSES) == (kind == "loss")]
-        points = [point | {"series": CURVES.get(name, name), "run": f"{name} {point['run']}"}
-                  for name in names for point in points_by_epoch(drawing.curve, name)]  # fmt: skip
+        figures = {key: of for key, of in drawing.figures.items() if (of.scale == "loss") == (kind == "loss")}
+        points = [point | {"series": figure_name(key, of), "run": f"{key} {point['run']}"}
+                  for key, of in figures.items() for point in points_by_epoch(drawing.curve, key)]  # fmt: skip
         if points:
             charts.append(_chart(f"{drawing.name}-{kind}", f"{drawing.title}: {kind}", points, unit))
     return charts
@@ -197,8 +202,8 @@ def _of_one_method(drawing: Drawing) -> list[Panels]:
 def _of_several(drawing: Drawing) -> list[Panels]:
     """A chart for each figure, a line a method and seed, coloured by method."""
     charts = []
-    for name in drawing.figures:
-        title = CURVES.get(name, name)
+    for name, figure in drawing.figures.items():
+        title = figure_name(name, figure)
         if points := points_by_epoch(drawing.curve, name):
             charts.append(_chart(f"{drawing.name}-{name}", f"{drawing.title}: {title}", points, title))
     return charts

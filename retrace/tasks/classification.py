@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from torch import Tensor, nn
@@ -11,11 +12,11 @@ from torch.nn import functional
 from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.core.paths import has_test
 from retrace.datasets.examples import Example, read_classes, read_examples
-from retrace.finetuning.settings import check_length
+from retrace.finetuning.settings import FineTuneSettings, check_length
 from retrace.finetuning.task import Reads, Row, Tensors
-from retrace.models.heads import Head
+from retrace.models.heads import Head, objective_of, read_config, takes_segments
 from retrace.results.grid import Kind
-from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
+from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,13 @@ class Classification:
         self._source, self._tokenizer, self._max_length = source, tokenizer, max_length
         self._segments, self._causal = segments, causal
         self._pad = Vocabulary.of(tokenizer).pad
+
+    @classmethod
+    def read(cls, name: str, source: Path, base: Path, settings: FineTuneSettings) -> Self:
+        """The task for the model saved in `base`."""
+        tokenizer, config = load_tokenizer(base), read_config(base)
+        segments, causal = takes_segments(config), objective_of(config) == "causal"
+        return cls(name, source, tokenizer, settings.max_length, segments, causal)
 
     def examples(self, part: str) -> list[EncodedExample]:
         """The part's examples."""

@@ -102,8 +102,9 @@ class Checkpointer:
         self._writing: Future[None] | None = None
 
     def due(self) -> bool:
-        """Whether it is time for another checkpoint; only the main process decides."""
-        return self._device.is_main and time.monotonic() - self._last >= self._every
+        """Whether it is time for another checkpoint and the last is written; only the main process decides."""
+        is_writing = self._every > 0 and self._writing is not None and not self._writing.done()
+        return self._device.is_main and not is_writing and time.monotonic() - self._last >= self._every
 
     def save(
         self, model: nn.Module, optimizers: list[Optimizer], at: Position, journal: list[Any], kept: dict[str, Tensor]

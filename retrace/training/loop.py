@@ -1,7 +1,7 @@
 """The training loop of pretraining and fine-tuning: deterministic, resumable, on one process or many.
 
-SIGTERM, and SIGUSR1, which Slurm sends before the time limit, ask a run to stop: it finishes its update, saves a
-checkpoint and ends with an exit code of its own.
+SIGTERM, SIGUSR1, which Slurm sends before the time limit, and Ctrl-C ask a run to stop: it finishes its update, saves a
+checkpoint and ends with an exit code of its own. An evaluation is cut short, and done again after resuming.
 """
 
 import math
@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from types import FrameType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +21,14 @@ from torch.optim import Optimizer
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import data_parallel, full_tensor
-from retrace.core.errors import InputError, Interrupted
+from retrace.core.errors import DivergedError, Interrupted
+from retrace.core.guard import STOPPING
 from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.optimizer import make_optimizers, rate_factor, set_rate
 from retrace.training.progress import LiveCurves, Meter
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import Speed, count_flops
 
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 POINTS = 100  # of the curve by update; up to twice as many
 Batch = TypeVar("Batch", bound=Sized)
 Part = TypeVar("Part")
@@ -124,15 +125,38 @@ class Update:
     norm: float  # of the gradient, before clipping
 
 
+class _CutShort(Exception):  # noqa: N818 - no error
+    """A signal came during an evaluation."""
+
+
+class Signals(list[int]):
+    """The signals received that ask a run to stop."""
+
+    _ends = False  # whether one ends what is being done
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        self.append(number)
+        if self._ends:
+            raise _CutShort
+
+    @contextmanager
+    def ending(self, wanted: bool) -> Iterator[None]:
+        """Raise where a signal came already or comes within."""
+        self._ends = wanted
+        try:
+            if wanted and self:
+                raise _CutShort
+            yield
+        finally:
+            self._ends = False
+
+
 @contextmanager
-def noted_signals() -> Iterator[list[int]]:
+def noted_signals() -> Iterator[Signals]:
     """Note the signals that ask a run to stop instead of ending the process."""
-    received: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    before = {number: signal.signal(number, note) for number in SIGNALS}
+    received = Signals()
+    before = {number: signal.signal(number, received.note) for number in STOPPING}
     try:
         yield received
     finally:
@@ -143,8 +167,8 @@ def noted_signals() -> Iterator[list[int]]:
 def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     """Train until the budget is used up; what `after_epoch(epoch, meter)` returns is appended to the journal.
 
-    A run that has a checkpoint resumes from there. Raises InputError where the loss or the gradient is not finite or
-    the loss has diverged, Interrupted where a signal asked to stop.
+    A run that has a checkpoint resumes from there. Raises DivergedError where the loss or the gradient is not
+    finite, the loss rose or a batch has no target, Interrupted where a signal asked to stop or another process ended.
     """
     model = data_parallel(run.model, run.device)
     flops = _flops_a_token(run, model) if run.updates else 0.0
@@ -158,22 +182,34 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
         Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
         LiveCurves(run.title, resumes=at.step > 0, wanted=main) as live,
         noted_signals() as signals,
+        run.device.together(),
     ):
         meter.say(*(f"{run.title}  {line}" for line in messages))
         if at.epoch < 0:
-            run.model.eval()
-            run.journal.append(after_epoch(Epoch(0, None, 0.0), meter))
+            _evaluate(run, optimizers, at, signals, partial(after_epoch, Epoch(0, None, 0.0), meter))
             at.epoch = 0
         while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
             meter.resume()
             for share, update in _rest_of_epoch(run, model, optimizers, at, signals):
                 meter.step(share.tokens, update.loss / share.targets, update.norm, run.done(at))
                 live.log(at.step, loss=at.level, gradient_norm=update.norm, tokens_per_second=meter.speed)
-            run.model.eval()
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
-            run.journal.append(after_epoch(epoch, meter))
+            _evaluate(run, optimizers, at, signals, partial(after_epoch, epoch, meter))
             at.begin_after(epoch.number)
     return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
+
+
+def _evaluate(
+    run: Run[Batch, Part], optimizers: list[Optimizer], at: Position, signals: Signals, measure: Callable[[], Any]
+) -> None:
+    """Append what is measured to the journal; several processes, which measure together, finish it first."""
+    run.model.eval()
+    try:
+        with signals.ending(run.device.processes == 1):
+            measured = measure()
+    except _CutShort:
+        _stop(run, optimizers, at)
+    run.journal.append(measured)
 
 
 def _flops_a_token(run: Run[Batch, Part], model: nn.Module) -> float:
@@ -204,7 +240,10 @@ def _shares(run: Run[Batch, Part], epoch: int, done: int = 0) -> Iterator[Share[
     """This process's shares of the epoch's batches but the first `done`, which are drawn too, as generators go on."""
     for batch in islice(run.objective.batches(epoch), done, None):
         parts = [(run.objective.part(batch, rows, run.device), counts) for rows, counts in run.device.share(len(batch))]
-        yield Share(parts, run.objective.targets(batch), run.objective.tokens(batch))
+        targets = run.objective.targets(batch)
+        if not targets:
+            raise DivergedError(f"{run.title}: a batch of epoch {epoch} has no target; all its labels are ignored")
+        yield Share(parts, targets, run.objective.tokens(batch))
 
 
 def _rest_of_epoch(
@@ -280,14 +319,14 @@ def _require_finite(run: Run[Batch, Part], update: Update, done: int) -> None:
     for name, value in (("loss", update.loss), ("norm of the gradient", update.norm)):
         if not math.isfinite(value):
             place = _place(run, done)
-            raise InputError(f"{run.title}: the {name} is {value} at {place}; a lower lr than {run.lr} may help")
+            raise DivergedError(f"{run.title}: the {name} is {value} at {place}; a lower lr than {run.lr} may help")
 
 
 def _require_no_spike(run: Run[Batch, Part], at: Position) -> None:
     """Stop where the loss has diverged, before that is saved in a checkpoint."""
     most = run.optimizer.max_loss_rise
     if most is not None and at.lowest is not None and at.level > at.lowest + most:
-        raise InputError(
+        raise DivergedError(
             f"{run.title}: the loss rose from {at.lowest:.2f} to {at.level:.2f} at {_place(run, at.step - 1)}; "
             f"a lower lr than {run.lr} may help, or a higher max_loss_rise than {most}"
         )
@@ -301,10 +340,16 @@ def _place(run: Run[Batch, Part], done: int) -> str:
 
 def _keep(run: Run[Batch, Part], optimizers: list[Optimizer], at: Position, update: Update) -> None:
     """Save a checkpoint where one is due; end the run where it was asked to stop."""
-    if run.checkpointer and (update.save or update.stop):
-        run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)
     if update.stop:
-        if run.checkpointer:
-            run.checkpointer.wait()
-        where = "run it again to resume there" if run.checkpointer else "nothing was kept"
-        raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")
+        _stop(run, optimizers, at)
+    if run.checkpointer and update.save:
+        run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)
+
+
+def _stop(run: Run[Batch, Part], optimizers: list[Optimizer], at: Position) -> NoReturn:
+    """Save a checkpoint, where there is one to resume from, and end the run."""
+    if run.checkpointer and at.step:
+        run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)
+        run.checkpointer.wait()
+    where = "run it again to resume there" if run.checkpointer else "nothing was kept"
+    raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")

@@ -5,7 +5,7 @@ of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -19,12 +19,13 @@ from transformers import PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, ragged
 from retrace.datasets.squad import Question
-from retrace.finetuning.task import Reads, Row, Tensors
+from retrace.finetuning.task import Reads, Tensors
 from retrace.models.heads import Head, objective_of, takes_segments
 from retrace.tasks.question_answering.windows import (
     KINDS,
     NONE,
     QuestionAnswering,
+    Span,
     Window,
     WordFrequencies,
     match_kinds,
@@ -76,16 +77,6 @@ class SpanModel(nn.Module):
         """Load the extra embedding that `save_pretrained` wrote."""
         if self.match is not None:
             self.match.load_state_dict(load_file(folder / FILE))
-
-
-@dataclass(frozen=True)
-class Span:
-    """The best answer in a window, where it starts in the passage, its score, and the score of no answer."""
-
-    text: str
-    start: int
-    score: float
-    null_score: float
 
 
 def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
@@ -168,11 +159,6 @@ class ExtractiveTask(QuestionAnswering):
         start = functional.cross_entropy(scores[..., 0], batch["start"], reduction="sum")
         end = functional.cross_entropy(scores[..., 1], batch["end"], reduction="sum")
         return (start + end) / 2
-
-    def rows(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> list[Row]:
-        """Question id, best span and its start, its score and the null score (None if the model never abstains)."""
-        best = self.answers(examples, scores)
-        return [self._row(question, of.text, of.start, of.score, of.null_score) for question, of in best.items()]
 
     def answers(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> dict[str, Span]:
         """The best span of each question over its windows, by id."""

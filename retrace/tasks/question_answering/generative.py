@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -22,11 +22,12 @@ from retrace.compute.tensors import mask_of, padded, rounded_up, true_positions
 from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin, plugin_names
 from retrace.datasets.squad import Question
-from retrace.finetuning.task import Row, Tensors
-from retrace.models.heads import FAMILIES, Head
+from retrace.finetuning.task import Tensors
+from retrace.models.heads import FAMILIES, Head, read_config
 from retrace.models.language_model import LanguageModel
-from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, ReadingSettings
-from retrace.tasks.question_answering.windows import QuestionAnswering, Window, split_words, window_questions
+from retrace.tasks.question_answering.extractive import ExtractiveTask
+from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, AnswerSettings, ReadingSettings
+from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, split_words, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
 
@@ -116,16 +117,30 @@ class GenerativeTask(QuestionAnswering):
                 f"{SHORTEST_PROMPT}"
             )
 
+    @classmethod
+    def read(cls, name: str, source: Path, base: Path, settings: AnswerSettings) -> Self:
+        """The task for the model saved in `base`.
+
+        Raises InputError where its family is not causal, or where there is no room to read.
+        """
+        check_family(read_config(base).model_type, name)
+        return super().read(name, source, base, settings)
+
     def examples(self, part: str) -> list[Prompt]:
         """A prompt for each of the part's questions, in the order of the data.
 
         A long passage is cut to the window with most of the question's words, in training to one with the answer.
         """
-        windows = window_questions(
-            self.name, self._tokenizer, self._questions[part], self._room, self._settings.doc_stride, " "
-        )
+        return self._prompts(self._questions[part], training=part == "train")
+
+    def encoded(self, questions: Sequence[Question]) -> list[Prompt]:
+        """A prompt for each of these questions, in their order, to generate an answer."""
+        return self._prompts(questions, training=False)
+
+    def _prompts(self, questions: Sequence[Question], training: bool) -> list[Prompt]:
+        stride = self._settings.doc_stride
+        windows = window_questions(self.name, self._tokenizer, questions, self._room, stride, " ")
         by_question = groupby(windows, key=lambda window: window.question.id)
-        training = part == "train"
         return [self._prompt(chosen_window(list(group), training), not training) for _, group in by_question]
 
     def length(self, example: Prompt) -> int:
@@ -178,13 +193,13 @@ class GenerativeTask(QuestionAnswering):
         """Cross-entropy summed over the tokens of the right answers."""
         return -scores[:, 0].sum()
 
-    def rows(self, examples: Sequence[Prompt], scores: Sequence[np.ndarray]) -> list[Row]:
-        """Question id, answer and its start, its score and that of no answer (None if the model never abstains)."""
-        rows = []
+    def answers(self, examples: Sequence[Prompt], scores: Sequence[np.ndarray]) -> dict[str, Span]:
+        """The generated answer to each question, by id."""
+        found = {}
         for window, score in zip((example.window for example in examples), scores, strict=True):
             text, start = self._text(window, score[3:].astype(np.int64))
-            rows.append(self._row(window.question.id, text, start, float(score[1]), float(score[2])))
-        return rows
+            found[window.question.id] = Span(text, start, float(score[1]), float(score[2]))
+        return found
 
     def _prompt(self, window: Window, generates: bool) -> Prompt:
         passage, question = window.ids[window.passage], window.ids[window.asked]
@@ -213,6 +228,9 @@ class GenerativeTask(QuestionAnswering):
                 found = window.question.context[spans[start, 0] : spans[last, 1]]
                 return found.strip(), int(spans[start, 0]) + len(found) - len(found.lstrip())
         return self._tokenizer.decode(ids.tolist()).strip(), None
+
+
+ANSWERING = {"extractive": ExtractiveTask, "generative": GenerativeTask}  # by `answers` in params.yaml
 
 
 def chosen_window(windows: Sequence[Window], holding: bool) -> Window:

@@ -5,12 +5,14 @@ and words with the same beginning are often forms of one word.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,8 +21,8 @@ from retrace.datasets.squad import Question, read_questions
 from retrace.finetuning.settings import check_length
 from retrace.finetuning.task import Row
 from retrace.results.grid import Kind
-from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, Vocabulary
+from retrace.tasks.question_answering.settings import AnswerSettings, ReadingSettings
+from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, Vocabulary, load_tokenizer
 
 NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
 KINDS = 5
@@ -87,7 +89,17 @@ class Window:
         return (np.arange(len(self.ids)) >= self.passage.start).astype(np.int8)
 
 
-class QuestionAnswering:
+@dataclass(frozen=True)
+class Span:
+    """An answer, where it starts in the passage, its score, and the score of no answer."""
+
+    text: str
+    start: int | None  # None of a generated answer that is no part of the passage
+    score: float
+    null_score: float
+
+
+class QuestionAnswering(ABC):
     """A data set in SQuAD's format: what the tasks of extractive and generative models share."""
 
     kind: Kind = "question_answering"
@@ -104,13 +116,32 @@ class QuestionAnswering:
         # Without unanswerable questions in training a model never learns to abstain.
         self.may_abstain = any(not question.answers for question in self._questions["train"])
 
-    def _row(self, question: str, text: str, start: int | None, score: float, null_score: float) -> Row:
-        """An answer to the question with this id, its score and that of no answer, None if the model never abstains.
+    @classmethod
+    def read(cls, name: str, source: Path, base: Path, settings: AnswerSettings) -> Self:
+        """The task for the model saved in `base`.
 
-        `start` is its first character in the passage, None where it is no part of it.
+        Raises InputError where its family cannot answer so, or where there is no room to read.
         """
-        null = null_score if self.may_abstain else None
-        return {"id": question, "text": text, "start": start if text else None, "score": score, "null_score": null}
+        return cls(name, source, load_tokenizer(base), settings.max_length, settings)
+
+    @abstractmethod
+    def encoded(self, questions: Sequence[Question]) -> list[Any]:
+        """What a model is given of these questions, in their order, to answer them."""
+
+    @abstractmethod
+    def answers(self, examples: Sequence[Any], scores: Sequence[np.ndarray]) -> dict[str, Span]:
+        """The answer to each question, by id, from the scores of what `encoded` gave."""
+
+    def rows(self, examples: Sequence[Any], scores: Sequence[np.ndarray]) -> list[Row]:
+        """Question id, answer and its start, its score and that of no answer (None if the model never abstains).
+
+        The start is None where the answer is empty or no part of the passage.
+        """
+        rows = []
+        for question, of in self.answers(examples, scores).items():
+            start, null = of.start if of.text else None, of.null_score if self.may_abstain else None
+            rows.append({"id": question, "text": of.text, "start": start, "score": of.score, "null_score": null})
+        return rows
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,8 @@
 """The configurations of launch/, as Accelerate reads them."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,3 +33,16 @@ def test_a_process_is_started_for_each_gpu_that_there_is(name: str, monkeypatch:
     config, _, command = torch.distributed.run.config_from_args(arguments)
     assert config.nproc_per_node == 5
     assert command[-2:] == ["-m", "stages.pretrain"]
+
+
+@pytest.mark.parametrize(("ends", "code"), [("sys.exit(75)", 75), ("os.kill(os.getpid(), 9)", 137)])
+def test_the_launcher_ends_as_the_first_process_that_failed(tmp_path: Path, ends: str, code: int) -> None:
+    text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
+    (tmp_path / "two.yaml").write_text(text)
+    waits = "time.sleep(60)"
+    (tmp_path / "work.py").write_text(f"import os, sys, time\n{ends} if os.environ['RANK'] == '1' else {waits}\n")
+    command = [sys.executable, "-m", "retrace.compute.launch", "--config_file", "two.yaml", "work.py"]
+    started = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": ""}
+    done = subprocess.run(command, cwd=tmp_path, env=started, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert "process 1 ended" in done.stderr.splitlines()[-1]

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from safetensors import SafetensorError
 
-from retrace.core.errors import InputError, Interrupted, exit_cleanly
+from retrace.core.errors import DivergedError, InputError, Interrupted, exit_cleanly
 from tests.toy import ROOT
 
 
@@ -52,6 +52,13 @@ def test_work_that_goes_on_later_has_an_exit_code_of_its_own(capsys: pytest.Capt
         exit_cleanly(_raise(Interrupted("asked to stop after step 3")))
     assert caught.value.code == 75
     assert capsys.readouterr().err == "asked to stop after step 3\n"
+
+
+def test_training_that_diverged_has_one_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        exit_cleanly(_raise(DivergedError("the loss is nan")))
+    assert caught.value.code == 3
+    assert capsys.readouterr().err == "error: the loss is nan\n"
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:

@@ -1,5 +1,6 @@
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retrace.core import guard
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, Interrupted
 from retrace.core.guard import guarded, running, take
 from retrace.core.settings import read_params, values_of
 from tests.toy import ROOT
@@ -111,3 +112,24 @@ def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.Monkey
     Path(".retrace/locks/x.lock").touch()
     with guarded("x", [], {}):
         pass
+
+
+def test_a_stage_is_asked_to_stop_and_ends_in_one_line() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(Interrupted, match="x: asked to stop; run it again"), guarded("x", [], {}):
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_stage_ends_with_the_dvc_that_started_it(tmp_path: Path) -> None:
+    start = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {HOLD!r}]).wait()"
+    environment = {"PYTHONPATH": str(ROOT), "DVC_STAGE": "x"}
+    with subprocess.Popen(
+        [sys.executable, "-c", start], cwd=tmp_path, env=environment, stdin=-1, stdout=-1, stderr=-1, text=True
+    ) as dvc:
+        assert dvc.stdout is not None
+        assert dvc.stderr is not None
+        assert dvc.stdout.readline() == "held\n"
+        dvc.kill()
+        assert dvc.stderr.read().endswith("Interrupted: x: asked to stop; run it again\n")  # until the stage has ended
+    assert running() == []

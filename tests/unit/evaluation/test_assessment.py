@@ -76,6 +76,17 @@ def test_seeds_have_a_mean_a_standard_deviation_and_two_intervals() -> None:
     assert interval["low"] < interval["low_examples"] < 0.8 < interval["high_examples"] < interval["high"]
 
 
+def test_methods_are_held_against_baselines_on_the_same_examples() -> None:
+    """Of 60 reviews 54 are right and by the majority's class 30: 27 only by the method, 3 only by the majority."""
+    alike = _assess(*(_trial("full", seed, (30, 6, 0)) for seed in (1, 2, 3))).methods["full"].ahead["majority"]
+    reach = 1.96 * ((30 / 60 - 0.4**2) / 60) ** 0.5
+    assert alike == pytest.approx({"low": 0.4 - reach, "high": 0.4 + reach}, abs=0.01)
+    # Seeds with accuracies of 0.6, 0.8 and 1: their mean's standard error is 0.2 / √3, Student's quantile 4.30.
+    trials = [_trial("full", seed, (30, wrong, 0)) for seed, wrong in ((1, 24), (2, 12), (3, 0))]
+    apart = _assess(*trials).methods["full"].ahead["majority"]
+    assert apart["low"] < 0.3 - 4.30 * 0.2 / 3**0.5 < 0 < apart["high"]
+
+
 def test_methods_are_compared_and_the_better_one_named_from_several_seeds() -> None:
     one = _assess(_trial("full", 1, (30, 2, 0)), _trial("scratch", 1, (30, 25, 0)))
     assert (one.comparisons[0].of, one.comparisons[0].verdict) == ("models", "models differ")

@@ -11,8 +11,9 @@ from retrace.core.settings import Precision
 from retrace.finetuning import run
 from retrace.finetuning.finetune import fine_tune
 from retrace.finetuning.method import read_method
-from retrace.finetuning.run import Cell, run_cell
+from retrace.finetuning.run import run_cell
 from retrace.finetuning.settings import FineTuneSettings
+from retrace.results.grid import Cell
 from retrace.tasks.classification import Classification
 from tests.tiny import tiny_pretrained, tiny_sentences, tiny_tokenizer
 

@@ -11,7 +11,7 @@ from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.card import WORKS, ModelFacts, Origin, RunResults, Scores, eval_results, hub_origin, model_card
 from retrace.report.blocks import Cell, Table
-from retrace.statistics.scales import LOSS, Figure
+from retrace.statistics.scales import CURVES, Figure
 
 COMMIT = "a" * 40
 SCORES = Scores(
@@ -23,7 +23,7 @@ SCORES = Scores(
         "majority": BaselineDetails(figures={"accuracy": 0.25}, intervals={"accuracy": {"low": 0.125, "high": 0.375}})
     },
     legend={"accuracy": Figure("fraction", "higher"), "matthews": Figure("correlation", "higher"),
-            "validation_loss": LOSS},
+            "validation_loss": CURVES["validation_loss"]},
     headlines=["accuracy"],
     split="validation",
 )  # fmt: skip

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +14,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from retrace.core.files import write_json, write_text
+from retrace.core.settings import read_yaml
 from retrace.evaluation.records import DETAILS, Details
 from retrace.report.names import baseline_name, method_name
 from retrace.results.predictions import PREDICTIONS
 from stages import evaluate, report
 from tests.many import METHODS, make_project
+from tests.toy import ROOT
 
 playwright = pytest.importorskip("playwright.sync_api", reason="pip install -r requirements-dev.txt brings playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="requirements-dev.txt brings axe-playwright")
@@ -311,6 +316,32 @@ def test_hostile_rows_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     markdown = (tmp_path / "reports/report.md").read_text()
     assert "<script" not in markdown
     assert "<img" not in markdown
+
+
+def test_dvc_plots_fetch_nothing(project: Path, tmp_path: Path, show: Any) -> None:
+    for name in (".dvc/config", ".dvc/.gitignore", ".dvc/plots/page.html", ".dvcignore"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    write_json(tmp_path / "dvc.yaml", {"plots": read_yaml(ROOT / "dvc.yaml")["plots"]})  # json is YAML too
+    shutil.copytree(project / "reports/figures", tmp_path / "reports/figures")
+    figures = len(list((tmp_path / "reports/figures").iterdir()))
+    live = tmp_path / "reports/live/pretrain"
+    write_json(live / "metrics.json", {"loss": 1.0})
+    write_text(live / "plots/metrics/loss.tsv", "step\tloss\n100\t4.0\n200\t2.0\n300\t1.0\n")
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], cwd=tmp_path, check=True)
+    write_text(live / "plots/metrics/loss.tsv", "step\tloss\n100\t4.0\n200\t3.0\n300\t0.5\n")
+    for command, revisions in ((["show"], 1), (["diff", "HEAD"], 2)):
+        dvc = [sys.executable, "-m", "dvc", "plots", *command]
+        done = subprocess.run(dvc, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert "WARNING" not in done.stderr
+        page = show(tmp_path / "dvc_plots/index.html").page
+        assert page.locator("polyline").count() == revisions
+        assert "loss 0.5 to 4" in page.inner_text("body")
+        widths = page.evaluate("[...document.images].map(image => image.naturalWidth)")
+        assert len(widths) == revisions * figures
+        assert min(widths) > 0
 
 
 def test_as_many_questions_as_squad_has_are_all_there_at_once(large: Path, show: Any) -> None:

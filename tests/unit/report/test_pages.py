@@ -24,7 +24,7 @@ from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task
 from retrace.report.runs import data_fold, models_folds
 from retrace.report.tasks import task_section
-from retrace.statistics.scales import LOSS, Comparison, Figure, Flags, Shortfall
+from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
 
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
 FIGURES = {"validation_loss": 0.7, "accuracy": 0.51}
@@ -38,7 +38,7 @@ METHOD = MethodDetails(
 )  # fmt: skip
 PAIR = Comparison("accuracy", "full", "scratch", "methods", 0.02, -0.01, 0.05, "exact McNemar", 0.1, 0.2, "tie", 0.04)
 DETAILS = TaskDetails(
-    headlines=["accuracy"], legend={"accuracy": Figure("fraction", "higher"), "validation_loss": LOSS},
+    headlines=["accuracy"], legend={"accuracy": Figure("fraction", "higher"), **CURVES},
     notes={"signature": "v1"}, comparisons=[PAIR], methods={"full": METHOD},
     baselines={"majority": BaselineDetails(figures={"accuracy": 0.5}, intervals=INTERVAL)},
 )  # fmt: skip
@@ -161,7 +161,7 @@ def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
         _perplexity_page(extra) for extra in ({}, {"next_sentence_accuracy": 0.51}, {"next_sentence_accuracy": 0.93})
     )
     assert "next-sentence" not in plain
-    assert "| 0.930 |" in good
+    assert "| 93.0 |" in good
     assert ["does not tell sentences" in page for page in (plain, poor, good)] == [False, True, False]
 
 

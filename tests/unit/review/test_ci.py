@@ -88,7 +88,7 @@ def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
     lines = re.findall(r"uses: (\S+)(.*)", (ROOT / ".github/workflows/ci.yml").read_text())
     assert len(lines) == sum("uses" in step for step in steps)
     for action, comment in lines:
-        assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", action)
+        assert re.fullmatch(r"actions/[\w/-]+@[0-9a-f]{40}", action)
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment)
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert {name for name, job in WORKFLOW["jobs"].items() if "permissions" in job} == {"comment"}

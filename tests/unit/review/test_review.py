@@ -364,7 +364,7 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository, capsy
     assert "Health flags, new: sst2 full one class only.\n" in said
     assert "| lr | 0.001 | 0.5 |\n" in said
     assert "| seeds | – | null |\n" in said
-    assert "| pretrain: seconds | 46.3 | 60.19 |\n" in said
+    assert "| pretrain: time, s | 46.3 | 60.19 |\n" in said
     assert "peak" not in said
     assert r"\| \<b\>@" + "\u200b" + r"octocat\</b\> \[x\](y) " in said
     assert "\x1b" not in said

@@ -5,10 +5,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from retrace.evaluation.confusion import figures_of
 from retrace.report.blocks import Panels, Section, Table
 from retrace.report.page import as_html, as_markdown
 from retrace.report.svg import picture
-from retrace.study.page import CURVES, Drawing, compared_sections, curves_section, study_sections
+from retrace.statistics.scales import CURVES, Figure, Legend
+from retrace.study.page import DRAWN, Drawing, compared_sections, curves_section, study_sections
 from retrace.study.published import Doubt, PublishedStudy, PublishedTable, Row
 from retrace.study.result import ComparedTable, StudyResult
 from tests.study import cell_of
@@ -115,6 +117,11 @@ def _curve(*methods: str) -> pd.DataFrame:
     )  # fmt: skip
 
 
+def _figures(*names: str) -> Legend:
+    scores = {"accuracy": Figure("fraction", "higher")} | figures_of("f1")
+    return {name: (CURVES | scores)[name] for name in names}
+
+
 def _svg(chart: Panels) -> str:
     return picture("", [("", None, "", panel.plot) for panel in chart.panels], chart.legend)
 
@@ -125,23 +132,27 @@ def _charts(*drawings: Drawing, pretraining: Any = None) -> dict[str, Panels]:
 
 
 def test_one_method_has_a_chart_of_losses_and_one_of_scores() -> None:
-    charts = _charts(Drawing("curve-1", "Figure 1: BERT", _curve("bert"), ["training_loss", "accuracy", "f1_macro"]))
+    charts = _charts(
+        Drawing("curve-1", "Figure 1: BERT", _curve("bert"), _figures("training_loss", "accuracy", "f1_macro"))
+    )
     assert list(charts) == ["curve-1-loss", "curve-1-scores"]
     assert charts["curve-1-loss"].note == "Figure 1: BERT: loss, by epoch. Across: epoch; up: loss, in nats."
-    for name, shown in (("accuracy", True), ("macro-F1", True), ("micro-F1", False), ("training loss", False)):
+    for name, shown in (("accuracy", True), ("macro F1", True), ("micro F1", False), ("training loss", False)):
         assert (f">{name}<" in _svg(charts["curve-1-scores"])) == shown
 
 
 def test_several_methods_have_a_chart_for_each_figure() -> None:
-    charts = _charts(Drawing("curve-sst2", "SST-2", _curve("full", "lora"), list(CURVES)))
-    assert list(charts) == [f"curve-sst2-{name}" for name in CURVES]
+    charts = _charts(Drawing("curve-sst2", "SST-2", _curve("full", "lora"), _figures(*DRAWN)))
+    assert list(charts) == [f"curve-sst2-{name}" for name in DRAWN]
     assert ">full<" in _svg(charts["curve-sst2-f1_micro"])
     assert ">lora<" in _svg(charts["curve-sst2-f1_micro"])
 
 
 def test_what_has_no_values_is_not_drawn() -> None:
     curve = _curve("bert").assign(training_loss=math.nan)
-    assert list(_charts(Drawing("curve-1", "Figure 1", curve, ["training_loss", "accuracy"]))) == ["curve-1-scores"]
+    assert list(_charts(Drawing("curve-1", "Figure 1", curve, _figures("training_loss", "accuracy")))) == [
+        "curve-1-scores"
+    ]
 
 
 def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
@@ -153,8 +164,8 @@ def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
 
 def test_the_training_loss_is_drawn_by_update_where_the_report_shows_it() -> None:
     updates = {("bert", "1"): [(50, 0.7), (100, 0.6)], ("bert", "2"): [(50, 0.7), (100, 0.5)]}
-    with_loss = Drawing("curve-1", "Figure 1", _curve("bert"), ["training_loss", "accuracy"], updates)
-    charts = _charts(with_loss, Drawing("curve-2", "Figure 2", _curve("bert"), ["accuracy"], updates))
+    with_loss = Drawing("curve-1", "Figure 1", _curve("bert"), _figures("training_loss", "accuracy"), updates)
+    charts = _charts(with_loss, Drawing("curve-2", "Figure 2", _curve("bert"), _figures("accuracy"), updates))
     assert [name for name in charts if name.endswith("updates")] == ["curve-1-updates"]
     assert charts["curve-1-updates"].note.startswith("Figure 1: training loss by update, each point the mean")
     assert "Across: update" in charts["curve-1-updates"].note

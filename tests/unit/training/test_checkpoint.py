@@ -1,5 +1,6 @@
 """A run that is cut off anywhere goes on from its last state to the same bytes."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -10,7 +11,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from retrace.core.errors import InputError, Interrupted
+from retrace.core.errors import DivergedError, InputError, Interrupted
 from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import (
@@ -234,7 +235,7 @@ def test_a_second_process_at_the_same_run_has_states_of_its_own_which_outlive_it
     assert not list(tmp_path.glob(".retrace/states/*"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 def test_a_signal_ends_the_step_and_saves(tmp_path: Path, number: signal.Signals) -> None:
     whole = _run()
     handler = signal.getsignal(number)
@@ -245,9 +246,31 @@ def test_a_signal_ends_the_step_and_saves(tmp_path: Path, number: signal.Signals
     assert _same(_run(), whole)
 
 
+@pytest.mark.parametrize("epoch", [0, 1, EPOCHS])
+def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoch: int, capsys) -> None:
+    whole, measured, evaluate = _run(), itertools.count(), mean_loss
+
+    def asked(*arguments: Any) -> tuple[float, int]:
+        found = evaluate(*arguments)
+        if next(measured) == epoch:
+            os.kill(os.getpid(), signal.SIGTERM)
+            pytest.fail("the evaluation goes on")
+        return found
+
+    steps = epoch * ((len(STREAM) // 32 - 1) // 4)
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "mean_loss", asked)
+        with pytest.raises(Interrupted, match=f"asked to stop after step {steps}"):
+            _run()
+    capsys.readouterr()
+    assert _same(_run(), whole)
+    assert (f"resuming after step {steps}" in capsys.readouterr().out) == (epoch > 0)
+
+
 def test_a_loss_that_is_not_finite_leaves_the_last_good_state(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"test: the .+ is (nan|inf) at step \d+ \(epoch \d, batch \d+\); a lower lr than 1e\+30 may"
+        DivergedError,
+        match=r"test: the .+ is (nan|inf) at step \d+ \(epoch \d, batch \d+\); a lower lr than 1e\+30 may",
     ):
         _run(lr=1e30)
     (*_, last) = _saved(tmp_path)

@@ -1,0 +1,98 @@
+"""A task's models by one method, loaded once, that answer as their stage does."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp, softmax
+from torch import nn
+
+from retrace.compute.device import open_device
+from retrace.core.errors import InputError
+from retrace.core.paths import source_folder
+from retrace.core.settings import DataSource, Precision, build
+from retrace.datasets.examples import Example
+from retrace.datasets.squad import Question
+from retrace.finetuning.method import read_method
+from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.task import Row, predict
+from retrace.publishing.load import read_tuned, read_tuning
+from retrace.results.grid import WEIGHTS, Cell
+from retrace.tasks.classification import Classification
+from retrace.tasks.question_answering.generative import ANSWERING
+from retrace.tasks.question_answering.settings import AnswerSettings
+from retrace.tasks.question_answering.windows import QuestionAnswering, Span
+
+
+class Predictor:
+    """The models of a task by a method, one a seed: with several, the mean of what they say counts.
+
+    Raises InputError where params.yaml does not list a cell, or its weights are not there.
+    """
+
+    def __init__(self, task: str, method: str, seeds: Sequence[int], params: Mapping[str, Any]) -> None:
+        cells = [Cell(task, method, seed) for seed in seeds]
+        tuning = [read_tuning(cell, params) for cell in cells][-1]
+        base = read_method(params, method, task).base
+        source = source_folder(build(DataSource, params, "data"))
+        if tuning.head == "classifier":
+            self._settings = build(FineTuneSettings, params, task)
+            self.task = Classification.read(task, source, base, self._settings)
+        else:
+            self._settings = settings = build(AnswerSettings, params, task)
+            self.task = ANSWERING[settings.answers].read(task, source, base, settings)
+        if tuning.head == "language_model" and len(cells) > 1:
+            raise InputError(f"--ensemble: {task} has models that generate answers; expected those of one seed")
+        self._device = open_device(0, build(Precision, params, "precision"), lease=False)
+        self._models: list[nn.Module] = []
+        for cell in cells:
+            if not (WEIGHTS / cell.path).is_dir():
+                folder = WEIGHTS / cell.path
+                raise InputError(f"{folder}: no such folder; run dvc repro, or dvc pull where others have run it")
+            model = read_tuned(tuning, WEIGHTS / cell.path, base)
+            whole: Any = model if tuning.question_match else self.task.wrap(model)
+            getattr(whole, "body", whole).set_attn_implementation(self._device.attention)
+            self._models.append(whole.to(self._device.torch_device).eval())
+
+    def probabilities(self, rows: Sequence[Row]) -> np.ndarray:
+        """The probability of each class, (N, C), for rows with a `text` and, in a task of two texts, its `pair`."""
+        assert isinstance(self.task, Classification), "the task has classes"
+        examples = self.task.encoded([Example(row["text"], row.get("pair"), 0) for row in rows])
+        logits = [log_softmax(scores, axis=-1) for scores in self._scores(examples)]
+        return softmax(logsumexp(logits, axis=0), axis=-1)
+
+    def answers(self, rows: Sequence[Row]) -> list[Row]:
+        """The label of each text and its probability, or the answer to each `question` on its `passage`.
+
+        Of an answer also where it starts in the passage, if it stands there, its score and that of no answer. `answer`
+        is None where no answer scores more; `no_answer_score` where the model never abstains.
+        """
+        if isinstance(self.task, QuestionAnswering):
+            return self._answered(self.task, rows)
+        found = self.probabilities(rows)
+        return [
+            {"label": self.task.classes[label], "probability": round(float(of[label]), 6)}
+            for label, of in zip(found.argmax(-1), found, strict=True)
+        ]
+
+    def _answered(self, task: QuestionAnswering, rows: Sequence[Row]) -> list[Row]:
+        questions = [Question(str(number), "", row["passage"], row["question"], ()) for number, row in enumerate(rows)]
+        examples = task.encoded(questions)
+        means = [np.mean(scores, axis=0) for scores in zip(*self._scores(examples), strict=True)]
+        found = task.answers(examples, means)
+        return [_answer(found[question.id], task.may_abstain) for question in questions]
+
+    def _scores(self, examples: Sequence[Any]) -> list[Sequence[np.ndarray]]:
+        """Each model's scores, in batches as in validation: in bf16 a batch's padding shows in the last digits."""
+        size, task = 2 * self._settings.batch_size, self.task
+        return [predict(task, model, examples, size, self._device)[0] for model in self._models]
+
+
+def _answer(span: Span, may_abstain: bool) -> Row:
+    abstains = not span.text or (may_abstain and span.null_score > span.score)
+    return {
+        "answer": None if abstains else span.text,
+        "start": None if abstains else span.start,
+        "score": round(span.score, 6),
+        "no_answer_score": round(span.null_score, 6) if may_abstain else None,
+    }

@@ -1,0 +1,229 @@
+"""A pipeline killed at random moments and run again: does it end with the bytes of a run that nothing disturbed?
+
+Every trial takes a toy project in which all stages have run, takes one stage's outputs, its entry in dvc.lock and DVC's
+cache away, starts `dvc repro`, and kills (SIGKILL) the stage, DVC, all at once or, of a stage in two processes, the
+launcher or one of the two, at a moment drawn evenly from the length of that run. Then a plain `dvc repro` runs to its
+end; where DVC was killed while it wrote its lock, after `retrace check`, as in `make repro`. Training saves its state
+every quarter of a second.
+
+    python -m tests.campaigns.kills [--kills 100] [--seed 1]
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import psutil
+from ruamel.yaml import YAML
+
+from tests import warm
+from tests.toy import Project, copy_project
+
+RESULT = Path(__file__).parents[2] / "benchmarks" / "kills.json"
+FINE_TUNING = ("finetune-sst2@sst2-full-1", "finetune-squad@squad-full-1")
+STAGES = ("data/dvc.yaml:source", "tokenize", "pretrain", "perplexity-eval", *FINE_TUNING, "evaluate", "report")
+SHARED = ("pretrain", "perplexity-eval", *FINE_TUNING)  # that two processes may do
+WORDS = {"dvc": "dvc", "launcher": "retrace.compute.launch", "stage": "stages.", "worker": "stages."}  # of a command
+TIMES = ("reports/runs", "reports/live", "reports/figures/time.svg")  # are others in every run
+GUESSED = 10.0  # seconds of a run, of a stage that was not run yet
+ORPHANS = 60.0  # seconds in which what a killed DVC or launcher had started must have ended
+TWO = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is killed, and when."""
+
+    stage: str
+    victim: str
+    moment: float  # as a share of the time of an undisturbed run
+
+
+@dataclass
+class Outcome:
+    """What became of a trial; `wrong` says what should not have been."""
+
+    is_killed: bool  # rather than over before
+    resumed: bool
+    mended: bool  # by `retrace check`, as DVC was killed while it wrote its lock
+    wrong: list[str]
+
+
+class Trials:
+    """A project that has run, and a copy of it for each trial."""
+
+    def __init__(self, whole: Path, folder: Path) -> None:
+        self._whole, self._folder = whole, folder
+        self._seconds: dict[tuple[str, bool, bool], float] = {}
+        self._shared: dict[str, dict[str, str]] = {}  # digests of what two processes write
+
+    def kill(self, trial: Trial) -> Outcome:
+        """Do one trial."""
+        shared, cold = trial.victim in ("launcher", "worker"), trial.victim not in ("stage", "all")
+        kind = trial.stage, shared, cold
+        if shared and trial.stage not in self._shared:
+            project = self._without(*kind)
+            self._seconds[kind], _, _ = self._repro(project, trial.stage, shared)
+            self._shared[trial.stage] = digests(project.folder, trial.stage)
+        project = self._without(*kind)
+        running = project.start("dvc", "repro", *self._goals(trial.stage, shared))
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(trial.moment * self._seconds.get(kind, GUESSED))
+        is_killed = running.poll() is None and (kill(project.folder, trial.victim) or kill(project.folder, "all"))
+        wrong = [] if all_ended(project.folder) else ["an orphan goes on"]
+        running.communicate()
+        resumed = any(project.folder.glob(".retrace/states/*/0*"))
+        seconds, code, said = self._repro(project, trial.stage, shared)
+        if mended := ".dvc/tmp/rwlock" in said:
+            project.run(sys.executable, "-m", "retrace.cli.main", "check")
+            _, code, said = self._repro(project, trial.stage, shared)
+        elif not resumed:
+            self._seconds[kind] = seconds
+        wrong += [] if code == 0 else [f"exit code {code}: {said}"]
+        whole = self._shared[trial.stage] if shared else digests(self._whole, trial.stage)
+        found = digests(project.folder, trial.stage)
+        wrong += sorted({name for name, _ in found.items() ^ whole.items()})
+        wrong += [str(path) for path in project.folder.rglob("*.partial")]
+        return Outcome(is_killed, resumed, mended, wrong)
+
+    def _without(self, stage: str, shared: bool, cold: bool) -> Project:
+        """A project in which all stages but this one have run."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.copytree(self._whole, self._folder, symlinks=True)
+        shutil.rmtree(self._folder / ".dvc/cache")
+        file, _, name = stage.rpartition(":")
+        lock = (self._folder / (file or "dvc.yaml")).with_suffix(".lock")
+        locked = YAML().load(lock)
+        for out in locked["stages"].pop(name)["outs"]:
+            path = self._folder / out["path"]
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        YAML().dump(locked, lock)
+        variables = {**os.environ, "RETRACE_SAVE_SECONDS": "0.25", "ACCELERATE_USE_CPU": "1"}
+        if shared:
+            variables["RETRACE_LAUNCH"] = "two"
+        if cold:
+            variables.pop(warm.VARIABLE, None)
+        return Project(self._folder, variables)
+
+    def _repro(self, project: Project, stage: str, shared: bool) -> tuple[float, int, str]:
+        """The seconds, exit code and last words of a plain `dvc repro`."""
+        began = time.monotonic()
+        done = project.run("dvc", "repro", *self._goals(stage, shared), code=None)
+        return time.monotonic() - began, done.returncode, done.stdout[-500:] + done.stderr[-1500:]
+
+    def _goals(self, stage: str, shared: bool) -> list[str]:
+        """All of it; of a stage in two processes up to there, as the bytes are others from there on."""
+        return [stage] if shared else []
+
+
+def digests(folder: Path, stage: str) -> dict[str, str]:
+    """SHA-256 of all results that have no times in them, by path."""
+    files = [path for name in ("data", "models", "predictions", "reports") for path in (folder / name).rglob("*")]
+    left_out = [folder / name for name in TIMES]
+    if stage != "report":  # it prints times
+        left_out += [folder / "reports/report.md", folder / "reports/report.html"]
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(files)
+        if path.is_file() and path.suffix != ".lock" and not any(path.is_relative_to(out) for out in left_out)
+    }
+
+
+def processes(folder: Path) -> Iterator[psutil.Process]:
+    """What runs in a project's folder."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if Path(process.cwd()).is_relative_to(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+def kill(folder: Path, victim: str) -> bool:
+    """Kill one process of a kind, or all; False where none runs, as the launcher before DVC has started it."""
+    found = list(processes(folder))
+    if victim == "stage" and os.environ.get(warm.VARIABLE):  # whose command line is the server's
+        found = [process for process in found if not process.children() and "serve" in process.cmdline()]
+    elif victim != "all":
+        found = [process for process in found if is_of(process, WORDS[victim])][-1:]
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)
+    return bool(found)
+
+
+def is_of(process: psutil.Process, word: str) -> bool:
+    """Whether a Python process was started with a module or program of this name."""
+    command = process.cmdline()
+    return "python" in Path(command[0]).name and any(Path(part).name.startswith(word) for part in command[1:4])
+
+
+def all_ended(folder: Path) -> bool:
+    """Whether all processes end by themselves; what is left is killed."""
+    end = time.monotonic() + ORPHANS
+    while left := list(processes(folder)):
+        if time.monotonic() > end:
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def drawn(count: int, seed: int) -> list[Trial]:
+    """Trials of every stage in turn, their victims in turn too."""
+    draw = random.Random(seed)
+    cases = [(stage, victim) for victim in ("stage", "dvc", "all") for stage in STAGES]
+    cases += [(stage, victim) for victim in ("launcher", "worker") for stage in SHARED]
+    draw.shuffle(cases)
+    return [Trial(*cases[number % len(cases)], draw.random()) for number in range(count)]
+
+
+def toy(folder: Path) -> Path:
+    """A toy project that has run, with enough updates to be killed in."""
+    project = copy_project(folder, git=True)
+    project.set_all({"finetune.methods": ["full"], "finetune.squad_methods": ["full"], "pretrain.epochs": 6})
+    project.set_all({"sst2.epochs": 3, "squad.epochs": 3})
+    (project.folder / "launch/two.yaml").write_text(TWO)
+    project.commit("toy")
+    project.run("dvc", "repro")
+    return folder
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    found: dict[str, Counter[str]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        os.environ[warm.VARIABLE] = warm.address(Path(name))
+        trials = Trials(toy(Path(name) / "whole"), Path(name) / "trial")
+        for trial in drawn(arguments.kills, arguments.seed):
+            outcome = trials.kill(trial)
+            print(trial, outcome, flush=True)
+            of = found.setdefault(f"{trial.stage}, {trial.victim}", Counter())
+            of += Counter(runs=1, killed=outcome.is_killed, resumed=outcome.resumed, mended=outcome.mended)
+            of += Counter(same=not outcome.wrong)
+    total = sum(found.values(), Counter())
+    RESULT.write_text(
+        json.dumps({"seed": arguments.seed, "total": total, **dict(sorted(found.items()))}, indent=2) + "\n"
+    )
+    print(json.dumps(total))
+    sys.exit(total["same"] != total["runs"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Models that generate answers; tests/integration/test_predict.py has the others."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.datasets.squad import read_questions
+from retrace.evaluation.outcomes import decided_answers
+from retrace.results.predictions import kept_epoch, read_epochs
+from retrace.serving.predictor import Predictor
+from stages import finetune_squad
+from tests.tiny import tiny_pretrained, tiny_questions
+from tests.toy import copy_settings
+
+GUILD = "The guild of weavers was founded by Ada Lund in the year 1601."
+ASKED = {"who founded the guild?": "Ada Lund", "when?": "1601", "was it full?": "", "of whom?": "weavers"}
+
+
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A tiny model that has learned a few answers, by its stage."""
+    monkeypatch.chdir(tmp_path)
+    project = copy_settings(tmp_path)
+    reading = {"lr": 0.01, "epochs": 40, "batch_size": 4, "max_length": 64, "max_answer_length": 8}
+    changes = {f"squad.{name}": value for name, value in reading.items()}
+    project.set_all(changes | {"squad.answers": "generative", "squad.optimizer.kind": "adamw", "precision": "fp32"})
+    project.set("finetune.seeds", [1, 2])
+    tiny_pretrained(Path("models/pretrained"), "llama")
+    tiny_questions(Path("data"), GUILD, ASKED).rename("data/sample")
+    monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])
+    finetune_squad.main()
+    return project.params()
+
+
+def test_generated_answers_are_those_of_the_stage(params: dict[str, Any]) -> None:
+    rows = kept_epoch(read_epochs(Path("predictions/squad/full/1"), "question_answering")).rows
+    decided = decided_answers(rows)
+    assert sorted(map(bool, decided.values())) == [False, True, True, True], "it has learned when there is no answer"
+    questions = read_questions(Path("data/sample/squad/dev.json"))
+    given = [{"passage": question.context, "question": question.text} for question in questions]
+    predictor = Predictor("squad", "full", [1], params)
+    found = predictor.answers(given)
+    assert [row["answer"] for row in found] == [decided[question.id] or None for question in questions]
+    for column, key in (("score", "score"), ("null_score", "no_answer_score")):
+        assert [row[key] for row in found] == pytest.approx(list(rows[column]), abs=1e-5)
+    for row in found:
+        if row["answer"]:
+            assert GUILD[row["start"] :].startswith(row["answer"])
+    assert [predictor.answers([row])[0]["answer"] for row in given] == [row["answer"] for row in found], "asked again"
+    with pytest.raises(InputError, match="--ensemble: squad has models that generate answers"):
+        Predictor("squad", "full", [1, 2], params)
