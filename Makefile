@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test torture bench hub-demo check format clean
+.PHONY: help setup repro demo test torture bench hub-demo check format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -17,6 +17,9 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is 
 	retrace check
 	dvc repro
 	@retrace review --base HEAD --brief || true
+
+demo: $(BIN)/.run ## A page on this machine on which all trained models answer side by side
+	retrace demo
 
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
