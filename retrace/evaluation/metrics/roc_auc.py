@@ -53,8 +53,8 @@ def _classes(outcome: Classified) -> list[int]:
     return [1] if count == 2 else list(range(count))
 
 
-def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Weights (N, R) → (R,): of all pairs, those in the right order, and half of those that are equal.
+def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Weights (N, R) and their sums (R,) → (R,): of all pairs, those in the right order, and half of those that are equal.
 
     Pairs in the wrong order are counted, which are the fewer the better the model is.
     """

@@ -9,7 +9,7 @@ from retrace.core.errors import InputError
 from retrace.tokens import blocks
 from retrace.tokens.blocks import cut_blocks, find_documents, open_stream, write_stream
 from retrace.tokens.settings import TokenizerSettings
-from retrace.tokens.tokenizer import train_tokenizer
+from retrace.tokens.tokenizer import token_id, train_tokenizer
 
 MARKS = st.sampled_from(["[CLS]", "[SEP]", "[PAD]", "<unk>", "[UNK]", "one", " ", "\n", "\U0001f600", "##two"])
 TEXT = ["one two three four five", "six seven eight nine ten"] * 200
@@ -46,7 +46,7 @@ def test_blocks_are_the_stream_from_the_offset(tokens: int, length: int, offset:
 def test_a_stream_loses_no_token_and_no_boundary(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     """Whatever is in a text, also what looks like a special token; in batches and parts of any size."""
     path = tmp_path_factory.mktemp("stream") / "s.npy"
-    begin, end = TOKENIZER.token_to_id("[CLS]"), TOKENIZER.token_to_id("[SEP]")
+    begin, end = token_id(TOKENIZER, "[CLS]"), token_id(TOKENIZER, "[SEP]")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BATCH", 2)
         patch.setattr(blocks, "SCANNED", 3)
