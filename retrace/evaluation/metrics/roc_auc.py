@@ -54,7 +54,7 @@ def _classes(outcome: Classified) -> list[int]:
 
 
 def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Weights (N, R) and their sums (R,) → (R,): of all pairs, those in the right order, and half of those that are equal.
+    """Weights (N, R), their sums (R,) → (R,): of all pairs, those in the right order, and half of the equal ones.
 
     Pairs in the wrong order are counted, which are the fewer the better the model is.
     """
