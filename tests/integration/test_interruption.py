@@ -100,6 +100,7 @@ def test_a_stage_that_is_asked_to_stop_says_that_it_goes_on(ready: Project) -> N
     command = [sys.executable, "-m", "stages.pretrain"]
     with subprocess.Popen(command, cwd=ready.folder, env=environment, text=True, stdout=-1, stderr=-1) as stage:
         assert stage.stdout is not None
+        assert re.match(r"pretrain  takes up to .+ of disk space; .+ are free", stage.stdout.readline())
         assert "epoch 0" in stage.stdout.readline()
         stage.send_signal(signal.SIGTERM)
         _, errors = stage.communicate()
