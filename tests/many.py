@@ -123,9 +123,11 @@ class Maker:
                 for i, (id_, passage, answers) in enumerate(questions):
                     sure = margin[i] if epoch == EPOCHS else margin[i] - 1.0
                     wrong = " ".join(passage.split()[i % 50 : i % 50 + 2])
-                    text = answers[0]["text"] if answers and sure > -0.2 else wrong
-                    score = sure if answers else -sure
-                    rows.append({"epoch": epoch, "id": id_, "text": text, "score": float(score), "null_score": 0.0})
+                    right = answers[0] if answers and sure > -0.2 else None
+                    said = {"text": right["text"], "start": right["answer_start"]} if right else {
+                        "text": wrong, "start": len(" ".join(passage.split()[: i % 50])) + (i % 50 > 0)}  # fmt: skip
+                    scores = {"score": float(sure if answers else -sure), "null_score": 0.0}
+                    rows.append({"epoch": epoch, "id": id_, **said, **scores})
             self._write("squad", method, seed, "question_answering", rows)
 
     def _cells(self) -> list[tuple[str, int]]:

@@ -23,6 +23,7 @@ COMMANDS = {
     "predict": ("predict", "what fine-tuned models answer to texts or questions"),
     "preset": ("preset", "write the settings of a preset, such as real, into params.yaml"),
     "publish": ("publish", "send a model to the Hugging Face Hub"),
+    "records": ("records", "print what fixed budgets reached, run by run"),
     "review": ("review", "say what a change does to the results"),
     "score": ("score", "score a file of predictions"),
     "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),

@@ -1,4 +1,4 @@
-"""`retrace study`: the published studies, and their figures beside Retrace's."""
+"""`retrace study`: the published studies, their figures beside Retrace's, and the records of fixed budgets."""
 
 import json
 from collections import Counter
@@ -9,6 +9,7 @@ import typer
 
 from retrace.cli.terminal import print_table
 from retrace.core.errors import InputError
+from retrace.core.settings import LARGEST_SEED
 from retrace.study.published import PUBLISHED, STUDIES, read_published
 from retrace.study.result import MEANINGS, RESULT, StudyResult
 
@@ -52,15 +53,49 @@ def compare(
 def run(
     name: Name,
     small: Annotated[bool, typer.Option("--small", help="tiny models and little data: minutes on two cores")] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="of pretraining and all else, in a workspace of its own")
+    ] = None,
 ) -> None:
     """Run a study as published, or small, in a workspace, which leaves params.yaml as it is; compare its figures."""
-    from retrace.cli.workspace import run_study
+    from retrace.cli.workspace import run_study, workspace
 
     folder = _folder(name)
-    code = run_study(folder.parents[1], name, small)
+    code = run_study(folder.parents[1], name, small, seed)
     if code:
         raise typer.Exit(code)
-    print(f"{folder / 'reports/report.html'}; all figures: retrace study compare {name}")
+    if seed is None:
+        print(f"{folder / 'reports/report.html'}; all figures: retrace study compare {name}")
+    else:
+        print(workspace(folder.parents[1], name, small, seed) / "reports/study/report.html")
+
+
+def record(
+    name: Name,
+    change: Annotated[str, typer.Option(metavar="TEXT", help="what it does otherwise than the run before")],
+    seeds: Annotated[list[int], typer.Option(help="of runs that were made with --seed, in place of one run")] = [],  # noqa: B006
+) -> None:
+    """Add a finished run to studies/NAME/records.yaml: its own figures, commit, date and machine.
+
+    It needs three seeds and a tree without changes when the run began. `retrace records > docs/records.md` then makes
+    the page.
+    """
+    from retrace.cli.workspace import workspace
+    from retrace.study.records import BUDGETS, FIGURES, RECORDS, add_entry, read_entry, read_records, standings
+
+    folder = _folder(name)
+    if name not in BUDGETS:
+        raise InputError(f"NAME: {name!r} has no budget; expected one of {', '.join(BUDGETS)}")
+    command = f"retrace study run {name}"
+    runs = {f"{command} --seed {seed}": workspace(folder.parents[1], name, False, seed) for seed in seeds}
+    entry = read_entry(name, change, runs or {command: folder})
+    add_entry(folder / RECORDS, entry)
+    stood = standings(read_records(folder / RECORDS))[-1]
+    rows = [
+        (data, entry.text(figure), entry.seeds(figure), stood[figure].said) for figure, (data, *_) in FIGURES.items()
+    ]
+    print_table(("figure", "mean", "by seed", "which is"), rows)
+    print(f"added to {folder / RECORDS}; the page: retrace records > docs/records.md")
 
 
 def _folder(name: str) -> Path:
@@ -68,6 +103,11 @@ def _folder(name: str) -> Path:
     if name not in folders:
         raise InputError(f"NAME: {name!r} is no study; expected one of {', '.join(folders)}")
     return folders[name]
+
+
+def project_folder() -> Path:
+    """The project that the working directory is in."""
+    return next(iter(_folders().values())).parents[1]
 
 
 def _folders() -> dict[str, Path]:
@@ -80,4 +120,4 @@ def _folders() -> dict[str, Path]:
     raise InputError(f"{here}: neither here nor above is a folder {STUDIES} with a study in it")
 
 
-SUBCOMMANDS = {"list": list_studies, "run": run, "compare": compare}
+SUBCOMMANDS = {"list": list_studies, "run": run, "compare": compare, "record": record}

@@ -13,15 +13,18 @@ import sys
 from collections.abc import Iterator
 from configparser import ConfigParser
 from pathlib import Path
+from typing import Any
 
 from dvc.config import Config
 
 from retrace.cli.preset import write_presets
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, write_text
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import CODE, take
-from retrace.core.settings import DATA_PARAMS, PARAMS
+from retrace.core.origin import WRITTEN as WRITTEN_BY_RUNS
+from retrace.core.settings import DATA_PARAMS, PARAMS, Seed, build, read_params
 from retrace.study.published import PUBLISHED, STUDIES
+from retrace.study.records import ORIGIN, RunOrigin
 
 DVC, RETRACE = (sys.executable, "-m", "dvc"), (sys.executable, "-m", "retrace.cli.main")
 WORKSPACES = Path(".retrace/studies")
@@ -38,27 +41,48 @@ OPTIONAL = (
 LIVE = "live"  # reports that are drawn while training lasts
 
 
-def run_study(project: Path, name: str, small: bool) -> int:
+def workspace(project: Path, name: str, small: bool, seed: int | None = None) -> Path:
+    """The folder of a study's workspace."""
+    ending = ("-small" if small else "") + ("" if seed is None else f"-seed-{seed}")
+    return project / WORKSPACES / f"{name}{ending}"
+
+
+def run_study(project: Path, name: str, small: bool, seed: int | None = None) -> int:
     """Run a study in its workspace and bring its reports to studies/NAME/reports; the exit code of the run.
 
-    As published, it first says what memory and disk it needs, and stops where that is clearly too little.
+    With a seed, pretraining and fine-tuning are from that one alone, and the reports stay in the workspace. As
+    published, it first says what memory and disk it needs, and stops where that is clearly too little.
 
     Raises InputError where the study's settings are wrong or it is running already.
     """
-    folder, study = project / WORKSPACES / (f"{name}-small" if small else name), project / STUDIES / name
+    folder, study = workspace(project, name, small, seed), project / STUDIES / name
     lock = take(folder.with_name(f"{folder.name}.lock"))
     if lock is None:
         raise InputError(f"{STUDIES}/{name} is already running")
     with lock:
-        fill_workspace(project, study, folder, small)
+        origin = _origin(project)
+        fill_workspace(project, study, folder, small, seed)
         code = 0 if small else subprocess.run([*RETRACE, "needs"], cwd=folder, check=False).returncode
         code = code or _repro(folder)
         if code == 0:
-            _bring_back(folder / REPORTS, study / REPORTS)
+            of_run = RunOrigin(**origin, seed=build(Seed, read_params(folder), "seed"))
+            write_json(folder / ORIGIN, of_run.to_json())
+            if seed is None:
+                _bring_back(folder / REPORTS, study / REPORTS)
     return code
 
 
-def fill_workspace(project: Path, study: Path, folder: Path, small: bool) -> None:
+def _origin(project: Path) -> dict[str, Any]:
+    """The commit, and the files that are not as it has them, but for those that runs write and the user's data."""
+    lines = _git(
+        project, "status", "--porcelain=v2", "--branch", "--", ".", *WRITTEN_BY_RUNS, ":!data/own"
+    ).splitlines()
+    commit = next(line.split()[-1] for line in lines if line.startswith("# branch.oid"))
+    changed = [line.rsplit(" ", 1)[-1] for line in lines if not line.startswith("#")]
+    return {"commit": None if commit == "(initial)" else commit, "changed": changed}
+
+
+def fill_workspace(project: Path, study: Path, folder: Path, small: bool, seed: int | None = None) -> None:
     """Make or update a workspace; files that are as in the project stay untouched, so that DVC reruns nothing."""
     presets = [study / f"{name}.yaml" for name in ("params", "small")][: 1 + small]
     for preset in presets:
@@ -76,6 +100,9 @@ def fill_workspace(project: Path, study: Path, folder: Path, small: bool) -> Non
     _write(folder / "study.yaml", f"study: {study.name}\nrun: {'small' if small else 'published'}\n")
     for path in (PARAMS, DATA_PARAMS):
         shutil.copyfile(project / path, folder / path)
+    if seed is not None:
+        presets.append(folder / "seed.yaml")
+        _write(presets[-1], f"seed: {seed}\nfinetune: {{seeds: [{seed}]}}\n")
     write_presets(presets, folder)
     if (project / OWN_DATA).is_dir() and not (folder / OWN_DATA).is_symlink():
         (folder / OWN_DATA).symlink_to((project / OWN_DATA).resolve(), target_is_directory=True)
@@ -84,13 +111,16 @@ def fill_workspace(project: Path, study: Path, folder: Path, small: bool) -> Non
 
 def _project_files(project: Path) -> Iterator[Path]:
     """The project's own files, as they lie in the working tree."""
-    listing = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
-    done = subprocess.run(listing, cwd=project, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InputError(f"{project}: git ls-files: {done.stderr.strip()}")
-    for name in filter(None, done.stdout.split("\0")):
+    for name in filter(None, _git(project, "ls-files", "-co", "--exclude-standard", "-z").split("\0")):
         if not name.startswith(NOT_COPIED) and not name.endswith("dvc.lock") and (project / name).is_file():
             yield Path(name)
+
+
+def _git(project: Path, command: str, *arguments: str) -> str:
+    done = subprocess.run(["git", command, *arguments], cwd=project, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"{project}: git {command}: {done.stderr.strip()}")
+    return done.stdout
 
 
 def _copy(source: Path, target: Path) -> None:

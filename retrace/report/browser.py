@@ -45,6 +45,7 @@ class Opinion:
     said: Sequence[Sequence[str]]  # a list a seed: class names, or answers, "" for none
     right: Sequence[Sequence[bool]]
     sure: Sequence[float] | None = None  # of the first seed: the confidence, or the answer's score less that of none
+    starts: Sequence[int] = ()  # of the first seed's answers in their passages, -1 of one that is no part of it
     f1: Sequence[float] = ()  # of the first seed's answers
 
 
@@ -104,17 +105,20 @@ def _answered(
     name: str, questions: Sequence[Question], kept: Kept, baselines: Mapping[str, Sequence[str]]
 ) -> Predictions:
     golds = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions]
-    said: dict[str, tuple[list[Sequence[str]], Sequence[float] | None]] = {}
+    said: dict[str, tuple[list[Sequence[str]], Sequence[float] | None, Sequence[int]]] = {}
     for method, seeds in kept.items():
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
         answers = [decided_answers(of) for of in seeds]
         by_question = [[of.get(question.id, "") for question in questions] for of in answers]
-        said[method] = (list(by_question), (rows["score"] - rows["null_score"]).fillna(0).tolist())
-    said |= {baseline: ([given], None) for baseline, given in baselines.items()}
+        sure = (rows["score"] - rows["null_score"]).fillna(0).tolist()
+        said[method] = (list(by_question), sure, rows["start"].fillna(-1).astype(int).tolist())
+    for baseline, given in baselines.items():  # sentences, which stand in their passage once
+        places = [question.context.find(answer) for question, answer in zip(questions, given, strict=True)]
+        said[baseline] = ([given], None, places)
     opinions = {}
-    for who, (seeds, sure) in said.items():
+    for who, (seeds, sure, starts) in said.items():
         f1 = [[compare(right, answer)[1] for right, answer in zip(golds, seed, strict=True)] for seed in seeds]
-        opinions[who] = Opinion(seeds, [[of >= RIGHT for of in seed] for seed in f1], sure, f1[0])
+        opinions[who] = Opinion(seeds, [[of >= RIGHT for of in seed] for seed in f1], sure, starts, f1[0])
     return Predictions(
         name, "question_answering", questions, [], [question.text for question in questions],
         [question.context for question in questions], golds,
@@ -134,7 +138,7 @@ def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], fir
     note = (
         f"All {total:,} examples beside what each method said.{left_out} {seeds}Beside a class stands how sure "
         "the method is, beside an answer its score less that of no answer. In passages the right answer is shaded, and "
-        "each method underlines its own in its colour, wherever it occurs; ≈ is an answer that is right in part."
+        "each method underlines its own in its colour; ≈ is an answer that is right in part."
     )
     places = {method_name(method): task.place(method) for task in tasks for method in task.methods}
     ranks = {task.name: {method_name(method): rank for rank, method in enumerate(task.methods)} for task in tasks}
@@ -208,16 +212,14 @@ def _packed(found: Predictions) -> dict[str, Any]:
 
 
 def _placed(found: Predictions, opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:
-    """Where answers stand in their passages: -1 where there is none, -2 where it is no part of the passage."""
-    start, length, other = [], [], {}
-    for number, i in enumerate(places):
-        answer, known = opinion.said[0][i], dict(zip(found.golds[i], (at for at, _ in found.spans[i]), strict=False))
-        at = -1 if not answer else known.get(answer, found.passages[i].find(answer))
-        if answer and at < 0:
-            at, other[number] = -2, answer
-        start.append(at)
-        length.append(len(answer))
-    return {"start": start, "length": length, "other": other, "f1": [round(100 * opinion.f1[i]) for i in places]}
+    """Where answers stand in their passages: -1 where there is none, and of `other` ones, which are no part of it."""
+    answers = [opinion.said[0][i] for i in places]
+    start = [opinion.starts[i] if answer else -1 for i, answer in zip(places, answers, strict=True)]
+    return {
+        "start": start, "length": [len(answer) for answer in answers],
+        "other": {number: answer for number, answer in enumerate(answers) if answer and start[number] < 0},
+        "f1": [round(100 * opinion.f1[i]) for i in places],
+    }  # fmt: skip
 
 
 def _cut(text: str) -> str:

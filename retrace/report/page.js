@@ -122,8 +122,8 @@
   const answer = (method, example) => {
     if (method.said) return task.classes[method.said[example]];
     const start = method.start[example];
-    if (start === -1) return "no answer";
-    return start < 0 ? method.other[example] : passageOf(example).slice(start, start + method.length[example]);
+    if (start < 0) return method.other[example] ?? "no answer";
+    return text(passageOf(example).slice(start, start + method.length[example]));
   };
   // Python counts characters, JavaScript 16-bit units: passages with others are cut into characters once.
   for (const each of tasks) {
@@ -181,19 +181,12 @@
       pieces.push(whole.slice(at, next), element("mark", "found", whole.slice(next, next + query.length)));
     return [...pieces, whole.slice(at)];
   };
-  // Predictions are texts without a place, so an answer that occurs several times is marked each time.
-  const everywhere = (passage, first, length) => {
-    if (first < 0) return [];
-    const whole = text(passage.slice(first, first + length)), found = [];
-    if (typeof passage !== "string") return [first];
-    for (let at = passage.indexOf(whole); at >= 0; at = passage.indexOf(whole, at + length)) found.push(at);
-    return found;
-  };
   const marked = example => {
     const passage = passageOf(example), spans = task.gold[example].map(([start, length]) => ({ start, end: start + length }));
-    for (const method of methods())
-      for (const start of everywhere(passage, method.start[example], method.length[example]))
-        spans.push({ start, end: start + method.length[example], method });
+    for (const method of methods()) {
+      const start = method.start[example];
+      if (start >= 0) spans.push({ start, end: start + method.length[example], method });
+    }
     const cuts = [...new Set([0, passage.length, ...spans.flatMap(span => [span.start, span.end])])].sort((a, b) => a - b);
     const shown = element("p", "passage");
     cuts.slice(0, -1).forEach((start, i) => {

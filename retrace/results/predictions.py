@@ -20,8 +20,8 @@ DRAWN = "drawn.json"  # numbers of the training examples, where not all were tra
 LOGIT = "logit_"  # and the number of a class
 _COLUMNS = {
     "classification": {"epoch": pa.int64(), "id": pa.int64(), "label": pa.int64()},  # and the logits
-    "question_answering": {"epoch": pa.int64(), "id": pa.string(), "text": pa.string(), "score": pa.float64(),
-                           "null_score": pa.float64()},
+    "question_answering": {"epoch": pa.int64(), "id": pa.string(), "text": pa.string(), "start": pa.int64(),
+                           "score": pa.float64(), "null_score": pa.float64()},
 }  # fmt: skip
 
 
@@ -43,9 +43,10 @@ def kept_epoch(epochs: Sequence[Epoch]) -> Epoch:
 
 
 def write_predictions(path: Path, kind: Kind, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the predictions of all epochs, a row an example and epoch; null_score may be absent (None).
+    """Write the predictions of all epochs, a row an example and epoch.
 
-    Raises InputError naming a column that is wrong for the kind of task.
+    `start` is the character of the passage at which an answer starts, None of one that is no part of it; `null_score`
+    is None of a model that never abstains. Raises InputError naming a column that is wrong for the kind of task.
     """
     pq.write_table(_checked(path, kind, pa.Table.from_pylist(list(rows))), path)
 

@@ -50,6 +50,7 @@ def test_answers_are_those_of_the_stage_and_stand_where_they_say(finished: Proje
         assert row["score"] == pytest.approx(expected["score"], abs=1e-5)
         assert row["answer"] == (None if expected["null_score"] > expected["score"] else expected["text"])
         if row["answer"] is not None:
+            assert row["start"] == expected["start"]
             assert question.context[row["start"] :].startswith(row["answer"])
 
 

@@ -170,9 +170,9 @@ class ExtractiveTask(QuestionAnswering):
         return (start + end) / 2
 
     def rows(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> list[Row]:
-        """Question id, best span, its score and the null score (None if the model never abstains)."""
+        """Question id, best span and its start, its score and the null score (None if the model never abstains)."""
         best = self.answers(examples, scores)
-        return [self._row(question, span.text, span.score, span.null_score) for question, span in best.items()]
+        return [self._row(question, of.text, of.start, of.score, of.null_score) for question, of in best.items()]
 
     def answers(self, examples: Sequence[Window], scores: Sequence[np.ndarray]) -> dict[str, Span]:
         """The best span of each question over its windows, by id."""

@@ -179,11 +179,11 @@ class GenerativeTask(QuestionAnswering):
         return -scores[:, 0].sum()
 
     def rows(self, examples: Sequence[Prompt], scores: Sequence[np.ndarray]) -> list[Row]:
-        """Question id, generated answer, its score and that of no answer (None if the model never abstains)."""
+        """Question id, answer and its start, its score and that of no answer (None if the model never abstains)."""
         rows = []
         for window, score in zip((example.window for example in examples), scores, strict=True):
-            text = self._text(window, score[3:].astype(np.int64))
-            rows.append(self._row(window.question.id, text, float(score[1]), float(score[2])))
+            text, start = self._text(window, score[3:].astype(np.int64))
+            rows.append(self._row(window.question.id, text, start, float(score[1]), float(score[2])))
         return rows
 
     def _prompt(self, window: Window, generates: bool) -> Prompt:
@@ -199,8 +199,8 @@ class GenerativeTask(QuestionAnswering):
         """The ids of a text after a space."""
         return self._tokenizer.encode(f" {text}", add_special_tokens=False).ids
 
-    def _text(self, window: Window, ids: np.ndarray) -> str:
-        """The text of the tokens before the end, spelt as in the passage if they occur there.
+    def _text(self, window: Window, ids: np.ndarray) -> tuple[str, int | None]:
+        """The text of the tokens before the end, spelt as in the passage if they occur there, and its start in it.
 
         A tokenizer is lossy: `$2.2 Billion` may come back as `$ 2. 2 billion`.
         """
@@ -210,8 +210,9 @@ class GenerativeTask(QuestionAnswering):
             places = np.flatnonzero((sliding_window_view(passage, len(ids)) == ids).all(axis=1))
             if len(places):
                 start, last = places[0], places[0] + len(ids) - 1
-                return window.question.context[spans[start, 0] : spans[last, 1]].strip()
-        return self._tokenizer.decode(ids.tolist()).strip()
+                found = window.question.context[spans[start, 0] : spans[last, 1]]
+                return found.strip(), int(spans[start, 0]) + len(found) - len(found.lstrip())
+        return self._tokenizer.decode(ids.tolist()).strip(), None
 
 
 def chosen_window(windows: Sequence[Window], holding: bool) -> Window:

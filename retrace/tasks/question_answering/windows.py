@@ -104,10 +104,13 @@ class QuestionAnswering:
         # Without unanswerable questions in training a model never learns to abstain.
         self.may_abstain = any(not question.answers for question in self._questions["train"])
 
-    def _row(self, question: str, text: str, score: float, null_score: float) -> Row:
-        """An answer to the question with this id, its score and that of no answer, None if the model never abstains."""
+    def _row(self, question: str, text: str, start: int | None, score: float, null_score: float) -> Row:
+        """An answer to the question with this id, its score and that of no answer, None if the model never abstains.
+
+        `start` is its first character in the passage, None where it is no part of it.
+        """
         null = null_score if self.may_abstain else None
-        return {"id": question, "text": text, "score": score, "null_score": null}
+        return {"id": question, "text": text, "start": start if text else None, "score": score, "null_score": null}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from retrace.results.grid import Kind
 from retrace.results.predictions import read_predictions, write_predictions
 
 CLASSES = {"epoch": 0, "id": 0, "label": 1, "logit_0": 0.5, "logit_1": -0.5, "logit_2": 0.0}
-ANSWER = {"epoch": 1, "id": "a", "text": "", "score": 1.0, "null_score": None}
+ANSWER = {"epoch": 1, "id": "a", "text": "", "start": None, "score": 1.0, "null_score": None}
 
 
 @pytest.mark.parametrize(("kind", "row"), [("classification", CLASSES), ("question_answering", ANSWER)])

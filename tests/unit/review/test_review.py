@@ -223,7 +223,8 @@ def test_answers_to_questions_are_paired(repository: Repository, capsys) -> None
 
     def answer(right: int) -> dict[str, Any]:
         rows = [
-            {"epoch": 1, "id": str(n), "text": "Ada", "score": 1.0, "null_score": 2.0 * (n >= right)} for n in range(60)
+            {"epoch": 1, "id": str(n), "text": "Ada", "start": 0, "score": 1.0, "null_score": 2.0 * (n >= right)}
+            for n in range(60)
         ]
         write_predictions(folder / PREDICTIONS, "question_answering", rows)
         figures = {"f1": 100 * right / 60, "exact_match": 100 * right / 60, "HasAns_f1": 100 * right / 60}

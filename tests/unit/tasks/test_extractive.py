@@ -183,6 +183,17 @@ def test_only_a_model_trained_on_unanswerable_questions_may_abstain(tmp_path: Pa
     assert (rows[0]["null_score"] is not None) == unanswerable
 
 
+def test_an_answer_that_occurs_twice_starts_where_the_model_says(tmp_path: Path) -> None:
+    task = ExtractiveTask(
+        "squad", tiny_questions(tmp_path, "Ada met Bob. Ada left.", {"who?": "Ada"}), TOKENIZER, 24, ReadingSettings()
+    )
+    (window,) = task.examples("dev")
+    scores = np.zeros((len(window.ids), 2))
+    scores[np.flatnonzero(window.spans[:, 0] == 13)] = 1.0
+    (row,) = task.rows([window], [scores])
+    assert (row["text"], row["start"]) == ("Ada", 13)
+
+
 def test_collated_windows_carry_the_match(tmp_path: Path) -> None:
     task = _task(tmp_path, {"who?": "Ada Lund", "when?": ""}, 64, question_match=True)
     batch = task.collate(task.examples("train"))

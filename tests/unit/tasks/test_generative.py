@@ -120,6 +120,7 @@ def _row(task: GenerativeTask, text: str, score: float = -1.0, null_score: float
 def test_answers_are_spelt_as_in_the_passage_where_they_stand_there(tmp_path: Path) -> None:
     task = _task(tmp_path, {"who?": ""}, context="Ada Lund's hall was the 3.16 hall of the Thorndel.", max_length=80)
     assert _row(task, "ada lund's")["text"] == "Ada Lund's"
+    assert [_row(task, text)["start"] for text in ("ada lund's", "the 3.16", "the hall", "")] == [0, 20, None, None]
     assert TOKENIZER.decode(_tokens("3.16")) != "3.16"
     assert _row(task, "the 3.16")["text"] == "the 3.16"
     assert _row(task, "the hall")["text"] == "the hall"

@@ -1,0 +1,227 @@
+"""Runs of a fixed budget: their own figures, which of them is a record, and the page docs/records.md."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from scipy.stats import ttest_ind
+
+from retrace.cli import workspace
+from retrace.core.errors import InputError
+from retrace.core.files import read_json, write_json
+from retrace.study.records import (
+    Entry,
+    RunOrigin,
+    Summary,
+    add_entry,
+    read_entry,
+    read_records,
+    records_page,
+    standings,
+)
+from tests.commands import retrace
+from tests.study import method_of
+from tests.toy import ROOT, copy_project
+
+COMMIT, OTHER = "a" * 40, "b" * 40
+BASE = {"sst2": (0.80, 0.81, 0.82), "squad": (50.0, 51.0, 52.0), "perplexity": (25.0, 25.1, 25.2)}
+ORIGIN = {"commit": COMMIT, "clean": True, "date": "2026-11-22", "machine": "A machine, 2 cores", "versions": {}}
+
+
+def _entry(commit: str = COMMIT, **figures: Sequence[float] | Summary) -> Entry:
+    by_seed: Any = {
+        name: of if isinstance(of, Summary) else dict(enumerate(of, 1)) for name, of in (BASE | figures).items()
+    }
+    return Entry(commit, "2026-11-22", "two cores", "1 min", "None.", "dvc repro", by_seed)
+
+
+def _said(*entries: Entry) -> list[str]:
+    return [of.said for of in standings(entries)[-1].values()]
+
+
+def test_the_page_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "docs")
+    assert (ROOT / "docs/records.md").read_text() == retrace("records").out, "run: retrace records > docs/records.md"
+
+
+def test_a_record_is_better_by_welchs_test_whichever_way_that_is() -> None:
+    """Higher accuracy and lower perplexity are better; a lower F1 is worse. The smallest p is scipy's, times three."""
+    new = {"sst2": (0.90, 0.91, 0.93), "squad": (40.0, 41.0, 41.5), "perplexity": (24.0, 24.1, 24.3)}
+    found = standings([_entry(), _entry(OTHER, **new)])[1]
+    assert [of.said for of in found.values()] == ["record", "worse", "record"]
+    plain: dict[str, Any] = {name: ttest_ind(new[name], BASE[name], equal_var=False)[1] for name in BASE}
+    smallest = min(plain, key=lambda name: plain[name])
+    assert found[smallest].p == pytest.approx(3 * plain[smallest], rel=1e-6)
+
+
+def test_what_chance_explains_is_no_record_and_the_next_run_meets_the_best() -> None:
+    luck = _entry(OTHER, sst2=(0.81, 0.81, 0.83))
+    assert _said(_entry(), luck) == ["no difference shown"] * 3
+    third = standings([_entry(), luck, _entry("c" * 40, sst2=(0.90, 0.91, 0.93))])[2]["sst2"]
+    assert (third.before, third.said) == (0, "record")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (Summary(0.81, 0.01, 3), (0.9, 0.91, 0.92), "the seeds’ figures of run 1 were not recorded"),
+        ((0.8, 0.81, 0.82), Summary(0.9, 0.01, 3), "the seeds’ figures of this run were not recorded"),
+        ((0.8,), (0.9, 0.91, 0.92), "run 1 has one seed"),
+        ((0.8, 0.8, 0.8), (0.9, 0.9, 0.9), "the seeds of both runs do not differ"),
+    ],
+)
+def test_without_seeds_to_test_by_there_is_no_p_and_no_record(old: Any, new: Any, why: str) -> None:
+    better = standings([_entry(sst2=old), _entry(OTHER, sst2=new)])[1]["sst2"]
+    assert (better.p, better.said, better.is_best) == (None, f"better, not tested: {why}", True)
+    worse = standings([_entry(sst2=(0.95, 0.96)), _entry(OTHER, sst2=(0.8,))])[1]["sst2"]
+    assert (worse.said, worse.is_best) == ("not better, not tested: this run has one seed", False)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"commit": "main"}, "entries[0].commit: 'main' is not allowed; expected the 40 hexadecimal digits"),
+        ({"figures": {"sst2": {1: 0.8}}}, "entries[0].figures: ['sst2'] is not allowed; expected sst2, squad, perpl"),
+        ({"figures": BASE}, "entries[0].figures.sst2"),
+        ({"tried": [{"idea": "x"}]}, "entries[0].tried[0].figure is missing"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_one_line(tmp_path: Path, value: dict[str, Any], message: str) -> None:
+    good = {"commit": COMMIT, "date": "2026-11-22", "machine": "m", "time": "t", "change": "c", "command": "r",
+            "figures": {name: {1: of[0]} for name, of in BASE.items()}}  # fmt: skip
+    path = tmp_path / "records.yaml"
+    YAML().dump({"entries": [good | value]}, path)
+    with pytest.raises(InputError, match=f"^{re.escape(f'{path}: {message}')}[^\n]*$"):
+        read_records(path)
+
+
+def _finish(folder: Path, seeds: Sequence[int] = (1, 2, 3), seed: int = 1, small: bool = False, **changes: Any) -> None:
+    """Write what a finished run leaves, whose accuracy is 0.8 and a hundredth of its seed."""
+    values = {"commit": COMMIT, "changed": [], "seconds": 60.0, "methods": ["full"]} | changes
+    tasks = {}
+    for task, figure, start in (("sst2", "accuracy", 0.8), ("squad", "f1", 50.0)):
+        trials = {str(each): {"epoch": 1, "figures": {figure: start + each / 100}, "intervals": {}, "before": {}}
+                  for each in seeds}  # fmt: skip
+        methods = {method: method_of({}, trials, {}, {}) for method in values["methods"]}
+        tasks[task] = {"headlines": [figure], "legend": {}, "baselines": {}, "comparisons": [], "methods": methods}
+    record = {"seconds": values["seconds"], "origin": ORIGIN}
+    for run in ("pretrain", "stages/evaluate", *(f"{task}/full/{each}" for task in tasks for each in seeds)):
+        write_json(folder / f"reports/runs/{run}.json", record)
+    write_json(
+        folder / "reports/runs/sst2/lora/1.json", record | {"seconds": 1e6}
+    )  # of a method that is listed no more
+    units = {"perplexity_per_token": values.get("perplexity", 20.0 + seed), "perplexity_per_word": 1.0,
+             "bits_per_byte": 1.0}  # fmt: skip
+    splits = {"valid": {"masked": units, "beats_unigram": True, "flags": {}}}
+    write_json(folder / "reports/scores.json", tasks)
+    write_json(folder / "reports/perplexity-details.json", splits)
+    write_json(folder / "reports/study.json", {"title": "T", "source": "S", "small": small, "tables": {}})
+    origin = RunOrigin(commit=values["commit"], changed=values["changed"], seed=seed)
+    write_json(folder / "reports/origin.json", origin.to_json())
+
+
+def test_an_entry_has_the_runs_own_figures(tmp_path: Path) -> None:
+    _finish(tmp_path)
+    found = read_entry("two-cores", "Nothing.", {"retrace study run two-cores": tmp_path})
+    assert found == Entry(
+        commit=COMMIT, date="2026-11-22", machine="A machine, 2 cores", change="Nothing.",
+        time="8 min of tokenizing, training, perplexity and scoring",
+        command=f"git checkout {COMMIT[:12]}\nretrace study run two-cores",
+        figures={"sst2": {1: 0.81, 2: 0.82, 3: 0.83}, "squad": {1: 50.01, 2: 50.02, 3: 50.03}, "perplexity": {1: 21.0}},
+    )  # fmt: skip
+
+
+def test_runs_from_a_seed_each_are_one_entry_whose_perplexity_has_seeds_too(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        _finish(tmp_path / str(seed), (seed,), seed)
+    found = read_entry("two-cores", "", {f"run --seed {seed}": tmp_path / str(seed) for seed in (1, 2, 3)})
+    assert found.figures["perplexity"] == {1: 21.0, 2: 22.0, 3: 23.0}
+    assert found.figures["sst2"] == {1: 0.81, 2: 0.82, 3: 0.83}
+    assert found.command.splitlines()[1:] == ["run --seed 1", "run --seed 2", "run --seed 3"]
+    _finish(tmp_path / "3", (3,), 3, commit=OTHER)
+    with pytest.raises(InputError, match=f"^two-cores: the runs are of several commits, {COMMIT} and {OTHER}; run all"):
+        read_entry("two-cores", "", {f"run --seed {seed}": tmp_path / str(seed) for seed in (1, 2, 3)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"changed": ["retrace/x.py"]},
+            "two-cores: the run is of no commit, as retrace/x.py was not committed when it",
+        ),
+        (
+            {"commit": None},
+            "two-cores: the run is of no commit, as nothing was committed when it began; commit, and run",
+        ),
+        ({"seeds": (1, 2)}, "two-cores: finetune.seeds: 2 is not allowed; expected 3 seeds or more"),
+        ({"small": True}, "two-cores: a small run is no record: run"),
+        ({"seconds": 3600.0}, "two-cores: the run took 8.0 h; the budget is two cores, two hours"),
+        ({"methods": ["full", "lora"]}, "reports/scores.json: sst2: expected one method, found full, lora"),
+        ({"perplexity": None}, "reports/perplexity-details.json: valid.masked.perplexity_per_token: no figure"),
+    ],
+)
+def test_a_run_that_is_no_evidence_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"^two-cores was not run to its end: run$"):
+        read_entry("two-cores", "", {"run": Path()})
+    _finish(Path(), **changes)
+    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+        read_entry("two-cores", "", {"run": Path()})
+
+
+def test_an_entry_is_added_behind_the_others_whose_comments_stay(tmp_path: Path) -> None:
+    path = tmp_path / "records.yaml"
+    add_entry(path, _entry())
+    path.write_text("# Runs.\n" + path.read_text())
+    add_entry(path, _entry(OTHER, sst2=(0.9, 0.91, 0.92)))
+    assert path.read_text().startswith("# Runs.\n")
+    assert read_records(path) == (_entry(), _entry(OTHER, sst2=(0.9, 0.91, 0.92)))
+    with pytest.raises(InputError, match=f"records.yaml: a run of commit {OTHER} is there already$"):
+        add_entry(path, _entry(OTHER))
+
+
+def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stages are done by hand. What they write is no change, and a new file of code is one."""
+
+    def run_by_hand(folder: Path) -> int:
+        _finish(folder)
+        (folder / "reports/study").mkdir(exist_ok=True)
+        return 0
+
+    project = copy_project(tmp_path / "project", git=True)
+    (project.folder / "studies/two-cores/records.yaml").unlink()
+    project.commit("no runs")
+    commit = project.run("git", "rev-parse", "HEAD").stdout.strip()
+    monkeypatch.setattr(workspace, "_repro", run_by_hand)
+    monkeypatch.setattr(workspace, "RETRACE", ("true",))
+    monkeypatch.chdir(project.folder)
+    for _ in range(2):  # the second finds the first one's reports
+        assert retrace("study", "run", "two-cores").code == 0
+    origin = read_json(project.folder / "studies/two-cores/reports/origin.json")
+    assert origin == {"commit": commit, "changed": [], "seed": 1}
+    (project.folder / "retrace/methods/new.py").write_text("")
+    assert retrace("study", "run", "two-cores", "--seed", 7).code == 0
+    seventh = project.folder / ".retrace/studies/two-cores-seed-7"
+    assert read_json(seventh / "reports/origin.json") == {
+        "commit": commit, "changed": ["retrace/methods/new.py"], "seed": 7
+    }  # fmt: skip
+    params = YAML(typ="safe").load(seventh / "params.yaml")
+    assert (params["seed"], params["finetune"]["seeds"]) == (7, [7])
+    done = retrace("study", "record", "two-cores", "--change", "A | pipe.")
+    assert (done.code, done.err) == (0, "")
+    assert [line.split()[-1] for line in done.out.splitlines()[1:4]] == ["first"] * 3
+    assert "\nA \\| pipe.\n" in records_page(project.folder)
+
+
+def test_a_study_without_a_budget_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = retrace("study", "record", "plm-peft", "--change", "x")
+    assert (done.code, done.err) == (
+        2, "error: NAME: 'plm-peft' has no budget; expected one of two-cores, one-gpu\n"
+    )  # fmt: skip
