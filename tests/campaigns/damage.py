@@ -95,14 +95,15 @@ def files_under(folder: Path) -> list[Path]:
     return sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: (path.name != SUMS, path))
 
 
-def in_process(states: Path, flips: int, draw: random.Random) -> dict[str, Counter[str]]:
-    """Damage every kind of file in this folder; how many were noticed."""
+def in_process(states: Path, flips: int, draw: random.Random, most: int | None = None) -> dict[str, Counter[str]]:
+    """Damage every kind of file in this folder, each `most` times; how many were noticed."""
     kinds = {name: files_under(Path(name)) for name in READ}
     kinds |= {"checkpoints": files_under(states), "cache": files_under(Path(".dvc/cache/files"))}
     found = {}
     for name, files in kinds.items():
         count = found[name] = Counter()
-        for path, how in damages(files, flips // len(kinds) + 1, draw):
+        every = list(damages(files, flips // len(kinds) + 1, draw))
+        for path, how in every if most is None else draw.sample(every, most):
             content = path.read_bytes()
             damage(path, **how)
             if name == "checkpoints":

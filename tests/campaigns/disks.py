@@ -1,9 +1,9 @@
 """Disks that fill up at random moments of every stage: one line that names the file, nothing damaged, and a rerun.
 
 Every trial has a toy project on a disk of its own (tmpfs, which takes root's rights), on which all stages before one
-have run, with as much space as is drawn evenly from nothing to what that stage writes; training saves a checkpoint after every
-update in every other trial. It must end in one line with exit code 2, leave what there was as it was and nothing
-half-written, and once the disk is larger end in the bytes of an undisturbed run.
+have run, with as much space as is drawn evenly from nothing to what that stage writes. In every other trial training
+saves a checkpoint after every update. The stage must end in one line with exit code 2, leave what there was as it was
+and nothing half-written, and once the disk is larger end in the bytes of an undisturbed run.
 
     python -m tests.campaigns.disks [--trials 40] [--seed 1]
 """

@@ -39,7 +39,7 @@ SHARED = ("pretrain", "perplexity-eval", *FINE_TUNING)  # that two processes may
 WORDS = {"dvc": "dvc", "launcher": "retrace.compute.launch", "stage": "stages.", "worker": "stages."}  # of a command
 # What has times in it, or says that a file was changed.
 TIMES = ("reports/runs", "reports/live", "reports/figures/time.svg", "reports/report.md", "reports/report.html")
-GUESSED = 10.0  # seconds of a run, of a stage that was not run yet
+GUESSED = 6.0  # seconds of a run, of a stage that was not run yet
 ORPHANS = 60.0  # seconds in which what a killed DVC or launcher had started must have ended
 TWO = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"
 

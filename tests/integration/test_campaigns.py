@@ -25,5 +25,5 @@ def test_damaged_files_are_noticed_before_they_are_used(finished: Project, monke
     monkeypatch.chdir(finished.folder)
     with atomic_folder(Path(".retrace/states/run/1"), summed=True) as folder:
         (folder / "state.safetensors").write_bytes(bytes(999))
-    for kind, count in in_process(Path(".retrace/states"), 80, random.Random(1)).items():
-        assert count["noticed"] == count["truncated"] + count["flipped"] > 0, kind
+    for kind, count in in_process(Path(".retrace/states"), 80, random.Random(1), 12).items():
+        assert count["noticed"] == count["truncated"] + count["flipped"] == 12, kind
