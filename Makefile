@@ -21,8 +21,10 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is 
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Kill the pipeline at random moments: does it end with the same bytes? An hour or more
+torture: $(BIN)/.dev ## Kill the pipeline, damage its files, fill its disk (as root): are the bytes the same? Hours
 	python -m tests.campaigns.kills
+	python -m tests.campaigns.damage
+	python -m tests.campaigns.disks
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/chance.py
