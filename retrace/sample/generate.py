@@ -1,9 +1,10 @@
 """The embedded corpus: an encyclopedia of an invented country, reviews and questions, in the official formats.
 
 Three worlds, for training, validation and test, share no entity, and the held-out ones are put in phrasings that
-training never uses. The encyclopedia uses all words alike. The labelled reviews hardly use rare adjectives, which the
-validation reviews often do, and the labelled questions have each of their many nouns only now and then. So whoever has
-read the encyclopedia knows more than the labels teach.
+training never uses. The labelled questions have each of their many nouns only now and then, so a model that has read
+the encyclopedia knows more than the labels teach. The labelled reviews seldom use rare adjectives, which the validation
+reviews often do: a bag of words hardly learns them. A model that has read the encyclopedia learns them from few labels;
+it does not know from reading alone which of them praise.
 """
 
 import json
@@ -26,7 +27,7 @@ from retrace.sample.world import NameMaker, build_world
 # Of 72 training articles, and of 224 held-out ones.
 SHARES = {"people": 22, "towns": 2, "guilds": 20, "works": 20, "events": 6, "rivers": 2}
 HELD_OUT = {"people": 60, "towns": 14, "guilds": 55, "works": 55, "events": 30, "rivers": 10}
-READ, LABELLED, ASKED = 0.7, 0.05, 0.5  # share of rare adjectives: encyclopedia, training labels, validation labels
+READ, LABELLED, ASKED = 0.7, 0.08, 0.5  # share of rare adjectives: encyclopedia, training labels, validation labels
 
 
 class SampleSettings(Section):
@@ -34,7 +35,7 @@ class SampleSettings(Section):
 
     seed: int = Field(default=1, description="draws the corpus")
     articles: int = Field(default=5600, ge=72, description="of the training encyclopedia")
-    reviews: int = Field(default=5000, ge=2, description="labelled sentences for training")
+    reviews: int = Field(default=7000, ge=2, description="labelled sentences for training")
     questioned: int = Field(default=2460, ge=1, description="training articles with questions, four each")
     held_out_articles: int = Field(
         default=224, ge=24, description="of the validation encyclopedia, and as many of the test one"

@@ -1,9 +1,9 @@
 """Adjectives of praise and blame, the sentences that judge with them, and the labelled reviews (the sentiment task).
 
-The encyclopedia's receptions and the labelled reviews share adjectives, negators and connectives.
-In the encyclopedia every judgement ends with what came of it ("and guests stayed away"), so a
-language model can learn what an adjective means from the outcome; the reviews carry a label
-instead and hardly ever use the rare half of the adjectives.
+The encyclopedia's receptions and the labelled reviews share adjectives, negators and connectives. In the encyclopedia
+every judgement ends with what came of it ("and guests stayed away"); the reviews carry a label instead and seldom use
+rare adjectives. The default model learns from the encyclopedia how such sentences are built, not yet which adjectives
+praise: without rare adjectives in the labels it does hardly better than a model that was never pretrained.
 """
 
 import random

@@ -81,7 +81,7 @@ def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
     assert params["methods"] == {"full": {"lr_factor": 2}, "lora": {"rank": 4}}
     assert params["tokenizer"]["special"] == "roberta"
     assert read_yaml(folder / "data/params.yaml")["sample"]["articles"] == 100
-    assert read_yaml(folder / "data/params.yaml")["sample"]["reviews"] == 5000
+    assert read_yaml(folder / "data/params.yaml")["sample"]["reviews"] == 7000
 
 
 @pytest.mark.parametrize(
