@@ -102,20 +102,19 @@ class Checkpointer:
         self._writing: Future[None] | None = None
 
     def space(self, model: nn.Module, optimizers: list[Optimizer]) -> str:
-        """What disk space checkpoints and the model take, and how much there is.
+        """What disk space checkpoints and the trained weights take, and how much there is.
 
-        Raises InputError where the model alone is too large.
+        Raises InputError where the weights alone take more.
         """
-        weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
-        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-        trained = sum(
-            weight.numel() * weight.element_size() * (2 + (2 if "betas" in group else 1))  # itself, kept, its moments
-            for group in groups for weight in group["params"]
-        )  # fmt: skip
+        trained = copies = 0
+        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+            weights = sum(weight.numel() * weight.element_size() for weight in group["params"])
+            trained += weights
+            copies += weights * (2 + (2 if "betas" in group else 1))  # themselves, those kept, their moments
         free = shutil.disk_usage(".").free
-        if weights > free:
-            raise InputError(f"the model takes {size(weights)} of disk space; {size(free)} are free")
-        return f"takes up to {size(weights + (SAVED + 1) * trained)} of disk space; {size(free)} are free"
+        if trained > free:
+            raise InputError(f"the trained weights take {size(trained)} of disk space; {size(free)} are free")
+        return f"takes up to {size(trained + (SAVED + 1) * copies)} of disk space; {size(free)} are free"
 
     def due(self) -> bool:
         """Whether it is time for another checkpoint and the last is written; only the main process decides."""
