@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro test torture bench hub-demo check format clean
+.PHONY: help setup repro demo test torture bench hub-demo check format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -18,10 +18,14 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is 
 	dvc repro
 	@retrace review --base HEAD --brief || true
 
+demo: $(BIN)/.run ## A page on this machine on which all trained models answer side by side
+	retrace demo
+
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Kill the pipeline, damage its files, fill its disk (as root): are the bytes the same? Hours
+torture: $(BIN)/.dev ## Malformed input, kills, damaged files, full disks (as root): refused, or the same bytes? Hours
+	python -m tests.campaigns.bad_input
 	python -m tests.campaigns.kills
 	python -m tests.campaigns.damage
 	python -m tests.campaigns.disks

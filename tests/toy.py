@@ -37,18 +37,18 @@ class Project:
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)  # of the environment, in place of this process's
 
-    def run(self, *command: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command there; its exit code must be `code`, any where None."""
-        with self.start(*command) as started:
+    def run(self, *command: str, code: int | None = 0, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command there, `given` its standard input; its exit code must be `code`, any where None."""
+        with self.start(*command, stdin=None if given is None else subprocess.PIPE) as started:
             try:
-                said, errors = started.communicate(timeout=TIMEOUT)
+                said, errors = started.communicate(given, timeout=TIMEOUT)
             except subprocess.TimeoutExpired:
                 started.kill()
                 raise
         assert code is None or started.returncode == code, f"{command}\n{said}\n{errors}"
         return subprocess.CompletedProcess(started.args, started.returncode, said, errors)
 
-    def start(self, *command: str) -> subprocess.Popen[str]:
+    def start(self, *command: str, stdin: int | None = None) -> subprocess.Popen[str]:
         """Start a command there."""
         environment = {**(self.variables or os.environ), "PYTHONDONTWRITEBYTECODE": "1"}
         environment["PYTHONPATH"] = os.pathsep.join([str(self.folder), self.variables.get("PYTHONPATH", "")])
@@ -58,7 +58,9 @@ class Project:
                 environment["RETRACE_RUN"] = " ".join(warm.COMMAND)
             command = _warm(*command)
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen(
+            command, cwd=self.folder, env=environment, stdin=stdin, stdout=pipe, stderr=pipe, text=True
+        )
 
     def stage(self, module: str, *arguments: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run a stage, or a module of `retrace`."""

@@ -17,6 +17,8 @@ from retrace.core.errors import InputError, exit_cleanly
 
 COMMANDS = {
     "check": ("check", "check params.yaml and data/params.yaml without running anything"),
+    "demo": ("demo", "a page on this machine on which all trained models answer"),
+    "doctor": ("doctor", "check this checkout: environment, locks, leftovers of killed runs, cache, space, GPUs"),
     "memory": ("estimates", "memory of an update: estimated, published and measured"),
     "needs": ("estimates", "disk and memory that the runs of params.yaml take"),
     "parameters": ("estimates", "count the parameters of a model, by name"),
@@ -71,8 +73,9 @@ class Commands(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import the file of a command."""
-    gc.disable()  # imports leave little to collect, and looking for it takes a tenth of their time
+    gc.disable()  # what imports leave is kept anyway: to look through it takes a third of the time of a short command
     module = import_module(f"retrace.cli.{COMMANDS[name][0]}")
+    gc.freeze()
     gc.enable()
     app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
     if hasattr(module, "SUBCOMMANDS"):

@@ -46,11 +46,10 @@ def panels_of(blocks: Sequence[Block]) -> Iterator[Panels]:
 def as_html(title: str, sections: Sequence[Section], head: Head | None = None) -> str:
     """The whole page."""
     style, script = STYLE + _packaged("page.css"), _packaged("page.js")
-    environment = _environment(autoescape=True)
-    environment.globals |= {"mark": mark, "shapes": len(SHAPES)}
+    environment = make_environment(autoescape=True)
     return environment.get_template("page.html.j2").render(
         title=title, sections=sections, head=head or Head(), style=Markup(style), script=Markup(script),
-        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
+        policy=f"default-src 'none'; style-src {source_hash(style)}; script-src {source_hash(script)}; img-src data:; "
                "base-uri 'none'; form-action 'none'",
     ) + "\n"  # fmt: skip
 
@@ -62,20 +61,24 @@ def as_markdown(title: str, sections: Sequence[Section], figures: str, head: Hea
 
 def fill_markdown(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
     """A template of `folder` with these values, escaped unless the template says `safe`."""
-    return _environment(folder, finalize=_escaped).get_template(template).render(values)
+    return make_environment(folder, finalize=_escaped).get_template(template).render(values)
 
 
 def _packaged(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _hash(inline: str) -> str:
+def source_hash(inline: str) -> str:
+    """What a content security policy calls an inline style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'"
 
 
-def _environment(*folders: Path, **options: Any) -> Environment:
+def make_environment(*folders: Path, **options: Any) -> Environment:
+    """Templates of these folders and of this one; of a page they may call `mark` for the shape of a method."""
     loader = FileSystemLoader([*folders, TEMPLATES])
-    return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
+    found = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
+    found.globals |= {"mark": mark, "shapes": len(SHAPES)}
+    return found
 
 
 def _escaped(value: Any) -> str:

@@ -36,10 +36,10 @@ class Predictor:
         base = read_method(params, method, task).base
         source = source_folder(build(DataSource, params, "data"))
         if tuning.head == "classifier":
-            self._settings = build(FineTuneSettings, params, task)
-            self.task = Classification.read(task, source, base, self._settings)
+            self.settings = build(FineTuneSettings, params, task)
+            self.task = Classification.read(task, source, base, self.settings)
         else:
-            self._settings = settings = build(AnswerSettings, params, task)
+            self.settings = settings = build(AnswerSettings, params, task)
             self.task = ANSWERING[settings.answers].read(task, source, base, settings)
         if tuning.head == "language_model" and len(cells) > 1:
             raise InputError(f"--ensemble: {task} has models that generate answers; expected those of one seed")
@@ -84,7 +84,7 @@ class Predictor:
 
     def _scores(self, examples: Sequence[Any]) -> list[Sequence[np.ndarray]]:
         """Each model's scores, in batches as in validation: in bf16 a batch's padding shows in the last digits."""
-        size, task = 2 * self._settings.batch_size, self.task
+        size, task = 2 * self.settings.batch_size, self.task
         return [predict(task, model, examples, size, self._device)[0] for model in self._models]
 
 

@@ -1,7 +1,6 @@
 """`retrace predict` gives the answers that the stages wrote down."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,8 +21,7 @@ def predict(project: Project, *arguments: str, lines: Sequence[Mapping[str, str]
     """The answers to rows on standard input, or with another exit code what was said."""
     command = [sys.executable, "-m", "retrace.cli.main", "predict", *arguments]
     given = "\n".join(json.dumps(line) for line in lines)
-    done = subprocess.run(command, cwd=project.folder, input=given, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
+    done = project.run(*command, code=code, given=given)
     return done.stderr if code else [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -1,0 +1,179 @@
+"""The page on which all trained models answer side by side: its three forms, and the answers below them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from retrace.core.errors import InputError
+from retrace.core.paths import questions_path, source_folder
+from retrace.core.settings import DataSource, build
+from retrace.datasets.examples import read_examples
+from retrace.datasets.squad import read_questions
+from retrace.finetuning.method import PRETRAINED
+from retrace.report.names import method_name, title_of
+from retrace.report.page import TEMPLATES, make_environment, source_hash
+from retrace.report.svg import STYLE
+from retrace.results.grid import WEIGHTS, Cell, Grid
+from retrace.serving.predictor import Predictor
+from retrace.serving.words import MASK, WordModel
+
+HERE = Path(__file__).parent
+FIELDS = {"text": ("text", "pair"), "question": ("passage", "question"), "words": ("masked",)}  # of each form
+OPTIONAL = ("pair",)
+LONGEST = 20_000  # characters of a field
+AROUND = 300  # characters of a passage that are shown on each side of an answer
+CLASSES = 5  # whose probabilities are shown: the likeliest
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a model says; `place` is that of its method's colour and shape."""
+
+    name: str
+    place: int | None = None
+    answer: str | None = None
+    gist: str = ""
+    shares: Sequence[tuple[str, float]] = ()  # words or classes, and their probabilities
+    passage: tuple[str, str, str] | None = None  # before the answer, the answer, after it
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A task, its models by method, and an example of it: a value for each field of its form."""
+
+    name: str
+    predictors: Mapping[str, Predictor]
+    example: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return title_of(self.name)
+
+    @property
+    def tokens(self) -> int:
+        """How much of a text, or of a passage at a time, it reads."""
+        return next(iter(self.predictors.values())).settings.max_length
+
+
+class Demo:
+    """All models of params.yaml that are there, the first seed of each method, loaded.
+
+    Raises InputError where there are none.
+    """
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self._places = {method: place for place, method in enumerate(build(Grid, params, "finetune").every_method)}
+        self.absent: list[str] = []  # what params.yaml lists and is not there
+        self.tasks = self._read_tasks(params)
+        self._words = WordModel(params) if PRETRAINED.is_dir() else None
+        if self._words is None:
+            self.absent.append(f"the pretrained model ({PRETRAINED})")
+        if not any(self.tasks.values()) and self._words is None:
+            raise InputError("no trained models here; run dvc repro, or dvc pull where others have run it")
+        style = STYLE + (TEMPLATES / "page.css").read_text() + (HERE / "demo.css").read_text()
+        self._template = make_environment(HERE, autoescape=True).get_template("demo.html.j2")
+        self._style = Markup(style)
+        # No script, no request but those of the forms, and no style but the page's own.
+        self.policy = (
+            f"default-src 'none'; style-src {source_hash(style)}; img-src data:; form-action 'self'; base-uri 'none'; "
+            "frame-ancestors 'none'"
+        )
+
+    def page(self, form: str | None = None, given: Mapping[str, str] | None = None) -> str:
+        """The page as HTML; with the fields that were `given` to a form, and what the models say to them.
+
+        Raises InputError where a field is empty, or the models cannot read it.
+        """
+        answers: Sequence[tuple[str, Sequence[Card]]] = ()
+        if form is not None and given is not None:
+            for name in FIELDS[form]:
+                if not given[name].strip() and name not in OPTIONAL:
+                    raise InputError(f"{name}: '' is not allowed; expected a text")
+            answers = self._filled(given["masked"]) if form == "words" else self._answered(form, given)
+        values = {name: text for tasks in self.tasks.values() for task in tasks for name, text in task.example.items()}
+        values["masked"] = self._masked_example(values)
+        return self._template.render(
+            style=self._style, tasks=self.tasks, words=self._words, absent=self.absent, form=form, answers=answers,
+            values=values | dict(given or {}), longest=LONGEST, mask=MASK,
+        )  # fmt: skip
+
+    def _read_tasks(self, params: Mapping[str, Any]) -> dict[str, list[Answering]]:
+        """The tasks of each form that have models."""
+        grid, source = build(Grid, params, "finetune"), source_folder(build(DataSource, params, "data"))
+        found: dict[str, list[Answering]] = {"text": [], "question": []}
+        for task in grid.all_tasks:
+            predictors = {}
+            for method in grid.methods_of(task):
+                folder = WEIGHTS / Cell(task, method, grid.seeds[0]).path
+                if folder.is_dir():
+                    predictors[method] = Predictor(task, method, grid.seeds[:1], params)
+                else:
+                    self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
+            if predictors:
+                kind = "question" if task in grid.questions else "text"
+                example = _question(source, task) if kind == "question" else _text(source, task)
+                found[kind].append(Answering(task, predictors, example))
+        return found
+
+    def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[Card]]]:
+        """The cards of each task; a task of two texts is asked where there are two."""
+        asked = [task for task in self.tasks[form] if form == "question" or not task.example["pair"] or given["pair"]]
+        return [(task.title, [self._card(task, method, given) for method in task.predictors]) for task in asked]
+
+    def _card(self, task: Answering, method: str, given: Mapping[str, str]) -> Card:
+        name, place, predictor = method_name(method), self._places[method], task.predictors[method]
+        if "passage" in given:
+            return _answer_card(name, place, predictor.answers([dict(given)])[0], given["passage"])
+        row = {"text": given["text"], "pair": given["pair"] if task.example["pair"] else None}
+        shares = zip(predictor.task.classes, predictor.probabilities([row])[0].tolist(), strict=True)
+        best = sorted(shares, key=lambda share: -share[1])
+        return Card(name, place, best[0][0], shares=best[:CLASSES])
+
+    def _filled(self, text: str) -> list[tuple[str, list[Card]]]:
+        if self._words is None:
+            raise InputError(f"the pretrained model is not here: {PRETRAINED}")
+        found = self._words.suggestions(text)
+        names = [f"Word {number}" for number in range(1, len(found) + 1)] if self._words.is_masked else ["Next"]
+        return [("", [Card(name, shares=of) for name, of in zip(names, found, strict=True)])]
+
+    def _masked_example(self, values: Mapping[str, str]) -> str:
+        """A text of the data, one word of it masked, or cut before it where the model goes on with a text."""
+        words = (values.get("text") or values.get("passage") or "").split()[:20]
+        place = len(words) // 2
+        is_masked = self._words is None or self._words.is_masked
+        return " ".join([*words[:place], MASK, *words[place + 1 :]] if is_masked else words[:place])
+
+
+def _text(source: Path, task: str) -> dict[str, str]:
+    example = read_examples(source, task, "dev")[0]
+    return {"text": example.text, "pair": example.pair or ""}
+
+
+def _question(source: Path, task: str) -> dict[str, str]:
+    questions = read_questions(questions_path(source, "dev", task))
+    question = next((question for question in questions if question.answers), questions[0])
+    return {"passage": question.context, "question": question.text}
+
+
+def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) -> Card:
+    gist = f"score {found['score']:.3f}"
+    if found["no_answer_score"] is not None:
+        gist += f", of no answer {found['no_answer_score']:.3f}"
+    answer, start = found["answer"], found["start"]
+    if answer is None or start is None:
+        return Card(name, place, answer or "no answer", gist)
+    end = start + len(answer)
+    before, after = passage[:start], passage[end:]
+    return Card(name, place, answer, gist, passage=(_last(before), answer, _first(after)))
+
+
+def _first(text: str) -> str:
+    return text if len(text) <= AROUND else f"{text[:AROUND].rstrip()} …"
+
+
+def _last(text: str) -> str:
+    return text if len(text) <= AROUND else f"… {text[-AROUND:].lstrip()}"

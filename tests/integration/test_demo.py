@@ -1,0 +1,215 @@
+"""`retrace demo`: a real server, asked by a plain client and by Debian's Chromium."""
+
+import html
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from retrace.core.paths import questions_path, sentences_path
+from retrace.datasets.examples import read_sentences
+from retrace.datasets.squad import read_questions
+from tests.integration.test_predict import predict
+from tests.toy import Project
+
+pytestmark = pytest.mark.slow
+
+FORM = "application/x-www-form-urlencoded"
+HOSTILE = "</textarea><script>alert(1)</script><img src=x onerror=alert(2)> \u202e \x1b[31m & \"'"
+
+
+@pytest.fixture(scope="module")
+def partly(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project that lists more methods than it has trained."""
+    folder = tmp_path_factory.mktemp("demo") / "project"
+    shutil.copytree(finished.folder, folder, symlinks=True)
+    project = Project(folder)
+    project.set("finetune.methods", ["full", "scratch", "lora"])
+    shutil.rmtree(folder / "models/squad/scratch")
+    return project
+
+
+@pytest.fixture(scope="module")
+def port(partly: Project) -> Iterator[int]:
+    """Where the page is served; Ctrl-C ends it cleanly."""
+    command = [sys.executable, "-m", "retrace.cli.main", "demo", "--port", "0"]
+    server = subprocess.Popen(
+        command, cwd=partly.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    assert server.stdout is not None
+    try:
+        address = re.match(r"http://127\.0\.0\.1:(\d+) ", server.stdout.readline())
+        assert address is not None, server.communicate()
+        yield int(address[1])
+        server.send_signal(signal.SIGINT)
+        _, complaints = server.communicate(timeout=20)
+        assert (server.returncode, complaints) == (0, "")
+    finally:
+        server.kill()
+
+
+def ask(port: int, path: str = "/", body: str | bytes | None = None, **headers: str) -> tuple[HTTPResponse, str]:
+    """A response and its text; with a body it is a form that is sent."""
+    sent = {"Content-Type": FORM} if body is not None else {}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("GET" if body is None else "POST", path, body, sent)
+        response = connection.getresponse()
+        return response, response.read().decode()
+
+
+def cards(port: int, form: str, **fields: str) -> list[str]:
+    """The words of each card that a form gets."""
+    response, page = ask(port, f"/{form}", urlencode(fields), Origin=f"http://127.0.0.1:{port}")
+    assert response.status == 200, page
+    found = re.findall(r'(?s)<li class="card.*?</li>', page)
+    return [" ".join(html.unescape(re.sub(r"<[^>]+>", " ", card)).split()) for card in found]
+
+
+def test_labels_are_those_of_retrace_predict(port: int, partly: Project) -> None:
+    text = read_sentences(sentences_path(partly.folder / "data/sample", "dev"))[3].text
+    found = cards(port, "text", text=text)
+    for card, method in zip(found, ("full", "scratch"), strict=True):
+        (row,) = predict(partly, "sst2", "--method", method, lines=[{"text": text}])
+        assert card.startswith(f"{method.capitalize()} {row['label']} {row['label']} {row['probability']:.3f} ")
+
+
+def test_answers_are_those_of_retrace_predict(port: int, partly: Project) -> None:
+    questions = read_questions(questions_path(partly.folder / "data/sample", "dev"))[:4]
+    lines = [{"passage": question.context, "question": question.text} for question in questions]
+    for line, row in zip(lines, predict(partly, "squad", lines=lines), strict=True):
+        (found,) = cards(port, "question", **line)
+        scores = f"score {row['score']:.3f}, of no answer {row['no_answer_score']:.3f}"
+        assert found.startswith(f"Full {row['answer'] or 'no answer'} {scores}")
+        if row["answer"]:
+            assert found.replace(" ", "").endswith(line["passage"].replace(" ", "")), "the answer is marked in it"
+
+
+def test_masked_words_are_filled_in(port: int) -> None:
+    found = cards(port, "words", masked="the ale was [MASK] , but the [MASK] were charming")
+    assert [card[:6] for card in found] == ["Word 1", "Word 2"]
+    shares = [float(share) for share in re.findall(r"\d\.\d{3}", found[0])]
+    assert len(shares) == 5
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_what_was_not_trained_is_named(port: int) -> None:
+    _, page = ask(port)
+    assert "Reviews by LoRA (models/sst2/lora/1); Questions by Scratch (models/squad/scratch/1)." in page
+
+
+def test_hostile_text_is_text(port: int) -> None:
+    for form, fields in (
+        ("text", {"text": HOSTILE}), ("question", {"passage": HOSTILE, "question": HOSTILE}),
+        ("words", {"masked": f"[MASK] {HOSTILE}"}),
+    ):  # fmt: skip
+        response, page = ask(port, f"/{form}", urlencode(fields))
+        assert response.status == 200, page
+        assert not re.search(r"<(script|img)", page)
+        assert HOSTILE in html.unescape(page)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "path", "body", "headers"),
+    [
+        (403, "Host: 'evil.example' is not allowed", "/", None, {"Host": "evil.example"}),
+        (403, "Host: 'evil.example:80' is not allowed", "/text", "text=a", {"Host": "evil.example:80"}),
+        (403, "Origin: 'http://evil.example' is not", "/text", "text=a", {"Origin": "http://evil.example"}),
+        (403, "Origin: 'null' is not allowed", "/text", "text=a", {"Origin": "null"}),
+        (413, "Maximum request body size 262144 exceeded", "/text", "text=" + "a" * 300_000, {}),
+        (413, "text: 20001 characters are too many", "/text", "text=" + "a" * 20_001, {}),
+        (415, "Content-Type: 'application/json' is not", "/text", "{}", {"Content_Type": "application/json"}),
+        (400, "text: '' is not allowed; expected a text", "/text", "text=+", {}),
+        (400, "question: '' is not allowed", "/question", "passage=a", {}),
+        (400, "the form cannot be read: 'utf-8' codec", "/text", "text=%ff", {}),
+        (400, "the form cannot be read: Max number", "/text", "text=a&" * 9, {}),
+        (400, "text: no word is masked; write [MASK]", "/words", "masked=a", {}),
+        (400, "tokens are too many; the model reads 128", "/words", "masked=" + "a+" * 200 + "___", {}),
+        (404, "404: Not Found", "/models", None, {}),
+        (405, "405: Method Not Allowed", "/text", None, {}),
+    ],
+)
+def test_bad_requests_are_refused_in_a_line(
+    port: int, status: int, said: str, path: str, body: str | None, headers: dict[str, str]
+) -> None:
+    response, text = ask(port, path, body, **headers)
+    assert response.status == status
+    assert said in text
+    assert len(text.splitlines()) == 1
+    assert response.headers["Content-Type"].startswith("text/plain")
+    assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+
+
+def test_other_addresses_of_this_machine_are_not_served(port: int) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), timeout=10)
+
+
+def test_a_port_that_is_taken_is_named(port: int, partly: Project) -> None:
+    done = partly.stage("retrace.cli.main", "demo", "--port", str(port), code=2)
+    assert done.stderr == f"error: --port: {port}: Address already in use; expected a free port, such as {port + 1}\n"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    reason = "requirements-dev.txt brings playwright and axe-playwright"
+    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
+    pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason)
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium; on Debian: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
+def test_the_page_in_a_browser(browser: Any, port: int, width: int, theme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+    complaints, own = [], f"http://127.0.0.1:{port}/"
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+    page.on(
+        "request", lambda request: None if request.url.startswith((own, "data:")) else complaints.append(request.url)
+    )
+    page.goto(own)
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(255, 255, 255)" if theme == "light" else "rgb(18, 22, 27)")
+    for button, first in (("Classify", "Full"), ("Answer", "Full"), ("Fill in", "Word 1")):
+        page.click(f"text='{button}'")  # with the examples that stand in the fields
+        page.wait_for_selector("#answers .card")
+        assert page.locator("#answers .who").first.inner_text().strip() == first
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        found = Axe().run(page).response["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+    page.fill("#passage", f"{HOSTILE} Ada Lund founded it. " * 20)
+    page.fill("#question", HOSTILE)
+    page.click("text='Answer'")
+    page.wait_for_selector("#answers .card")
+    assert page.input_value("#question") == HOSTILE
+    assert page.locator("img, script").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert complaints == []
+    page.close()
+
+
+def test_the_page_works_without_scripts(browser: Any, port: int) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"http://localhost:{port}/")
+    page.fill("#question", "What is it?")
+    page.click("text='Answer'")
+    page.wait_for_selector("#answers .card")
+    assert page.input_value("#question") == "What is it?"
+    page.close()

@@ -1,0 +1,51 @@
+"""What the page asks of which models; tests/integration/test_demo.py has its server."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.datasets.examples import Example, write_task
+from retrace.serving.demo import Demo
+from stages import finetune_sst2
+from tests.tiny import tiny_pretrained, tiny_sentences
+from tests.toy import copy_settings
+
+
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Reviews, and pairs of texts, each with a model that was trained for an epoch."""
+    monkeypatch.chdir(tmp_path)
+    project = copy_settings(tmp_path)
+    params = project.params()
+    project.set_all({"finetune.squad_methods": [], "finetune.tasks": ["sst2", "pairs"], "precision": "fp32"})
+    project.set_all(
+        {"sst2.epochs": 1, "sst2.max_length": 32, "pairs": {**params["sst2"], "epochs": 1, "max_length": 32}}
+    )
+    tiny_pretrained(Path("models/pretrained"))
+    lines = ["sentence\tlabel", "the ale was stale\t0", "the songs were charming\t1"]
+    tiny_sentences(Path("data"), lines).rename("data/sample")
+    rows = [Example("the ale", "the hall", 0), Example("the songs", "the songs", 1)]
+    write_task(Path("data/classification/pairs"), ("other", "same"), {"train": rows, "dev": rows})
+    for task in ("sst2", "pairs"):
+        monkeypatch.setattr(sys, "argv", ["finetune_sst2", "--task", task, "--method", "full", "--seed", "1"])
+        finetune_sst2.main()
+    return project.params()
+
+
+def test_a_task_of_two_texts_is_asked_where_there_are_two(params: dict[str, Any]) -> None:
+    demo = Demo(params)
+    for pair, asked in (("", ["Reviews"]), ("the hall", ["Reviews", "pairs"])):
+        page = demo.page("text", {"text": "the ale", "pair": pair})
+        assert re.findall("<h3>(.+)</h3>", page) == asked
+    shutil.rmtree("models/sst2")
+    page = Demo(params).page("text", {"text": "the ale", "pair": ""})
+    assert "Reviews by Full (models/sst2/full/1)" in page
+    assert "No task is asked" in page
+    shutil.rmtree("models")
+    with pytest.raises(InputError, match="no trained models here; run dvc repro"):
+        Demo(params)
