@@ -24,7 +24,8 @@ demo: $(BIN)/.run ## A page on this machine on which all trained models answer s
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Kill the pipeline at random moments: does it end with the same bytes? An hour or more
+torture: $(BIN)/.dev ## Malformed input, kills at random moments: refused, and the same bytes? An hour or more
+	python -m tests.campaigns.bad_input
 	python -m tests.campaigns.kills
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run

@@ -9,7 +9,7 @@ from typing import Any
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
 from retrace.core.registry import plugin_names
-from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml, require_one_of
+from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml, require_one_of, values_of
 from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import FilesParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings
@@ -48,6 +48,7 @@ STAGES: Mapping[str, type[Params]] = {
     "checkpoints": CheckpointParams,
     "review": ReviewParams,
 }
+NAMED_BY_DVC = ("finetune.questions", "hub.classification")  # by dvc.yaml and data/dvc.yaml, which know no defaults
 FURTHER_TASKS: Mapping[str, type[Params]] = {  # by the section of data/params.yaml that defines them
     "classification": ClassificationParams,
     "hub.classification": HubClassificationParams,
@@ -79,6 +80,7 @@ def mend_lock() -> None:
 def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """Raise InputError unless the stages accept the settings of params.yaml and data/params.yaml."""
     settings = {**params, **data}
+    values_of(settings, NAMED_BY_DVC)
     for stage, of in STAGES.items():
         if not any("{" in key for key in of.dvc_keys()) or stage == "report":
             of.read(settings)
@@ -93,6 +95,7 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         require_one_of(plugin_names(FAMILIES), family, f"checkpoints.{name}.family")
     _check_methods(settings, tasks)
     _check_fine_tuning(settings, tasks)
+    _check_positions(settings)
 
 
 def _tasks(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -164,3 +167,15 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
             checkpoint = method_settings(settings, label)[1].checkpoint
             family = build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family")
             check_family(family, generative[0])
+
+
+def _check_positions(settings: Mapping[str, Any]) -> None:
+    """Inputs are no longer than a model that is pretrained here reads; of a checkpoint the stage says it."""
+    grid, longest = build(Grid, settings, "finetune"), settings["model"]["max_positions"]
+    for task in grid.all_tasks if settings["model"]["checkpoint"] is None else ():
+        given = settings[task]["max_length"]
+        own = any(method_settings(settings, label)[1].checkpoint is None for label in grid.methods_of(task))
+        if own and given > longest:
+            raise InputError(
+                f"{PARAMS}: {task}.max_length: {given} is not allowed; expected at most model.max_positions ({longest})"
+            )

@@ -15,6 +15,7 @@ from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
+from retrace.evaluation.records import DETAILS
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.hub.checkpoint import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
@@ -73,7 +74,7 @@ def publish(
     cell = _cell(task, method, seed, params)
     tuning = read_tuning(cell, params) if cell else None
     start = read_method(params, cell.method).base if cell else PRETRAINED
-    commit, doubts = head_commit(), _doubts(cell, start, params)
+    commit, doubts = head_commit(), _doubts(cell, params)
     refusals = [
         f"{why}; --even-if {name} publishes it all the same" for name, why in doubts.items() if name not in even_if
     ]
@@ -118,16 +119,17 @@ def _address(repository: str, revision: str | None, base: str | None) -> Address
     return Address(repository, revision, Pin.parse(base, "--base") if base else None)
 
 
-def _doubts(cell: Cell | None, base: Path, params: Mapping[str, Any]) -> dict[str, str]:
+def _doubts(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, str]:
     """What stands against publishing, by reason."""
     found = {}
     files = uncommitted_files()
     if files:
         what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
         found["dirty"] = f"the model would belong to no commit: {what} not committed"
-    stale = stale_stages(_stages(cell, base, params))
+    stale = stale_stages(_stages(params))
     if stale:
-        found["stale"] = f"{', '.join(stale)}: out of date by dvc.lock; run dvc repro and commit it"
+        more = f" and {len(stale) - 1} more stages" if len(stale) > 1 else ""
+        found["stale"] = f"{stale[0]}{more}: out of date by dvc.lock; run dvc repro and commit it"
     signs = learned_nothing(cell)
     if signs:
         name, evidence = next(iter(signs.items()))
@@ -135,13 +137,16 @@ def _doubts(cell: Cell | None, base: Path, params: Mapping[str, Any]) -> dict[st
     return found
 
 
-def _stages(cell: Cell | None, base: Path, params: Mapping[str, Any]) -> list[str]:
-    """The stages that the model and its figures come from."""
-    if cell is None:
-        return ["pretrain", "perplexity-eval"]
-    stage = "squad" if cell.task in build(Grid, params, "finetune").questions else "sst2"
-    first = ["pretrain"] if base == PRETRAINED else []
-    return [*first, f"finetune-{stage}@{cell.task}-{cell.method}-{cell.seed}", "evaluate"]
+def _stages(params: Mapping[str, Any]) -> list[str]:
+    """The stages that the models and the figures of cards come from: the verdict is on all cells."""
+    grid = build(Grid, params, "finetune")
+    own = any(read_method(params, method).base == PRETRAINED for method in grid.every_method)
+    first = ["pretrain", "perplexity-eval"] if own else []
+    if not DETAILS.is_file():
+        return first
+    cells = [(cell, cell.partition("/")[0] in grid.questions) for cell in sorted(grid.cells)]
+    tuned = [f"finetune-{'squad' if is_read else 'sst2'}@{cell.replace('/', '-')}" for cell, is_read in cells]
+    return [*first, *tuned, "evaluate"]
 
 
 def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str) -> None:

@@ -14,8 +14,9 @@ import typer
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from retrace.core.errors import InputError
+from retrace.core.files import read_json
 from retrace.datasets.examples import class_order
-from retrace.datasets.squad import Question, read_json_file, read_questions
+from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
 from retrace.evaluation.outcomes import Answered, Classified, answered
 from retrace.evaluation.probabilities import class_name, classes_with_columns, probabilities_of, some_of
@@ -140,7 +141,7 @@ def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags,
 
 def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
     try:
-        return TypeAdapter(kind).validate_python(read_json_file(path), strict=True)
+        return TypeAdapter(kind).validate_python(read_json(path), strict=True)
     except ValidationError:
         raise InputError(f"{path}: expected one object of question ids and {called}") from None
 

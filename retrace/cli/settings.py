@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from retrace.cli.check import STAGES
+from retrace.cli.check import NAMED_BY_DVC, STAGES
 from retrace.core.registry import load_plugin, plugin_names
 from retrace.core.settings import DATA_PARAMS, PARAMS, allowed_values, file_of, schema_of, shown
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings
@@ -70,14 +70,15 @@ def _rows(key: str, schema: Schema) -> Iterator[Row]:
     if key == "methods.NAME" and "properties" not in schema:  # dvc.yaml compares entries as they are
         yield from _rows_of_methods()
     elif "properties" in schema and key.endswith(".optimizer") and not key.startswith("pretrain."):
-        yield key, "a section of keys and values", "", "the keys of `pretrain.optimizer`"
+        yield key, "a section of keys and values", "`{}`", "the keys of `pretrain.optimizer`"
     elif "properties" in schema:
         for name, inner in schema["properties"].items():
             yield from _rows(f"{key}.{name}", inner)
     elif "description" in schema:  # else it is a part of what another stage reads
         default = schema.get("default")
         written = default if isinstance(default, str) else shown(default)
-        yield key, allowed_values(schema), f"`{written}`" if "default" in schema else "", schema["description"]
+        may_be_absent = "default" in schema and key not in {*NAMED_BY_DVC, *keys_of_stages()}
+        yield key, allowed_values(schema), f"`{written}`" if may_be_absent else "", schema["description"]
 
 
 def _rows_of_methods() -> Iterator[Row]:

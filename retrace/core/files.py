@@ -1,10 +1,11 @@
-"""Atomic files: written to a temporary path, flushed, then renamed; and json.
+"""Atomic files: written to a temporary path, flushed, then renamed; and lines and json, each error with its place.
 
 A reader never sees half a file, whatever kills the writer. The next writer removes what a killed one left behind.
 """
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from retrace.core.errors import InputError
 
 COMMITTED_DIGITS = 6  # significant digits of figures in files that git keeps
 STEADY_DIGITS = 12  # significant digits that every processor agrees on
+_NUL = "\0"
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character beyond 16 bits, if the other half stands beside it
 
 
 @contextmanager
@@ -76,15 +79,78 @@ def rounded(value: Any, digits: int = COMMITTED_DIGITS) -> Any:
     return float(f"{float(f'{value:.{STEADY_DIGITS}g}'):.{digits}g}") if isinstance(value, float) else value
 
 
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Read a UTF-8 file line by line: line numbers from 1, and lines without line breaks.
+
+    Raises InputError where the file is missing or empty, a line is not UTF-8, or holds a NUL, as UTF-16 does.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty")
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                place = f"{path}:{number}:{len(raw[: error.start].decode(errors='replace')) + 1}"
+                raise InputError(
+                    f"{place}: byte 0x{raw[error.start]:02x} is not UTF-8; save the file as UTF-8"
+                ) from None
+            if _NUL in line:
+                raise InputError(f"{path}:{number}:{line.index(_NUL) + 1}: a NUL; save the file as UTF-8")
+            yield number, line.rstrip("\r\n")
+
+
 def read_json(path: Path) -> Any:
     """Read a whole file of json.
 
-    Raises FileNotFoundError where the file is absent, InputError where it is not json.
+    Raises FileNotFoundError where the file is absent, InputError naming the place where it is not json.
+    """
+    return parse_json(json_text(path), path)
+
+
+def json_text(path: Path) -> str:
+    """A file's text as `parse_json` takes it.
+
+    Raises FileNotFoundError where the file is absent, InputError where it is empty or not UTF-8.
+    """
+    path.stat()
+    return "\n".join(line for _, line in numbered_lines(path))
+
+
+def parse_json(text: str, path: Path, line: int = 1) -> Any:
+    """Parse the json that starts at a line of a file.
+
+    Raises InputError naming file, line and column where it is not json, a key occurs twice in an object, or a text
+    contains half a surrogate pair.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: not json: {error}") from None
+        found = json.loads(text, object_pairs_hook=_once)
+        if _ESCAPED_HALF.search(text):
+            json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{line + error.lineno - 1}:{error.colno}: not json: {error.msg}") from None
+    except RecursionError:
+        raise InputError(f"{path}:{line}: not json: nested too deeply") from None
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        line += text.count("\n", 0, text.lower().find(half.strip("'")))
+        raise InputError(f"{path}:{line}: {half} is half of a character; save the file as UTF-8") from None
+    except InputError as error:
+        raise InputError(f"{path}:{line}: not json: {error}") from None
+    except ValueError:  # of int
+        raise InputError(f"{path}:{line}: not json: a number of more than 4300 digits") from None
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these keys and values, of which json.loads would take the last of each key without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InputError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice in an object")
+    return found
 
 
 def read_object(path: Path) -> dict[str, Any]:

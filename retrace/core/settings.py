@@ -15,13 +15,16 @@ from typing import Annotated, Any, Literal, Self, TypeVar, overload
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.reader import ReaderError
 
 from retrace.core.errors import InputError
+from retrace.core.files import numbered_lines
 
 PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
 # Of data/params.yaml; all others are of params.yaml.
 DATA_KEYS = ("sample", "files", "hub", "classification", "question_answering", "checkpoints")
 LARGEST_SEED = 2**32 - 1  # that NumPy takes
+MOST_VALUES = 100_000  # of a file, which has a few hundred
 _NAMED = re.compile(r"\$\{(?:item\.)?([\w.]+)\}")  # as in dvc.yaml
 
 T = TypeVar("T")
@@ -86,16 +89,56 @@ def read_params(folder: Path = Path()) -> dict[str, Any]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """A file of keys and values, as DVC reads it (YAML 1.2, where 5e-4 is a number).
 
-    Raises InputError where it is none.
+    Raises FileNotFoundError where it is absent, InputError where it is none.
     """
+    path.stat()
+    text = "\n".join(line for _, line in numbered_lines(path))
     try:
-        params = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        params = YAML(typ="safe", pure=True).load(text)
+        _require_plain(path, params)
     except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InputError(f"{path}:{line}: {error.problem}") from None
+        mark = error.problem_mark or error.context_mark
+        place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
+        raise InputError(f"{path}:{place}: {str(error.problem).splitlines()[0]}") from None
+    except ReaderError as error:
+        place = (
+            f"{text.count(chr(10), 0, error.position) + 1}:{error.position - text.rfind(chr(10), 0, error.position)}"
+        )
+        raise InputError(f"{path}:{place}: the character {error.character!r} is not allowed in YAML") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply") from None
+    except ValueError:  # of int
+        digits = re.search(r"\d{4301}", text)
+        place = f":{text.count(chr(10), 0, digits.start()) + 1}" if digits else ""
+        raise InputError(f"{path}{place}: a number of more than 4300 digits") from None
     if not isinstance(params, dict):
-        raise InputError(f"{path}: expected keys and values, found {type(params).__name__}")
+        found = "nothing" if params is None else type(params).__name__
+        raise InputError(f"{path}: expected keys and values, found {found}")
     return params
+
+
+def _require_plain(path: Path, params: Any) -> None:
+    """Raise InputError where an alias (*name) stands for itself, or aliases of aliases for more than anyone writes.
+
+    Keys of several values are refused, too.
+    """
+    left, waiting = MOST_VALUES, [params]
+    while waiting:
+        value = waiting.pop()
+        inner = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
+        odd = (
+            [key for key in value if not isinstance(key, str | int | float | None)]
+            if isinstance(value, Mapping)
+            else []
+        )
+        if odd:
+            raise InputError(f"{path}: the key {odd[0]!r} is not allowed; expected text")
+        left -= len(inner)
+        if left < 0:
+            raise InputError(
+                f"{path}: more than {MOST_VALUES:,} values, aliases (*name) counted as what they stand for"
+            )
+        waiting += inner
 
 
 def file_of(key: str) -> Path:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
@@ -45,9 +45,21 @@ def weight_names(folder: Path) -> list[str]:
 def _weight_map(index: Path) -> dict[str, str]:
     """The file of each weight, by the weight's name."""
     found = read_object(index).get("weight_map")
-    if not found:
+    if not isinstance(found, dict) or not found:
         raise InputError(f"{index}: no weight_map")
+    for name in found.values():
+        if not isinstance(name, str) or Path(name).name != name:
+            raise InputError(f"{index}: weight_map: {name!r} is not allowed; expected files beside it")
     return found
+
+
+def require_whole(path: Path) -> None:
+    """Raise InputError where a file of weights is no safetensors, or not all of one; only its header is read."""
+    try:
+        with safe_open(path, framework="numpy"):
+            return
+    except SafetensorError as error:
+        raise InputError(f"{path}: not safetensors: {error}") from None
 
 
 def module_of(name: str) -> str:

@@ -100,5 +100,8 @@ def _oddities(part: str, questions: Sequence[Question]) -> list[str]:
     counts = {
         "questions of {} have no text": sum(not question.text for question in questions),
         "questions of {} are on an empty passage": sum(not question.context.strip() for question in questions),
+        "answers of {} begin or end in white space, which is left out": sum(
+            answer.was_stripped for question in questions for answer in question.answers
+        ),
     }
     return [f"{count:,} {what.format(part)}" for what, count in counts.items() if count]

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_json, write_json, write_text
+from retrace.core.files import numbered_lines, read_json, write_json, write_text
 from retrace.core.paths import sentences_path, task_folder
-from retrace.datasets.text import numbered_lines, read_table
+from retrace.datasets.text import read_table
 
 LABELS = ("0", "1")  # SST-2: negative, positive
 COLUMNS = ("sentence", "label")

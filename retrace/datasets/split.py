@@ -10,12 +10,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from retrace.core.errors import InputError
-from retrace.core.files import write_json, write_text
+from retrace.core.files import numbered_lines, read_json, write_json, write_text
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.overlap import LONG, PhraseIndex, Words, keys_of, words_of
 from retrace.datasets.settings import SplitBy
-from retrace.datasets.squad import read_json_file, read_questions
-from retrace.datasets.text import numbered_lines
+from retrace.datasets.squad import read_questions
 
 LOOSE = -1  # the group of a short text that lies in texts of several groups
 Item = TypeVar("Item")
@@ -109,7 +108,7 @@ def split_questions(train: Path, dev: Path, share: float, seed: int, by: SplitBy
     passages = keys_of((question.context, None) for question in questions)
     numbers = {passage: number for number, passage in enumerate(dict.fromkeys(passages))}
     groups = [numbers[passage] for passage in passages] if by == "text" else None
-    ids, document = [question.id for question in questions], read_json_file(train)
+    ids, document = [question.id for question in questions], read_json(train)
     for path, kept in zip((train, dev), held_out_split(ids, share, seed, str(train), groups), strict=True):
         write_json(path, {**document, "data": _with_questions(document["data"], set(kept))})
 

@@ -1,12 +1,15 @@
 """Questions on passages in SQuAD's json, version 1.1 or 2.0."""
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from json import scanner
+from json.decoder import JSONObject  # pyright: ignore[reportAttributeAccessIssue] - not in its stubs
 from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.datasets.text import numbered_lines, parse_json
+from retrace.core.files import json_text, parse_json
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,7 @@ class Answer:
 
     text: str
     start: int
+    was_stripped: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -28,72 +32,108 @@ class Question:
     answers: tuple[Answer, ...]
 
 
+class _Wrong(Exception):  # noqa: N818 - becomes an InputError, which names the place of what it is about
+    """What is wrong, and the object that it is wrong with."""
+
+
 def read_questions(path: Path) -> list[Question]:
     """Read all questions of a file.
 
-    Raises InputError naming the file, and the line or the question, where json, a field or an answer's offset is wrong,
-    an id occurs twice or there is no question.
+    Raises FileNotFoundError where it is absent; InputError naming the file, line and column where json, a field or an
+    answer's offset is wrong or an id occurs twice, and where there is no question.
     """
-    document = read_json_file(path)
-    if not isinstance(document, dict) or not isinstance(document.get("data"), list):
-        raise InputError(f"{path}: not SQuAD: the top level has no list called 'data'")
-    questions: dict[str, Question] = {}
-    for question in _questions(path, document["data"]):
-        if question.id in questions:
-            raise InputError(f"{path}: question {question.id}: the id occurs twice")
-        questions[question.id] = question
+    text = json_text(path)
+    try:
+        questions = _read(parse_json(text, path))
+    except _Wrong:
+        raise InputError(f"{path}:{_where_wrong(text)}") from None
     if not questions:
         raise InputError(f"{path}: no question in it")
+    return questions
+
+
+def _where_wrong(text: str) -> str:
+    """Line, column and message of what is wrong; reads the file again, several times as slowly."""
+    begins: dict[int, int] = {}  # where each object begins, by its `id`
+
+    def located(place: tuple[str, int], *how: Any) -> tuple[Any, int]:
+        found, end = JSONObject(place, *how)
+        begins[id(found)] = place[1] - 1
+        return found, end
+
+    decoder: Any = json.JSONDecoder()
+    decoder.parse_object = located
+    decoder.scan_once = scanner.py_make_scanner(decoder)  # pyright: ignore[reportAttributeAccessIssue] - nor this
+    document = decoder.decode(text)
+    try:
+        _read(document)
+    except _Wrong as wrong:
+        message, holder = wrong.args
+        at = begins.get(id(holder), 0)
+        return f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}: {message}"
+    raise AssertionError("the same text is as wrong as before")
+
+
+def _read(document: Any) -> list[Question]:
+    if not isinstance(document, dict) or not isinstance(document.get("data"), list):
+        raise _Wrong("not SQuAD: the top level has no list called 'data'", document)
+    questions: dict[str, Question] = {}
+    for question, qa in _questions(document):
+        if question.id in questions:
+            raise _Wrong(f"question {question.id}: the id occurs twice", qa)
+        questions[question.id] = question
     return list(questions.values())
 
 
-def read_json_file(path: Path) -> Any:
-    """Read any json file.
-
-    Raises InputError naming file and line where it is missing, empty, not UTF-8 or not json.
-    """
-    return parse_json("\n".join(line for _, line in numbered_lines(path)), path)
-
-
-def _questions(path: Path, articles: list[Any]) -> Iterator[Question]:
-    for number, article in enumerate(articles):
-        where = f"article {number + 1}"
-        title = article.get("title", "") if isinstance(article, dict) else ""
-        for paragraph in _field(path, where, article, "paragraphs", list):
-            context = _field(path, where, paragraph, "context", str)
-            for qa in _field(path, where, paragraph, "qas", list):
-                yield _question(path, where, title, context, qa)
+def _questions(document: dict[str, Any]) -> Iterator[tuple[Question, dict[str, Any]]]:
+    """Each question, and what it was made of."""
+    for number, article in enumerate(_objects("", document, "data"), start=1):
+        where = f"article {number}: "
+        title = article.get("title", "")
+        if not isinstance(title, str | None):
+            raise _Wrong(f"{where}title {title!r} is not allowed; expected text", article)
+        for paragraph in _objects(where, article, "paragraphs"):
+            context = _field(where, paragraph, "context", str)
+            for qa in _objects(where, paragraph, "qas"):
+                yield _question(where, title or "", context, qa), qa
 
 
-def _question(path: Path, where: str, title: str, context: str, qa: Any) -> Question:
-    identifier = _field(path, where, qa, "id", str)
-    where = f"question {identifier}"
-    text = _field(path, where, qa, "question", str)
+def _question(where: str, title: str, context: str, qa: dict[str, Any]) -> Question:
+    identifier = _field(where, qa, "id", str)
+    where = f"question {identifier}: "
+    text = _field(where, qa, "question", str)
     impossible = qa.get("is_impossible")
     if not isinstance(impossible, bool | None):
-        raise InputError(f"{path}: {where}: is_impossible {impossible!r} is not allowed; expected true or false")
+        raise _Wrong(f"{where}is_impossible {impossible!r} is not allowed; expected true or false", qa)
     if impossible and qa.get("answers"):
-        raise InputError(f"{path}: {where}: is_impossible is true, but there are answers")
-    items = [] if impossible else _field(path, where, qa, "answers", list)
-    return Question(
-        identifier, title, context, text.strip(), tuple(_answer(path, where, context, item) for item in items)
-    )
+        raise _Wrong(f"{where}is_impossible is true, but there are answers", qa)
+    items = [] if impossible else _objects(where, qa, "answers")
+    return Question(identifier, title, context, text.strip(), tuple(_answer(where, context, item) for item in items))
 
 
-def _answer(path: Path, where: str, context: str, item: Any) -> Answer:
-    text, start = _field(path, where, item, "text", str), _field(path, where, item, "answer_start", int)
+def _answer(where: str, context: str, item: dict[str, Any]) -> Answer:
+    text, start = _field(where, item, "text", str), _field(where, item, "answer_start", int)
     if not text.strip():
-        raise InputError(f"{path}: {where}: the answer {text!r} is empty; a question without an answer has none")
+        raise _Wrong(f"{where}the answer {text!r} is empty; a question without an answer has none", item)
     if start < 0 or context[start : start + len(text)] != text:
         inside = context.encode(errors="replace")[max(0, start) :].startswith(text.encode(errors="replace"))
         counted = ", but at that byte; expected the number of characters before it" if start >= 0 and inside else ""
-        raise InputError(f"{path}: {where}: the answer {text!r} is not at character {start}{counted}")
+        raise _Wrong(f"{where}the answer {text!r} is not at character {start}{counted}", item)
     # No token covers surrounding white space, so the answer would not match any tokens.
-    return Answer(text.strip(), start + len(text) - len(text.lstrip()))
+    bare = text.strip()
+    return Answer(bare, start + len(text) - len(text.lstrip()), bare != text)
 
 
-def _field(path: Path, where: str, holder: Any, name: str, kind: type) -> Any:
-    value = holder.get(name) if isinstance(holder, dict) else None
+def _objects(where: str, holder: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    found = _field(where, holder, name, list)
+    for each in found:
+        if not isinstance(each, dict):
+            raise _Wrong(f"{where}{name!r} holds {each!r:.40}; expected objects", holder)
+    return found
+
+
+def _field(where: str, holder: dict[str, Any], name: str, kind: type) -> Any:
+    value = holder.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise InputError(f"{path}: {where}: no {name!r} of type {kind.__name__}")
+        raise _Wrong(f"{where}no {name!r} of type {kind.__name__}", holder)
     return value

@@ -1,36 +1,19 @@
-"""Running text, as WikiText or plain, read document by document; lines, tables and json, each error with its place."""
+"""Running text, as WikiText or plain, read document by document; tables, each error with its place."""
 
 import csv
-import json
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from retrace.core.errors import InputError
+from retrace.core.files import numbered_lines
 
-_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character beyond 16 bits, if the other half stands beside it
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Read a UTF-8 file line by line: line numbers from 1, and lines without line breaks.
-
-    Raises InputError where the file is missing or empty, or a line is not UTF-8.
-    """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty")
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            try:
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                byte = raw[error.start]
-                raise InputError(f"{path}:{number}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
-            yield number, line.rstrip("\r\n")
+csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # in place of 128 KiB, which a document may well exceed
+_LONE_RETURN = "new-line character seen in unquoted field"  # as csv says it
 
 
 def read_table(
@@ -51,7 +34,8 @@ def read_table(
         except StopIteration:
             return
         except csv.Error as error:
-            raise InputError(f"{where}: not a row: {error}") from None
+            said = "a carriage return without a line feed" if str(error).startswith(_LONE_RETURN) else error
+            raise InputError(f"{where}: not a row: {said}") from None
         if not header:
             header = cells
             twice = [name for name in header if header.count(name) > 1]
@@ -61,26 +45,6 @@ def read_table(
             if len(cells) != len(header):
                 raise InputError(f"{where}: {len(cells)} columns where the header has {len(header)}")
             yield where, dict(zip(header, cells, strict=True))
-
-
-def parse_json(text: str, path: Path, line: int = 1) -> Any:
-    """Parse the json that starts at a line of a file.
-
-    Raises InputError naming file and line where it is not json or contains half a surrogate pair.
-    """
-    try:
-        found = json.loads(text)
-        if _ESCAPED_HALF.search(text):
-            json.dumps(found, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{line + error.lineno - 1}: not json: {error.msg} at column {error.colno}") from None
-    except RecursionError:
-        raise InputError(f"{path}:{line}: not json: nested too deeply") from None
-    except UnicodeEncodeError as error:
-        half = ascii(error.object[error.start])
-        line += text.count("\n", 0, text.lower().find(half.strip("'")))
-        raise InputError(f"{path}:{line}: {half} is half of a character; save the file as UTF-8") from None
-    return found
 
 
 @contextmanager
@@ -116,11 +80,12 @@ def text_path(folder: Path, part: str) -> Path:
 def read_documents(path: Path) -> Iterator[str]:
     """Yield documents: articles where the file has WikiText's ` = Title = ` lines, else paragraphs.
 
-    A paragraph ends at an empty line. Raises InputError where the file has no text.
+    A paragraph ends at an empty line. A carriage return ends a line too, as in files of old. Raises InputError where
+    the file has no text.
     """
     lines: list[str] = []
     articles = found = False
-    for _, line in numbered_lines(path):
+    for line in (line for _, whole in numbered_lines(path) for line in whole.split("\r")):
         title = bool(_TITLE.match(line))
         articles = articles or title
         ends = title if articles else not line.strip()

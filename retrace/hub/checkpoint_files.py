@@ -17,7 +17,7 @@ from retrace.core.files import read_object, write_json
 from retrace.core.paths import FACTS
 from retrace.core.registry import plugin_names
 from retrace.core.weights import FILE as WEIGHTS
-from retrace.core.weights import INDEX, weight_files
+from retrace.core.weights import INDEX, require_whole, weight_files
 from retrace.hub.checkpoint import InitialCheckpoint, Pin, PinnedFolder
 from retrace.hub.repository import fetch, listing
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
@@ -47,13 +47,15 @@ def copy_checkpoint(folder: Path, start: InitialCheckpoint, origin: Pin | Pinned
         source, called = origin.path, str(origin.path)
     check_model(source, called, start.family)
     check_weights(source, called, origin)
+    if (source / TOKENIZER_FILES[0]).is_file():
+        check_vocabulary(source, called)
     for pattern in PATTERNS:
         for path in sorted(source.glob(pattern)):
             shutil.copyfile(path, folder / path.name)
     if not (folder / TOKENIZER_FILES[0]).is_file():
         make_tokenizer(folder, called, start.family)
         print(f"{TOKENIZER_FILES[0]} is made of its {' and '.join(VOCABULARIES[start.family])}")
-    check_vocabulary(folder, called)
+        check_vocabulary(folder, called)
     if start.seed is not None:
         draw_weights(folder, start.seed)
     write_json(folder / FACTS, facts(origin, source) | ({} if start.seed is None else {"random": start.seed}))
@@ -91,12 +93,30 @@ def check_model(folder: Path, name: str, family: str) -> None:
     if not (folder / TOKENIZER_FILES[0]).is_file() and not (bare and all((folder / file).is_file() for file in bare)):
         otherwise = f", nor {' and '.join(bare)} to make one of" if bare else ""
         raise InputError(f"{name}: there is no {TOKENIZER_FILES[0]} in it{otherwise}")
+    _check_sizes(folder / CONFIG)
+
+
+def _check_sizes(path: Path) -> None:
+    """Raise InputError unless transformers makes a model of these sizes; only its shapes are made, and no weights."""
+    import torch  # here, as they take seconds
+    from transformers import AutoModel
+
+    from retrace.models.heads import read_config
+
+    try:
+        with torch.device("meta"):
+            AutoModel.from_config(read_config(path.parent))
+    except Exception as error:  # of any kind, depending on the key
+        said = " ".join(str(error).split())
+        raise InputError(f"{path}: no model can be made of it: {said or type(error).__name__}") from None
 
 
 def check_weights(folder: Path, name: str, origin: Pin | PinnedFolder) -> None:
     """Raise InputError unless `folder` holds all weights as safetensors."""
     missing = [part for part in weight_files(folder) if not (folder / part).is_file()]
     if not missing:
+        for part in weight_files(folder):
+            require_whole(folder / part)
         return
     hub = isinstance(origin, Pin)
     there = listing(origin, "model") if hub else [path.name for path in folder.iterdir()]

@@ -19,6 +19,7 @@ from retrace.datasets.text import text_path
 from retrace.hub.datasets import Split, licence, open_split
 from retrace.hub.settings import HubQuestions, HubSentences, HubSettings, HubSplits, HubText
 
+NUL = "\0"  # crawled text may have some, and no file of text does
 Kind = TypeVar("Kind", str, dict)
 Settings = TypeVar("Settings", bound=HubSplits)
 
@@ -41,7 +42,7 @@ def _write_text(folder: Path, settings: HubText) -> None:
     """Write lines as they are, or documents with an empty line after each and none within."""
     for part, split in (("train", settings.train), ("valid", settings.valid), ("test", settings.test)):
         records = open_split(settings, split, "hub.text").records()
-        rows = (_cell(*record, settings.text, str) for record in records)
+        rows = (_cell(*record, settings.text, str).replace(NUL, " ") for record in records)
         if settings.rows == "lines":
             text = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
         else:
@@ -57,7 +58,8 @@ def write_sentences(path: Path, split: Split, settings: HubSentences) -> None:
         if label not in (0, 1):
             hint = UNLABELLED if label == -1 else ""  # which stands for no label
             raise InputError(f"{where}: {settings.label} {label!r} is not allowed; expected 0 or 1{hint}")
-        rows.append(f"{' '.join(_cell(where, record, settings.text, str).split())}\t{int(label)}")
+        text = _cell(where, record, settings.text, str).replace(NUL, " ")
+        rows.append(f"{' '.join(text.split())}\t{int(label)}")
     write_text(path, "\n".join(rows) + "\n")
 
 

@@ -17,6 +17,7 @@ from retrace.report.names import UNITS, baseline_name, figure_name
 from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
 from retrace.report.tasks import with_interval
+from retrace.report.verdict import Sentence
 from retrace.statistics.scales import Legend
 
 FOLDER = Path(__file__).parent
@@ -61,6 +62,15 @@ class Scores(Record):
 
 
 @dataclass(frozen=True)
+class RunResults:
+    """What the report says of the run that a model is of."""
+
+    verdict: Sequence[Sentence]
+    note: str  # from how many seeds, and how the table is read
+    table: Table | None  # of methods and tasks; None without scores
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """All that a card says."""
 
@@ -79,6 +89,7 @@ class ModelFacts:
     perplexity: PerplexityReport | None  # of a language model
     flags: Sequence[str]  # one line each
     limits: Sequence[str]
+    results: RunResults
 
 
 def model_card(facts: ModelFacts) -> ModelCard:

@@ -19,9 +19,12 @@ from retrace.models.heads import read_config
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
-from retrace.publishing.card import ModelFacts, Origin, Scores, hub_origin
+from retrace.publishing.card import ModelFacts, Origin, RunResults, Scores, hub_origin
 from retrace.report.blocks import Table
-from retrace.report.runs import counts_table, settings_table
+from retrace.report.results import judged, most_seeds, read_tasks
+from retrace.report.runs import counts_table, read_runs, seconds_of, settings_table, shares_of
+from retrace.report.summary import reading, summary_table
+from retrace.report.verdict import verdict
 from retrace.results.grid import RUNS, Cell, Grid
 from retrace.sources.hub_settings import HubTaskSettings
 from retrace.statistics.scales import Flags
@@ -63,7 +66,7 @@ def read_facts(
         tags=["retrace", family, *([cell.method] if cell else [])], origins=read_origins(cell, params),
         counts=read_counts(cell, params), training=read_training(cell, params, commit),
         scores=read_scores(cell) if cell else None, perplexity=None if cell else PerplexityReport.read(PERPLEXITY),
-        flags=flag_lines(cell), limits=_limits(cell, params, published),
+        flags=flag_lines(cell), limits=_limits(cell, params, published), results=read_results(cell, params),
     )  # fmt: skip
 
 
@@ -81,6 +84,22 @@ def read_scores(cell: Cell) -> Scores:
         trial=method.seeds[seed], baselines=details.baselines, legend=details.legend, headlines=details.headlines,
         split="test" if is_test else "validation",
     )  # fmt: skip
+
+
+def read_results(cell: Cell | None, params: Mapping[str, Any]) -> RunResults:
+    """The verdict and the table of the report, on every method and task that was scored."""
+    tasks = read_tasks(Details.read(DETAILS), params, with_curves=False) if DETAILS.is_file() else []
+    perplexity = PerplexityReport.read(PERPLEXITY) if PERPLEXITY.is_file() else None
+    runs, scored = read_runs(params), [task for task in tasks if task.methods]
+    said = verdict(judged(tasks), perplexity, shares_of(runs))
+    if not scored:
+        return RunResults(said, "", None)
+    table, seeds = summary_table(scored, shares_of(runs), seconds_of(runs)), most_seeds(scored)
+    own = f"; this model is of seed {cell.seed}" if cell else ""
+    means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
+    scores = "; ".join(text for text, _ in table.groups if ": " in text)
+    note = f"{scores}. {means}{reading(scored)} Last come baselines, which need no language model."
+    return RunResults(said, note, table)
 
 
 def learned_nothing(cell: Cell | None) -> Flags:

@@ -166,17 +166,18 @@ class Task:
         return Score(value * self.factor, low * self.factor, high * self.factor)
 
 
-def read_tasks(details: Details, params: Mapping[str, Any]) -> list[Task]:
+def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:
     """The tasks of scores.json, each test set after the validation set that chose its epoch."""
     grid = build(Grid, params, "finetune")
-    places = {method: place for place, method in enumerate(grid.every_method)}
+    scored = [method for of in details.tasks.values() for method in of.methods]  # more than are listed, if out of date
+    places = {method: place for place, method in enumerate(dict.fromkeys([*grid.every_method, *scored]))}
     tasks = []
     for name, found in details.tasks.items():
         own = name.removesuffix(ON_TEST) if name not in grid.all_tasks else name
-        is_test = own != name
+        has_curve = with_curves and own == name
         cells = [(method, str(seed)) for method in grid.methods_of(own) for seed in grid.seeds]
-        updates = {} if is_test else {cell: read_updates(PREDICTIONS / own / cell[0] / cell[1]) for cell in cells}
-        curve = None if is_test else read_curve(f"tasks/{own}")
+        updates = {cell: read_updates(PREDICTIONS / own / cell[0] / cell[1]) for cell in cells} if has_curve else {}
+        curve = read_curve(f"tasks/{own}") if has_curve else None
         tasks.append(Task(name, grid.kind_of(own), found, places, curve, updates))
     return tasks
 
@@ -185,6 +186,11 @@ def judged(tasks: Sequence[Task]) -> list[Task]:
     """Those that a run is judged by: test sets, and validation sets of tasks without one."""
     names = {task.name for task in tasks}
     return [task for task in tasks if on_test(task.name) not in names and task.methods]
+
+
+def most_seeds(tasks: Sequence[Task]) -> int:
+    """From how many seeds a method was trained, the most of any; 0 without scores."""
+    return max((len(task.seeds(method)) for task in tasks for method in task.methods), default=0)
 
 
 def read_curve(name: str) -> pd.DataFrame:

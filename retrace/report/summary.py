@@ -7,7 +7,7 @@ from markupsafe import Markup
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import baseline_name, method_name
-from retrace.report.results import Score, Task
+from retrace.report.results import Score, Task, most_seeds
 from retrace.report.svg import Axes, Plot
 
 ROW = 28  # px
@@ -23,16 +23,18 @@ def summary_sections(
     tasks = [task for task in all_tasks if task.methods]
     if not tasks:
         return []
-    seeds = max(len(task.seeds(method)) for task in tasks for method in task.methods)
+    seeds = most_seeds(tasks)
     dots = f"Dot: mean of {seeds} seeds, ticks below it: each seed" if seeds > 1 else "Dot: one seed"
-    covers = next(iter(tasks[0].details.methods.values())).intervals_of
-    note = (
-        f"{dots}; bar: 95% interval for the choice of {covers}. Bold: the best; ≈: not told apart from it, by pairs of "
-        "examples. Grey: baselines, which need no language model."
-    )
+    note = f"{dots}; bar: {reading(tasks)} Grey: baselines, which need no language model."
     ranks = [Panel(task.title, ranked(task), value="") for task in tasks]
-    table = summary_table(tasks, shares, seconds, seeds > 1)
-    return [Section("Results", [Panels("summary", "", note, ranks), table])]
+    return [Section("Results", [Panels("summary", "", note, ranks), summary_table(tasks, shares, seconds)])]
+
+
+def reading(tasks: Sequence[Task]) -> str:
+    """What the intervals and marks of tasks with scores mean."""
+    covers = next(iter(tasks[0].details.methods.values())).intervals_of
+    best = "Bold: the best; ≈: not told apart from it, by pairs of examples."
+    return f"95% interval for the choice of {covers}. {best}"
 
 
 def ranked(task: Task) -> Plot:
@@ -76,14 +78,12 @@ def _row(task: Task, axes: Axes, score: Score, method: str | None, name: str, y:
     return [*shape, label, band, *below, centre, value, *sign, over]
 
 
-def summary_table(
-    tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float], is_spread: bool
-) -> Table:
-    """Methods by their mean score over tasks, then baselines."""
+def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]) -> Table:
+    """Methods by their mean score over tasks, then baselines; of tasks with scores."""
     methods = list(dict.fromkeys(method for task in tasks for method in task.methods))
     methods.sort(key=lambda name: -sum(task.score(name).value for task in tasks if name in task.methods))
     baselines = list(dict.fromkeys(name for task in tasks for name in task.details.baselines))
-    columns = ("mean", "95% interval", "sd") if is_spread else ("score", "95% interval")
+    columns = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
     rows: list[list[str | Cell]] = []
     for method in methods:
         row: list[str | Cell] = [Cell(method_name(method), tasks[0].places[method]), _number(shares.get(method))]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import figure_text, signed
 from retrace.report.names import baseline_name, method_name
-from retrace.report.results import Difference, Task
+from retrace.report.results import Difference, Task, most_seeds
 
 FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
 Sentence = list[tuple[str, bool]]
@@ -96,9 +96,8 @@ def _baselines(tasks: Sequence[Task]) -> Sentence:
 
 
 def _seeds(tasks: Sequence[Task]) -> Sentence:
-    most = max((len(task.seeds(method)) for task in tasks for method in task.methods), default=2)
     said = "One seed: differences are of these models, and do not tell the methods apart."
-    return [(said, False)] if most == 1 else []
+    return [(said, False)] if most_seeds(tasks) == 1 else []
 
 
 def _with_ends(gain: Difference) -> str:

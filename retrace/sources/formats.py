@@ -7,13 +7,23 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from retrace.core.errors import InputError
-from retrace.datasets.text import numbered_lines, parse_json, read_table
+from retrace.core.files import numbered_lines, parse_json
+from retrace.datasets.text import read_table
 
 Records = Iterator[tuple[str, dict[str, Any]]]  # the place of each row, and its cells by column
 Rows = Sequence[tuple[str, Mapping[str, Any]]]
+# A file of a few kilobytes can refer to one text a billion times. What a file unpacks to, with what Python takes of a
+# row, is limited to a multiple of its size, where it is not little anyway.
+BATCH, ROW, LITTLE, FOLD = (
+    256,
+    256,
+    64 << 20,
+    100,
+)  # rows at a time, bytes of a row, bytes that any file may have, times
 
 
 def read_records(path: Path, file_format: str | None = None) -> Records:
@@ -80,12 +90,58 @@ def _read_jsonl(path: Path) -> Records:
 
 
 def _read_parquet(path: Path) -> Records:
+    """Rows of the columns that are no lists or structures."""
     try:
-        rows = pq.read_table(path).to_pylist()
+        metadata = pq.read_metadata(path)
+        size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+        _require_size(path, size + ROW * metadata.num_rows)
+        fields = [field for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
+        names = [field.name for field in fields]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"{path}: the column {name!r} occurs twice")
+        texts = [
+            field.name for field in fields if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        ]
+        size = row = 0
+        for batch in pq.ParquetFile(path, read_dictionary=texts).iter_batches(BATCH, columns=names):
+            size += ROW * len(batch) + sum(map(_size, batch.columns))
+            _require_size(path, size)
+            for cells in zip(
+                *(_values(path, row, *column) for column in zip(names, batch.columns, strict=True)), strict=True
+            ):
+                row += 1
+                yield f"{path}: row {row}", dict(zip(names, cells, strict=True))
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not parquet: {str(error).splitlines()[0]}") from None
-    for number, row in enumerate(rows, start=1):
-        yield f"{path}: row {number}", row
+
+
+def _require_size(path: Path, unpacked: int) -> None:
+    """Raise InputError where a file unpacks to far more than it is."""
+    if unpacked > max(LITTLE, FOLD * path.stat().st_size):
+        raise InputError(f"{path}: it unpacks to more than {FOLD} times its {path.stat().st_size:,} bytes")
+
+
+def _size(column: pa.Array) -> int:
+    """Bytes of all values, each of which may be there once only."""
+    if not isinstance(column, pa.DictionaryArray):
+        return column.nbytes
+    lengths = pc.binary_length(column.dictionary).take(column.indices)  # pyright: ignore[reportAttributeAccessIssue]
+    return pc.sum(lengths).as_py() or 0  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _values(path: Path, before: int, name: str, column: pa.Array) -> list[Any]:
+    """The values of a column in a batch, which so many rows stand before."""
+    try:
+        return column.to_pylist()
+    except UnicodeDecodeError:
+        for row, value in enumerate(column, start=before + 1):
+            try:
+                value.as_py()
+            except UnicodeDecodeError as error:
+                byte = error.object[error.start]
+                raise InputError(f"{path}: row {row}: byte 0x{byte:02x} of {name} is not UTF-8") from None
+        raise
 
 
 def _read_semeval(path: Path) -> Records:
@@ -96,7 +152,10 @@ def _read_semeval(path: Path) -> Records:
     try:
         sentences = ElementTree.parse(path).getroot().iter("sentence")
     except ElementTree.ParseError as error:
-        raise InputError(f"{path}:{error.position[0]}: not xml: {error}") from None
+        line, column = error.position
+        raise InputError(f"{path}:{line}:{column + 1}: not xml: {str(error).partition(': line')[0]}") from None
+    except (LookupError, ValueError) as error:  # of an encoding
+        raise InputError(f"{path}:1: not xml: {error}") from None
     for number, sentence in enumerate(sentences, start=1):
         where = f"{path}: sentence {sentence.get('id', f'number {number}')}"
         for aspect in sentence.iter("aspectTerm"):

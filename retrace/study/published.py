@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from math import isinf
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -26,7 +27,8 @@ _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISE = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NUMBER = re.compile(
     r"(?P<mantissa>[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
-    r"(?:(?P<power>[eE]| × 10)(?P<exponent>[-+]?\d+|[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?(?P<unit>[%KMB]?)"
+    r"(?:(?P<power>[eE]| × 10)(?P<exponent>[-+]?\d{1,3}|[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}))?(?P<unit>[%KMB]?)",
+    re.ASCII,
 )
 _PARTS = re.compile(r" ?± ?|(?<=\d) to (?=\d)|(?<=\d)[-–](?=\d)")
 _TIME = re.compile(r"(\d+) (hour|minute|second)s?")
@@ -98,7 +100,9 @@ def printed(cell: float | str | None) -> Printed | None:
     numbers = [_NUMBER.fullmatch(part) for part in _PARTS.split(text)]
     if not all(numbers) or len(numbers) > 2:
         raise ValueError(f"{cell!r} is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± 2.81")
-    (value, digits, form), *rest = [_read(number) for number in numbers if number]
+    (value, digits, form), *rest = read = [_read(number) for number in numbers if number]
+    if any(isinf(each) for each, *_ in read):
+        raise ValueError(f"{cell!r} is not allowed; expected a figure of less than 1e308")
     other = rest[0][0] if rest else None
     is_spread = "±" in text
     return Printed(text, value, digits, form, other if is_spread else None, None if is_spread else other)

@@ -15,6 +15,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, FiniteFloat
 from ruamel.yaml import YAML
+from ruamel.yaml.scalarstring import LiteralScalarString
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, rounded, write_text
@@ -278,7 +279,8 @@ def add_entry(path: Path, entry: Entry) -> None:
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)
     content = yaml.load(path.read_text(encoding="utf-8")) if path.is_file() else {"entries": []}
-    content["entries"].append({name: value for name, value in asdict(entry).items() if value not in ((), "")})
+    values = asdict(entry) | {"command": LiteralScalarString(entry.command)}
+    content["entries"].append({name: value for name, value in values.items() if value not in ((), "")})
     stream = StringIO()
     yaml.dump(content, stream)
     write_text(path, stream.getvalue())

@@ -177,9 +177,12 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     special = find_special_tokens(folder, tokenizer)
-    _call_special(tokenizer, special)
+    _call_special(tokenizer, special, path)
     found = SubwordTokenizer(tokenizer, special)
-    own = found.pair_format
+    try:
+        own = found.pair_format
+    except Exception as error:  # nor here; or the vocabulary has no letter
+        raise InputError(f"{path}: not a tokenizer: it cannot encode a letter: {error}") from None
     if not own.before or not own.between:
         tokenizer.post_processor = _template(tokenizer, special)
     return found
@@ -277,10 +280,14 @@ def _spelt(tokenizer: SubwordTokenizer) -> Iterator[tuple[str, str, int]]:
         yield token, tokenizer.decoder.decode([token]) if is_bytes else token, number
 
 
-def _call_special(tokenizer: Tokenizer, special: SpecialTokens) -> None:
+def _call_special(tokenizer: Tokenizer, special: SpecialTokens, path: Path) -> None:
     """Mark all special tokens as special, which not every file does."""
     added = tokenizer.get_added_tokens_decoder()
     names = sorted({name for name in astuple(special) if name is not None})
+    ids = {token_id(tokenizer, name): name for name in names}
+    for name in names:
+        if (other := ids[token_id(tokenizer, name)]) != name:
+            raise InputError(f"{path}: not a tokenizer: {name} and {other} have the same id")
     ordinary = [name for name in names if (token := added.get(token_id(tokenizer, name))) and not token.special]
     tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in ordinary])
 

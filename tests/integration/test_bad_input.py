@@ -108,7 +108,7 @@ def test_what_is_wrong_before_a_split_has_the_line_of_the_users_file(files: Proj
     ("path", "content", "message"),
     [
         ("text/wiki.valid.tokens", None, "data/own/text/wiki.valid.tokens: no such file"),
-        ("text/wiki.train.tokens", b"ok\n\xe9t\xe9\n", ":2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        ("text/wiki.train.tokens", b"ok\n\xe9t\xe9\n", ":2:1: byte 0xe9 is not UTF-8; save the file as UTF-8"),
         ("sst2/train.tsv", "sentence\tlabel\na\t2\n", "sst2/train.tsv:2: label '2' is not allowed; expected 0 or 1"),
         ("squad/train-v2.0.json", MISPLACED, "question q: the answer 'Ada' is not at character 2"),
     ],

@@ -35,7 +35,9 @@ def resampled(outcome: Classified) -> Resampled:
     areas = [_area(outcome.labels == c, probabilities[:, c]) for c in _classes(outcome)]
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
-        found = np.stack([area(weights) for area in areas])
+        columns = np.ascontiguousarray(weights.T, dtype=np.float32)  # exact up to 2**24 examples
+        totals = weights.sum(axis=1)
+        found = np.stack([area(columns, totals) for area in areas])
         known = np.isfinite(found)
         with np.errstate(invalid="ignore"):
             return {"roc_auc": np.where(known, found, 0).sum(axis=0) / known.sum(axis=0)}
@@ -51,26 +53,28 @@ def _classes(outcome: Classified) -> list[int]:
     return [1] if count == 2 else list(range(count))
 
 
-def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Weights (R, N) → (R,): of all pairs, those in the right order, and half of those that are equal."""
-    order = np.argsort(probability, kind="stable")
-    above, below = order[positive[order]], order[~positive[order]]
-    # How many of the others, in order, are less probable than each positive, and how many no more probable.
-    ranks = [np.searchsorted(probability[below], probability[above], side) for side in ("left", "right")]
+def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Weights (N, R), their sums (R,) → (R,): of all pairs, those in the right order, and half of the equal ones.
+
+    Pairs in the wrong order are counted, which are the fewer the better the model is.
+    """
+    order = np.argsort(-probability, kind="stable")
+    of_class, others = order[positive[order]], order[~positive[order]]
+    # How many of the others, in order, are more probable than each example of the class, and how many no less.
+    ranks = [np.searchsorted(-probability[others], -probability[of_class], side) for side in ("left", "right")]
     # The others between two such places always count together. With many classes these stretches are few.
     places, ranks = np.unique(ranks, return_inverse=True)
-    less, no_more = ranks.reshape(2, -1)
-    below_some = below[: places[-1]]
-    stretch = np.searchsorted(places, np.arange(len(below_some)), side="right")
-    negative = (~positive).astype(np.float64)
-    sums = csr_array((np.ones(len(stretch)), (stretch, below_some)), shape=(len(places), len(positive)))
+    more, no_less = ranks.reshape(2, -1)
+    first = others[: places[-1]]
+    stretch = np.searchsorted(places, np.arange(len(first)), side="right")
+    sums = csr_array((np.ones(len(stretch), np.float32), (stretch, first)), shape=(len(places), len(positive)))
 
-    def area(weights: np.ndarray) -> np.ndarray:
-        columns = np.ascontiguousarray(weights.T)
-        others = np.cumsum(sums @ columns, axis=0)
-        positives = columns[above]
-        right = np.einsum("pr,pr->r", positives, others[less] + others[no_more]) / 2
-        pairs = positives.sum(axis=0) * (weights @ negative)
-        return np.divide(right, pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
+    def area(weights: np.ndarray, totals: np.ndarray) -> np.ndarray:
+        above = np.cumsum(sums @ weights, axis=0)
+        drawn = weights[of_class].astype(np.float64)
+        wrong = np.einsum("pr,pr->r", drawn, above[more] + above[no_less]) / 2
+        count = drawn.sum(axis=0)
+        pairs = count * (totals - count)
+        return np.divide(pairs - wrong, pairs, out=np.full(len(count), np.nan), where=pairs > 0)
 
     return area

@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Params, Section, build, read_params, read_yaml, require, section
+from retrace.core.settings import Params, Section, build, read_params, require, section
 
 
 class Inner(Section):
@@ -109,13 +109,6 @@ def test_what_is_wrong_is_named_by_its_key_and_file(changes: dict, message: str)
 def test_reads_numbers_as_dvc_does(tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text("lr: 5e-4\n")
     assert build(float, read_params(tmp_path), "lr") == 0.0005
-
-
-def test_malformed_yaml_names_the_line(tmp_path: Path) -> None:
-    path = tmp_path / "params.yaml"
-    path.write_text("lr: 1\nseed: [1\n")
-    with pytest.raises(InputError, match=r"params\.yaml:\d"):
-        read_yaml(path)
 
 
 def test_missing_section_says_what_there_is() -> None:

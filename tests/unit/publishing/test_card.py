@@ -9,8 +9,8 @@ import yaml
 from retrace.evaluation.records import BaselineDetails, SeedDetails
 from retrace.hub.checkpoint import Pin
 from retrace.perplexity.measures import PerplexityReport
-from retrace.publishing.card import WORKS, ModelFacts, Origin, Scores, eval_results, hub_origin, model_card
-from retrace.report.blocks import Table
+from retrace.publishing.card import WORKS, ModelFacts, Origin, RunResults, Scores, eval_results, hub_origin, model_card
+from retrace.report.blocks import Cell, Table
 from retrace.statistics.scales import CURVES, Figure
 
 COMMIT = "a" * 40
@@ -34,7 +34,7 @@ FACTS = ModelFacts(
     origins=[Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
     counts=Table(("data", "count"), [("sst2", "1,200")]),
     training=Table(("setting", "value"), [("lr", "0.001")]), scores=SCORES, perplexity=None, flags=[],
-    limits=["Small."],
+    limits=["Small."], results=RunResults([], "", None),
 )  # fmt: skip
 UNITS = {"perplexity_per_token": 6.5, "perplexity_per_word": 7.0, "bits_per_byte": 0.5}
 PERPLEXITY = PerplexityReport.from_json(
@@ -99,6 +99,23 @@ def test_flags_stand_before_everything_else() -> None:
     text = model_card(replace(FACTS, flags=["one class only: all 20 examples are called good"])).text
     assert text.index("Warning: one class only: all 20 examples are called good.") < text.index("## How to load it")
     assert "Health" not in text
+
+
+def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
+    said = [
+        [("Pretraining is worth ", False), ("+1.0 points", True), (" on <b>a|b</b>_*.", False)],
+        [("One seed.", False)],
+    ]
+    table = Table(("method", "score"), [("a_b|", Cell("90.0 ≈", bold=True))], groups=[("", 1), ("my_task: F1", 1)])
+    text = model_card(replace(FACTS, results=RunResults(said, "Read [so](x).", table))).text
+    shown = text[text.index("## What the run shows") : text.index("## How to load it")]
+    assert shown.split("\n\n")[1:3] == [
+        r"Pretraining is worth **+1.0 points** on \<b\>a\|b\</b\>\_\*.", "One seed."
+    ]  # fmt: skip
+    assert r"Read \[so\](x)." in shown
+    assert r"| method | my\_task score |" in shown
+    assert r"| a\_b\| | **90.0 ≈** |" in shown
+    assert "What the run shows" not in model_card(FACTS).text
 
 
 def test_text_from_data_is_escaped_and_stays_within_its_fence() -> None:

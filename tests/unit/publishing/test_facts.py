@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +12,19 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
 from retrace.hub.checkpoint import Pin
+from retrace.publishing.card import RunResults
 from retrace.publishing.facts import (
     head_commit,
     learned_nothing,
     read_flags,
     read_origins,
+    read_results,
     read_scores,
     uncommitted_files,
 )
 from retrace.publishing.load import read_tuning
 from retrace.results.grid import Cell
+from retrace.statistics.scales import Comparison
 from tests.study import method_of
 from tests.toy import ROOT
 
@@ -35,6 +40,7 @@ def _task(epoch: int, accuracy: float, seed: str, of_seed: dict[str, str], **fla
             "flags": flags.get("data", {})}  # fmt: skip
 
 
+UNITS = {"perplexity_per_token": 147.0, "perplexity_per_word": 1.0, "bits_per_byte": 1.0}
 SST2 = _task(1, 0.5, "1", {"one_class_only": "all"}, method={"not_above_scratch": "no"}, data={"test_in": "2"})
 
 
@@ -77,6 +83,60 @@ def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(par
     assert (scores.trial.epoch, scores.trial.figures, scores.split) == (2, {"accuracy": 0.4}, "test")
     assert learned_nothing(FULL) == {"not_above_tfidf": "so", "one_class_only on validation": "all"}
     assert read_origins(FULL, params)[-1].split == "test"
+
+
+def _scored(method: str, accuracy: float, seeds: Sequence[int], ahead: float) -> dict[str, Any]:
+    """A method by its mean accuracy and the least by which it is ahead of TF-IDF; two seeds lie to both sides."""
+    ends = {"accuracy": {"low": accuracy - 0.02, "high": accuracy + 0.02}}
+    values = {seed: accuracy + (0.01 * (2 * seed - 3) if len(seeds) == 2 else 0) for seed in seeds}
+    trials = {str(seed): {"epoch": 1, "figures": {"accuracy": value}, "intervals": ends, "before": {}}
+              for seed, value in values.items()}  # fmt: skip
+    spread = {"accuracy": 0.0141} if len(seeds) == 2 else {}
+    margin = {"ahead": {"tfidf": {"low": ahead, "high": ahead + 0.1}}}
+    return {method: method_of({"accuracy": accuracy}, trials, ends, spread) | margin}
+
+
+def _run(seeds: Sequence[int], verdict: str) -> dict[str, Any]:
+    """SST-2 by the pretrained model and from random weights, beside a baseline."""
+    pair = Comparison("accuracy", "full", "scratch", "methods", 0.2, 0.1, 0.3, "t", 0.01, 0.01, verdict, 0.1)
+    return {"headlines": ["accuracy"], "legend": {"accuracy": {"scale": "fraction", "better": "higher"}},
+            "baselines": {"tfidf": {"figures": {"accuracy": 0.66}, "intervals": {}}},
+            "methods": _scored("full", 0.9, seeds, 0.2) | _scored("scratch", 0.7, seeds, -0.01),
+            "comparisons": [asdict(pair)]}  # fmt: skip
+
+
+def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
+    _write("reports/scores.json", {"sst2": _run((1, 2), "full")})
+    _write("reports/perplexity-details.json", {"valid": {
+        "masked": UNITS | {"perplexity_per_token": 4.9}, "unigram": UNITS, "beats_unigram": True, "flags": {},
+    }})  # fmt: skip
+    found = read_results(FULL, params)
+    assert ["".join(text for text, _ in sentence) for sentence in found.verdict] == [
+        "Pretraining is worth +20.0 points of accuracy on reviews (90.0 against 70.0).",
+        "The language model’s perplexity is 4.9 per token; a unigram model’s is 147.",
+        "Not above the best baseline: Scratch on reviews (tf-idf).",
+    ]
+    assert found.note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval for ")
+    assert found.table is not None
+    assert [[str(cell) for cell in row] for row in found.table.rows] == [
+        ["Full", "–", "90.0", "88.0 – 92.0", "1.41", "–"],
+        ["Scratch", "–", "70.0", "68.0 – 72.0", "1.41", "–"],
+        ["tf-idf", "", "66.0", "66.0 – 66.0", "", ""],
+    ]
+    assert "this model" not in read_results(None, params).note
+
+
+def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
+    _write("reports/scores.json", {"sst2": _run((1,), "models differ")})
+    found = read_results(FULL, params)
+    assert found.verdict[-1] == [
+        ("One seed: differences are of these models, and do not tell the methods apart.", False)
+    ]  # fmt: skip
+    assert "Means" not in found.note
+    _write("reports/scores.json", {"sst2": SST2})  # which has no figure that models are judged by
+    assert read_results(FULL, params) == RunResults([], "", None)
+    Path("reports/scores.json").unlink()
+    assert read_results(None, params) == RunResults([], "", None)
 
 
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:

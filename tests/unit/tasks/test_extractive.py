@@ -109,6 +109,22 @@ def test_windows_have_room_or_are_refused(max_length: int, stride: int) -> None:
     }
 
 
+@given(st.text(max_size=120), st.text(max_size=60), st.integers(6, 40), st.integers(1, 50))
+@settings(max_examples=40, deadline=None)
+def test_every_token_of_any_passage_is_in_a_window(passage: str, asked: str, max_length: int, stride: int) -> None:
+    tokens = TOKENIZER.encode(passage, add_special_tokens=False)
+    windows = list(window_questions("squad", TOKENIZER, [Question("q", "", passage, asked, ())], max_length, stride))
+    seen, until = [], 0
+    for window in windows:
+        assert len(window.ids) <= max_length
+        ids = window.ids[window.passage].tolist()
+        first = next(at for at in range(until, -1, -1) if tokens.ids[at : at + len(ids)] == ids)  # no gap before it
+        until = max(until, first + len(ids))
+        seen += window.spans[window.passage].tolist()
+    assert until == len(tokens.ids)
+    assert {tuple(span) for span in seen} == {tuple(span) for span in _without_spaces(tokens.offsets, passage).tolist()}
+
+
 @pytest.mark.parametrize(
     "form", [PairFormat((1,), (2, 2), (2,)), PairFormat((), (), ()), PairFormat((1,), (2,), (3,) * 9)]
 )

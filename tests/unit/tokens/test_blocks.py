@@ -2,24 +2,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrace.core.errors import InputError
-from retrace.tokens.blocks import cut_blocks, open_stream, write_stream
+from retrace.tokens import blocks
+from retrace.tokens.blocks import cut_blocks, find_documents, open_stream, write_stream
 from retrace.tokens.settings import TokenizerSettings
-from retrace.tokens.tokenizer import train_tokenizer
+from retrace.tokens.tokenizer import token_id, train_tokenizer
 
+MARKS = st.sampled_from(["[CLS]", "[SEP]", "[PAD]", "<unk>", "[UNK]", "one", " ", "\n", "\U0001f600", "##two"])
 TEXT = ["one two three four five", "six seven eight nine ten"] * 200
+
+TOKENIZER = train_tokenizer(TokenizerSettings(vocab_size=50), lambda: TEXT, "k")
 
 
 def test_a_stream_is_every_document_in_order(tmp_path: Path) -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(vocab_size=50), lambda: TEXT, "k")
-    counted = write_stream(tmp_path / "s.npy", tokenizer, TEXT)
+    counted = write_stream(tmp_path / "s.npy", TOKENIZER, TEXT)
     stream = open_stream(tmp_path / "s.npy")
     assert isinstance(stream, np.memmap)
     assert stream.dtype == np.uint16
-    assert stream.tolist() == [i for text in TEXT for i in tokenizer.encode(text).ids]
+    assert stream.tolist() == [i for text in TEXT for i in TOKENIZER.encode(text).ids]
     characters = sum(len(text) for text in TEXT)
     assert counted == {"documents": 400, "words": 2000, "characters": characters, "bytes": characters,
                        "tokens": len(stream), "unknown": 0}  # fmt: skip
@@ -36,3 +39,22 @@ def test_blocks_are_the_stream_from_the_offset(tokens: int, length: int, offset:
     blocks = cut_blocks(stream, length, offset)
     assert blocks.shape == ((tokens - offset) // length, length)
     assert blocks.ravel().tolist() == list(range(offset, offset + blocks.size))
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=12) | st.lists(MARKS, max_size=6).map("".join), min_size=1, max_size=9))
+def test_a_stream_loses_no_token_and_no_boundary(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    """Whatever is in a text, also what looks like a special token; in batches and parts of any size."""
+    path = tmp_path_factory.mktemp("stream") / "s.npy"
+    begin, end = token_id(TOKENIZER, "[CLS]"), token_id(TOKENIZER, "[SEP]")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "BATCH", 2)
+        patch.setattr(blocks, "SCANNED", 3)
+        counts = write_stream(path, TOKENIZER, texts)
+        stream = open_stream(path)
+        found = [stream[first:last].tolist() for first, last in find_documents(stream, begin)]
+    alone = [TOKENIZER.encode_documents([text])[0] for text in texts]
+    assert found == [ids[1:-1] for ids in alone]
+    assert stream.tolist() == [number for ids in alone for number in ids]
+    assert all(number not in (begin, end) for document in found for number in document)
+    assert (counts["documents"], counts["tokens"]) == (len(texts), len(stream))

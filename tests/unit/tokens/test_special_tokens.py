@@ -82,16 +82,6 @@ def test_no_token_that_ends_a_text(tmp_path: Path) -> None:
         load_tokenizer(tmp_path)
 
 
-def test_files_that_are_no_json(tmp_path: Path) -> None:
-    _llama(tmp_path, {})
-    (tmp_path / "tokenizer_config.json").write_text("{")
-    with pytest.raises(InputError, match=r"tokenizer_config.json: not json: "):
-        load_tokenizer(tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text("[]")
-    with pytest.raises(InputError, match=r"tokenizer_config.json: expected a json object, found list"):
-        load_tokenizer(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("published", "pair"),
     [

@@ -1,0 +1,65 @@
+"""Malformed input of every kind for every reader: `python -m tests.campaigns.bad_input [--seeds 3] [--json FILE]`.
+
+Files are made from valid ones by a seed. Each is accepted with as many rows as it has, or refused in one line that
+names the place; none ends in a traceback, takes 10 seconds or a gigabyte, or loses a row. A few go through the command
+line as well. Prints how many there were by reader and kind of fault, and what was not as expected.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+from tests.campaigns.bad_documents import checkpoint_cases, question_cases, xml_cases
+from tests.campaigns.bad_files import json_line_cases, parquet_cases, sentence_cases, task_cases, text_cases
+from tests.campaigns.bad_settings import file_cases, settings_cases
+from tests.campaigns.cases import Case, run_cases
+
+READERS = (
+    text_cases, sentence_cases, task_cases, json_line_cases, parquet_cases, xml_cases, question_cases, checkpoint_cases,
+    file_cases, settings_cases,
+)  # fmt: skip
+
+
+def every_case(seed: int) -> Iterator[Case]:
+    """All cases of a seed."""
+    for cases in READERS:
+        yield from cases(Random(f"{seed} {cases.__name__}"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=2, help="so many times over, from 0 on")
+    parser.add_argument(
+        "--readers", nargs="+", metavar="NAME", help="text, SST-2, tsv, … as in the table; all if absent"
+    )
+    arguments = parser.parse_args()
+    cases = [case for seed in range(arguments.seeds) for case in every_case(seed)]
+    cases = [case for case in cases if arguments.readers is None or case.reader in arguments.readers]
+    counts: Counter[tuple[str, str]] = Counter()
+    failed, slowest, largest = [], 0.0, 0
+    for case, outcome in zip(cases, run_cases(cases), strict=True):
+        counts[case.reader, case.fault] += 1
+        slowest, largest = max(slowest, outcome.seconds), max(largest, outcome.mib)
+        if outcome.problem:
+            failed.append(f"{case.reader}, {case.fault}: {outcome.problem}")
+    print_table(counts)
+    print(*failed, sep="\n\n")
+    print(f"{len(cases) - len(failed)} of {len(cases)} as expected; at most {slowest:.1f} s and {largest} MiB")
+    sys.exit(bool(failed))
+
+
+def print_table(counts: Counter[tuple[str, str]]) -> None:
+    """Print a line for each kind of fault, a column for each reader."""
+    readers, faults = (list(dict.fromkeys(key[place] for key in counts)) for place in (0, 1))
+    width = max(map(len, faults))
+    print(" " * width, *readers, "all", sep="  ")
+    for fault in [*faults, "all"]:
+        row = [sum(n for (of, kind), n in counts.items() if of == each and fault in (kind, "all")) for each in readers]
+        cells = [f"{count or '':>{len(name)}}" for count, name in zip(row, readers, strict=True)]
+        print(f"{fault:<{width}}", *cells, f"{sum(row):>3}", sep="  ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""`retrace doctor`: what it finds in a checkout, and that the command that it says mends it."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrace.cli import doctor
+from tests.commands import retrace
+from tests.toy import ROOT, Project, copy_settings
+
+OUT = {"path": "models/a", "hash": "md5", "md5": "0123456789abcdef0123456789abcdef", "size": 5}
+HOLDS = (
+    "import sys, time; from pathlib import Path; from retrace.core.guard import take\n"
+    "lock = take(Path('.retrace/locks/pretrain.lock')); time.sleep(60)  # as stages.pretrain"
+)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A git repository with the project's settings and recorded results."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "PROJECT", tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin")
+    project = copy_settings(tmp_path)
+    for name in ("dvc.yaml", "dvc.lock", "data/dvc.lock", "requirements.txt"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / ".dvc/tmp").mkdir(parents=True)
+    project.run("git", "init", "-q")
+    project.commit("as it is")
+    return project
+
+
+def _wrong() -> list[tuple[str, str, str]]:
+    """Check, what was found and the command, of all that is wrong."""
+    done = retrace("doctor", "--json")
+    found = json.loads(done.out)
+    wrong = [(each["check"], each["found"], each["mend"]) for each in found["findings"] if each["mend"]]
+    assert found["ok"] == (not wrong)
+    assert done.code == bool(wrong)
+    return wrong
+
+
+def _mend(command: str) -> None:
+    subprocess.run(command.removesuffix(" && dvc repro"), shell=True, check=True, capture_output=True)
+    assert _wrong() == []
+
+
+def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
+    assert _wrong() == []
+    done = retrace("doctor")
+    assert all(line.startswith("ok ") for line in done.out.splitlines())
+    checks = {line.split(": ")[0].removeprefix("ok").strip() for line in done.out.splitlines()}
+    assert checks == {
+        "environment", "versions", "settings", "recorded results", "locks", "stale results", "cache", "space",
+        "devices", "bf16",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:"])
+def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project, at: str) -> None:
+    text = (ROOT / "dvc.lock").read_text()
+    (checkout.folder / "dvc.lock").write_text(text[: text.rindex(at) + len(at) - 1])
+    ((check, found, command),) = _wrong()
+    assert (check, command) == ("recorded results", "git checkout HEAD -- dvc.lock && dvc repro")
+    assert found.startswith("dvc.lock: ")
+    _mend(command)
+
+
+@pytest.mark.parametrize("content", ["", "schema: '2.0'\n", "\x00" * 40, "stages: []\n", "<<<<<<< HEAD\n"])
+def test_a_lock_file_with_nothing_in_it_and_none_committed(checkout: Project, content: str) -> None:
+    (checkout.folder / "data/dvc.lock").unlink()
+    checkout.commit("without it")
+    (checkout.folder / "data/dvc.lock").write_text(content)
+    ((_, found, command),) = _wrong()
+    assert found.startswith("data/dvc.lock: ")
+    assert command == "rm data/dvc.lock && dvc repro"
+    _mend(command)
+
+
+def _ended() -> int:
+    """The number of a process that runs no more."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize("by", ["nobody", "another program", "half a file"])
+def test_an_rwlock_that_holds_dvc_up(checkout: Project, by: str) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        number = other.pid if by == "another program" else _ended()
+        lock = json.dumps({"write": {"models": {"pid": number, "cmd": "dvc repro"}}, "read": {}})
+        (checkout.folder / ".dvc/tmp/rwlock").write_text(lock[:20] if by == "half a file" else lock)
+        ((check, found, command),) = _wrong()
+        other.kill()
+    assert (check, command) == ("locks", "rm .dvc/tmp/rwlock")
+    assert ("damaged" if by == "half a file" else f"process {number} (dvc repro)") in found
+    _mend(command)
+
+
+def test_a_dvc_that_works_is_no_fault(checkout: Project) -> None:
+    program = checkout.folder / "dvc"
+    program.write_text("import time; time.sleep(60)")
+    with subprocess.Popen([sys.executable, program]) as other:
+        lock = {"write": {}, "read": {"models": [{"pid": other.pid, "cmd": "dvc repro"}]}}
+        (checkout.folder / ".dvc/tmp/rwlock").write_text(json.dumps(lock))
+        assert _wrong() == []
+        other.kill()
+
+
+@pytest.fixture
+def orphan(checkout: Project) -> Iterator[int]:
+    """A stage whose parent has ended."""
+    started = f'{sys.executable} -c "$1" stages.pretrain >/dev/null 2>&1 & echo $!'
+    done = subprocess.run(["sh", "-c", started, "sh", HOLDS], capture_output=True, text=True, check=True)
+    lock = checkout.folder / ".retrace/locks/pretrain.lock"
+    for _ in range(300):
+        if lock.is_file() and lock.read_text():
+            break
+        time.sleep(0.1)
+    yield int(done.stdout)
+    subprocess.run(["kill", done.stdout.strip()], check=False)
+
+
+def test_a_stage_without_its_parent(orphan: int) -> None:
+    ((check, found, command),) = _wrong()
+    assert (check, command) == ("orphans", "retrace stop")
+    assert found == f"pretrain runs as process {orphan}; what started it is gone"
+
+
+@pytest.mark.parametrize(
+    ("path", "check"),
+    [
+        ("predictions/sst2/lora/1/predictions.parquet", "stale results"),
+        ("models/sst2/full/7/model.safetensors", "stale results"),
+        ("models/it's/full/1/x", "stale results"),
+        ("models/.tokens.partial/train.npy", "leftovers"),
+        ("reports/.metrics.json.partial", "leftovers"),
+    ],
+)
+def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, check: str) -> None:
+    for name in (path, "models/sst2/full/1/model.safetensors", "models/tokenizer/tokenizer.json"):
+        (checkout.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout.folder / name).write_text("x")
+    ((found, _, command),) = _wrong()
+    assert found == check
+    _mend(command)
+    assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_an_entry_of_the_cache_that_was_cut(checkout: Project, folder: bool) -> None:
+    out: dict[str, Any] = {**OUT, "md5": f"{OUT['md5']}.dir", "nfiles": 1} if folder else OUT
+    lock = {"schema": "2.0", "stages": {"a": {"cmd": "a", "outs": [out]}}}
+    (checkout.folder / "dvc.lock").write_text(json.dumps(lock))
+    cached = checkout.folder / f".dvc/cache/files/md5/01/{out['md5'][2:]}"
+    inner = checkout.folder / ".dvc/cache/files/md5/ff/ff"
+    for path, text in ((cached, '[{"md5": "ffff", "relpath": "b"}]' if folder else "hello"), (inner, "hello")):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert _wrong() == []
+    (inner if folder else cached).write_text("hell")
+    ((check, found, command),) = _wrong()
+    assert (check, found) == ("cache", "cut short: models/a")
+    _mend(command)
+
+
+def test_versions_and_settings_that_are_others(checkout: Project) -> None:
+    (checkout.folder / "requirements.txt").write_text("numpy==0.1\nno-such-package==1\npandas==0.2\nscipy==0.3\n")
+    checkout.set("sst2.lr", "fast")
+    (versions, found, command), settings = _wrong()
+    assert (versions, command) == ("versions", "python -m pip install -r requirements.txt")
+    assert "numpy is " in found
+    assert "no-such-package is missing, pinned 1" in found
+    assert settings == (
+        "settings", "params.yaml: sst2.lr: 'fast' is not allowed; expected a number above 0", "retrace check"
+    )  # fmt: skip
+
+
+def test_elsewhere_it_says_where_to_run_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = retrace("doctor")
+    assert (done.code, done.err) == (2, "error: dvc.yaml: no such file; run it in the folder of a checkout\n")
+
+
+def test_nothing_is_imported_that_takes_seconds() -> None:
+    code = (
+        "import sys, retrace.cli.doctor, retrace.cli.check; print(*{'torch', 'transformers', 'dvc'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
