@@ -89,8 +89,8 @@ def at_the_command_line(project: Project, case: Case) -> str:
         done = project.stage("sources.model", code=None)
     else:
         kind = "question_answering" if case.reader == "SQuAD" else "classification"
-        dev = next(iter(case.beside), case.name)
-        entry = {"folder": str(own), "train": case.name, "dev": dev}
+        entry = {"folder": str(own), "train": case.name, "dev": next(iter(case.beside))}
+        entry |= {"label": "polarity"} if case.reader == "SemEval xml" else {}
         project.set(kind, {"own": entry})
         done = project.stage(f"sources.{kind}", "--task", "own", code=None)
     if isinstance(case.expected, int):
