@@ -24,9 +24,11 @@ demo: $(BIN)/.run ## A page on this machine on which all trained models answer s
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Malformed input, kills at random moments: refused, and the same bytes? An hour or more
+torture: $(BIN)/.dev ## Malformed input, kills, damaged files, full disks (as root): refused, or the same bytes? Hours
 	python -m tests.campaigns.bad_input
 	python -m tests.campaigns.kills
+	python -m tests.campaigns.damage
+	python -m tests.campaigns.disks
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/chance.py

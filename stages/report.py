@@ -9,8 +9,8 @@ verdict and summary, for reading on a forge.
 from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.files import read_json
-from retrace.core.guard import file_digest, guarded
+from retrace.core.files import file_digest, read_json
+from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
 from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details

@@ -30,12 +30,12 @@ def main() -> None:
     with guarded("tokenize", [source, CHECKPOINT], params.settings), timed("tokenize"):
         model = given_checkpoint()
         tokenizer = made_tokenizer(settings, model, source, "tokenizer.vocab_size")
-        with atomic_folder(TOKENIZER) as folder:
+        with atomic_folder(TOKENIZER, summed=True) as folder:
             if model:
                 copy_tokenizer(model, folder)
             else:
                 save_tokenizer(tokenizer, folder, settings.lowercase)
-        with atomic_folder(TOKENS) as folder:
+        with atomic_folder(TOKENS, summed=True) as folder:
             counts = {}
             held_out = {part: running(source, part) for part in PARTS[1:]}
             for part, documents in {"train": training_text(source, settings), **held_out}.items():

@@ -83,6 +83,13 @@ def test_code_deps_are_the_rooms_that_a_stage_reaches(
     assert deps - rooms == set(), f"{name} reaches none of these"
 
 
+def test_who_asks_a_model_does_not_wait_for_what_scores_it(graph: grimp.ImportGraph) -> None:
+    """The first answer of `retrace predict` takes as long as its imports, without pandas, scikit-learn and plots."""
+    reached = graph.find_upstream_modules("retrace.cli.predict")
+    slow = ("retrace.evaluation", "retrace.report", "retrace.results.predictions")
+    assert sorted(module for module in reached if module.startswith(slow)) == []
+
+
 def test_the_pipeline_has_its_seven_stages_and_each_its_launcher() -> None:
     file = YAML(typ="safe").load(ROOT / "dvc.yaml")
     assert set(file["stages"]) == SEVEN

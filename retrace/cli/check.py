@@ -1,10 +1,13 @@
 """`retrace check`, and which settings each stage reads."""
 
+import hashlib
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_json
@@ -27,6 +30,7 @@ from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
 
 FAMILIES = "retrace.families"
+CACHE = Path("files/md5")  # under DVC's cache: a file's path there is its MD5
 HELD = Path(".dvc/tmp/rwlock")  # what the DVC processes of a project read and write, as json
 WRITTEN = 1.0  # seconds in which DVC has written it
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
@@ -56,9 +60,11 @@ FURTHER_TASKS: Mapping[str, type[Params]] = {  # by the section of data/params.y
 }
 
 
-def check() -> None:
+def check(cache: Annotated[bool, typer.Option(help="also remove damaged files from DVC's cache")] = False) -> None:
     """Say whether the stages accept every setting, and some stage reads every key; the first that is wrong is named."""
     mend_lock()
+    if cache:
+        mend_cache()
     check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
     print(f"{PARAMS}, {DATA_PARAMS}: ok")
 
@@ -75,6 +81,22 @@ def mend_lock() -> None:
         return
     HELD.unlink()
     print(f"{HELD}: removed, as DVC was killed while it wrote it")
+
+
+def mend_cache() -> None:
+    """Remove damaged files from DVC's cache, which DVC would take for sound; `dvc repro` makes them anew."""
+    from dvc.config import Config  # here, as it takes half a second to import
+
+    files = sorted(Path(Config()["cache"].get("dir", ".dvc/cache"), CACHE).glob("??/*"))
+    removed = 0
+    for path in files:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "md5").hexdigest()
+        if digest != path.parent.name + path.name.removesuffix(".dir"):
+            path.unlink()
+            removed += 1
+            print(f"{path}: damaged, and removed")
+    print(f"DVC's cache: {len(files)} files, {removed} damaged")
 
 
 def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 USAGE = 2  # exit code for wrong input, as in argparse
 DIVERGED = 3  # exit code of training that cannot go on with these settings
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the disk, a quota, what one file may hold
 INTERRUPTED = 75  # exit code of work that was asked to stop and resumes when run again (EX_TEMPFAIL of sysexits.h)
 
 
@@ -58,10 +59,10 @@ def exit_cleanly(main: Callable[[], None]) -> None:
     except FileNotFoundError as error:
         _fail(f"{error.filename}: no such file or folder")
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in FULL:
             raise
         _fail(f"{error.filename or 'output'}: {error.strerror}; nothing was left half-written")
-    except SafetensorError as error:  # damaged weights, or a full disk, which is no OSError there
+    except SafetensorError as error:  # damaged weights
         _fail(f"weights: {error}")
 
 

@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from retrace.core.errors import InputError, Interrupted
+from retrace.core.files import SUMS, damaged, file_digest
 from retrace.core.settings import file_of, read_params, values_of
 
 LOCKS = Path(".retrace/locks")
@@ -98,7 +99,8 @@ class Guard:
 
 @contextmanager
 def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) -> Iterator[Guard]:
-    """Hold the lock called `name`; raise an InputError if an input, a setting or code is another at the end.
+    """Hold the lock called `name`; raise an InputError if an input is damaged, or if an input, a setting or code is
+    another at the end.
 
     `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it
     read them. Inputs are to be read within, not before. A signal that asks to stop raises Interrupted.
@@ -108,6 +110,7 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
         guard = Guard(_digests(inputs), _code(), settings)
+        _require_undamaged(guard.inputs)
         yield guard
         inputs_now, code_now = _digests(inputs), _code()
         changed = [path for path in _loaded() if code_now.get(path) != guard.code.get(path)]
@@ -135,10 +138,21 @@ def _stopping(name: str) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file's bytes; of a gigabyte in a second."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _require_undamaged(inputs: Digests) -> None:
+    """Raise InputError for an input that is another than when its folder was written, and have DVC look at it again.
+
+    DVC takes a file for unchanged as long as its time and size are.
+    """
+    for sums in (Path(path) for path in inputs if Path(path).name == SUMS):
+        of = {Path(path): digest for path, digest in inputs.items() if Path(path).is_relative_to(sums.parent)}
+        wrong = damaged(sums.parent, {str(path.relative_to(sums.parent)): digest for path, digest in of.items()})
+        if wrong is not None:
+            for path in (wrong, sums):
+                os.utime(path)
+            raise InputError(
+                f"{wrong}: damaged, as its SHA-256 is not that in {sums}; "
+                "`retrace check --cache` and then `dvc repro` make it anew"
+            )
 
 
 def _lock(name: str) -> TextIO:

@@ -183,7 +183,7 @@ def _answered(
 
 def write_tuned(path: Path, tuned: Tuned) -> None:
     """Write the folder that `retrace.results.predictions` reads."""
-    with atomic_folder(path) as folder:
+    with atomic_folder(path, summed=True) as folder:
         write_predictions(folder / PREDICTIONS, tuned.kind, tuned.rows)
         write_json(folder / LOSSES, tuned.losses)
         write_json(folder / UPDATES, tuned.speed.points)

@@ -59,7 +59,7 @@ def run_cell(
         tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, checkpointer)
         weights = gather_weights(model)
         if device.is_main:
-            with atomic_folder(WEIGHTS / cell.path) as folder:
+            with atomic_folder(WEIGHTS / cell.path, summed=True) as folder:
                 if is_part(model):
                     save_trained(model, weights, folder)
                 else:

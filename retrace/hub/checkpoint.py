@@ -10,7 +10,7 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.guard import file_digest
+from retrace.core.files import file_digest
 from retrace.core.settings import Params, Section, Seed, file_of
 
 DIGITS = 12  # of a folder's digest

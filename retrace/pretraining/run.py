@@ -104,7 +104,7 @@ def validation(
 
 def save_model(folder: Path, body: PreTrainedModel, weights: dict[str, Tensor], tokenizer: Path) -> None:
     """Write the weights of a `LanguageModel` around `body`, with the files of its tokenizer."""
-    with atomic_folder(folder) as temporary:
+    with atomic_folder(folder, summed=True) as temporary:
         body.save_pretrained(temporary, state_dict={name.removeprefix("body."): weights[name] for name in weights})
         copy_tokenizer(tokenizer, temporary)
 

@@ -17,8 +17,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.files import write_json
-from retrace.core.guard import file_digest
+from retrace.core.files import file_digest, write_json
 from retrace.core.registry import load_plugin
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.finetuning.method import FILE

@@ -19,6 +19,7 @@ from retrace.report.svg import STYLE
 from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.serving.predictor import Predictor
 from retrace.serving.words import MASK, WordModel
+from retrace.tasks.question_answering.extractive import LOWEST
 
 HERE = Path(__file__).parent
 FIELDS = {"text": ("text", "pair"), "question": ("passage", "question"), "words": ("masked",)}  # of each form
@@ -74,7 +75,8 @@ class Demo:
             self.absent.append(f"the pretrained model ({PRETRAINED})")
         if not any(self.tasks.values()) and self._words is None:
             raise InputError("no trained models here; run dvc repro, or dvc pull where others have run it")
-        style = STYLE + (TEMPLATES / "page.css").read_text() + (HERE / "demo.css").read_text()
+        own = [path.read_text(encoding="utf-8") for path in (TEMPLATES / "page.css", HERE / "demo.css")]
+        style = STYLE + "".join(own)
         self._template = make_environment(HERE, autoescape=True).get_template("demo.html.j2")
         self._style = Markup(style)
         # No script, no request but those of the forms, and no style but the page's own.
@@ -160,7 +162,7 @@ def _question(source: Path, task: str) -> dict[str, str]:
 
 
 def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) -> Card:
-    gist = f"score {found['score']:.3f}"
+    gist = f"score {found['score']:.3f}" if found["score"] > LOWEST else "the passage has no token"
     if found["no_answer_score"] is not None:
         gist += f", of no answer {found['no_answer_score']:.3f}"
     answer, start = found["answer"], found["start"]

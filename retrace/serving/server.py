@@ -15,7 +15,7 @@ except ModuleNotFoundError:
     raise InputError("retrace demo: aiohttp is not installed; pip install aiohttp") from None
 
 HOST = "127.0.0.1"
-BODY = 2**18  # bytes of a request: two fields of the longest text, in any script
+BODY = 2**19  # bytes of a request: two fields of the longest text, in any script, at most 12 bytes a character
 FORM = "application/x-www-form-urlencoded"
 HEADERS = {
     "Cache-Control": "no-store",

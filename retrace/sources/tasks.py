@@ -194,7 +194,7 @@ def make_task_card(data: TaskData) -> dict[str, Any]:
 def write_task_source(task: str, data: TaskData) -> None:
     """Write examples, classes and card, and say what a user should know of the data."""
     card = make_task_card(data)
-    with atomic_folder(task_folder(task)) as folder:
+    with atomic_folder(task_folder(task), summed=True) as folder:
         write_task(folder, data.classes, data.parts)
         write_json(folder / "card.json", card)
     print(*(f"{task}: {finding}" for finding in card["findings"]), sep="\n")
@@ -205,7 +205,7 @@ def write_questions_source(task: str, settings: QuestionsSettings) -> None:
 
     Raises InputError naming the user's file and the question where something is wrong.
     """
-    with atomic_folder(QUESTIONS / task) as folder:
+    with atomic_folder(QUESTIONS / task, summed=True) as folder:
         files = {part: folder / f"{part}.json" for part in dict.fromkeys(("train", "dev", *settings.parts))}
         with copied({files[part]: Path(settings.folder) / name for part, name in settings.parts.items()}):
             if settings.split is not None:

@@ -31,10 +31,10 @@ from torch.optim import Optimizer
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, read_json, write_json, write_text
-from retrace.core.guard import file_digest, take
+from retrace.core.files import SUMS, atomic_folder, damaged, digests_under, read_json, size, write_text
+from retrace.core.guard import take
 
-STATE, PROGRESS, CHECKSUMS = "state.safetensors", "progress.json", "checksums.json"
+STATE, PROGRESS = "state.safetensors", "progress.json"
 SAVED = 2  # checkpoints kept
 PLACES = 64  # processes that may do the same run, each with checkpoints of its own
 RECENT = 20  # updates over which the loss is averaged to detect divergence
@@ -101,6 +101,21 @@ class Checkpointer:
         self._writer = ThreadPoolExecutor(1)
         self._writing: Future[None] | None = None
 
+    def space(self, model: nn.Module, optimizers: list[Optimizer]) -> str:
+        """What disk space checkpoints and the trained weights take, and how much there is.
+
+        Raises InputError where the weights alone take more.
+        """
+        trained = copies = 0
+        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+            weights = sum(weight.numel() * weight.element_size() for weight in group["params"])
+            trained += weights
+            copies += weights * (2 + (2 if "betas" in group else 1))  # themselves, those kept, their moments
+        free = shutil.disk_usage(".").free
+        if trained > free:
+            raise InputError(f"the trained weights take {size(trained)} of disk space; {size(free)} are free")
+        return f"takes up to {size(trained + (SAVED + 1) * copies)} of disk space; {size(free)} are free"
+
     def due(self) -> bool:
         """Whether it is time for another checkpoint and the last is written; only the main process decides."""
         is_writing = self._every > 0 and self._writing is not None and not self._writing.done()
@@ -142,8 +157,9 @@ class Checkpointer:
         """Load the newest undamaged checkpoint; returns its position and messages about it."""
         messages = []
         for path in reversed(_checkpoints(self._folder)):
-            if not _is_sound(path):
-                messages.append(f"the checkpoint of step {int(path.name)} is damaged")
+            wrong = find_damage(path)
+            if wrong:
+                messages.append(f"the checkpoint of step {int(path.name)} is damaged: {wrong.name}")
                 continue
             with safe_open(path / STATE, framework="pt") as file:
                 reads = self._device.is_main or not self._device.sharded  # with sharding the main process reads for all
@@ -156,7 +172,7 @@ class Checkpointer:
             journal[:] = progress["journal"]
             at = Position(**progress["position"])
             return at, [*messages, f"resuming after step {at.step}"]
-        return Position(), messages + self._elsewhere()
+        return Position(), messages + (["beginning anew"] if messages else []) + self._elsewhere()
 
     def remove(self) -> None:
         """Remove all checkpoints, after the run is done and its outputs are written."""
@@ -176,10 +192,9 @@ class Checkpointer:
 
     def _write(self, step: int, tensors: dict[str, Tensor], progress: str) -> None:
         """Write a checkpoint and remove all but the last two."""
-        with atomic_folder(self._folder / f"{step:09d}") as folder:
+        with atomic_folder(self._folder / f"{step:09d}", summed=True) as folder:
             save_file(tensors, folder / STATE)
             write_text(folder / PROGRESS, progress)
-            write_json(folder / CHECKSUMS, {file.name: file_digest(file) for file in sorted(folder.iterdir())})
         found = _checkpoints(self._folder)
         last = [path for path in found if int(path.name) <= step][-SAVED:]
         for path in set(found).difference(last):  # older ones, and damaged ones of later updates
@@ -250,11 +265,9 @@ def _seconds() -> float:
     return seconds
 
 
-def _is_sound(path: Path) -> bool:
-    try:
-        return all(file_digest(path / name) == digest for name, digest in read_json(path / CHECKSUMS).items())
-    except (OSError, InputError):
-        return False
+def find_damage(path: Path) -> Path | None:
+    """A file of a checkpoint that is not as it was written."""
+    return damaged(path, digests_under(path)) if (path / SUMS).is_file() else path / SUMS
 
 
 def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str, Tensor]:

@@ -177,6 +177,7 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
     at, messages = Position(), []
     if run.checkpointer:
         at, messages = run.checkpointer.restore(run.model, optimizers, run.journal, run.kept)
+        messages.append(run.checkpointer.space(run.model, optimizers))
     main = run.device.is_main
     with (
         Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,

@@ -29,7 +29,7 @@ def main() -> None:
             raise InputError(f"data/params.yaml: files.{name}: {str(folder)!r} is not a folder")
     with (
         guarded("files", folders.values(), params.settings),
-        atomic_folder(source_folder("files")) as folder,
+        atomic_folder(source_folder("files"), summed=True) as folder,
     ):
         with copied(settings.chosen(folder)):
             for task, path, split in (

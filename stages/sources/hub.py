@@ -17,7 +17,7 @@ from retrace.hub.source import write_source
 
 def main() -> None:
     params = HubParams.read()
-    with guarded("hub", [], params.settings), atomic_folder(source_folder("hub")) as folder:
+    with guarded("hub", [], params.settings), atomic_folder(source_folder("hub"), summed=True) as folder:
         origin = write_source(folder, params.hub)
         card = make_card(folder)
         write_json(folder / "card.json", card | {"origin": origin})

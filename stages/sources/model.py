@@ -27,7 +27,7 @@ def main() -> None:
     settings = (ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name)).settings
     read = [origin.path] if isinstance(origin, PinnedFolder) else []
     target, lock = (CHECKPOINT, "model") if name is None else (named_checkpoint(name), f"model-{name}")
-    with guarded(lock, read, settings), atomic_folder(target) as folder:
+    with guarded(lock, read, settings), atomic_folder(target, summed=True) as folder:
         if origin is None:
             write_json(folder / FACTS, {"from": None})
             print("training starts from random weights")

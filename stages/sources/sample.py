@@ -13,7 +13,7 @@ from retrace.sample.generate import SampleParams, write_sample
 
 def main() -> None:
     params = SampleParams.read()
-    with guarded("sample", [], params.settings), atomic_folder(source_folder("sample")) as folder:
+    with guarded("sample", [], params.settings), atomic_folder(source_folder("sample"), summed=True) as folder:
         write_sample(folder, params.sample)
         card = make_card(folder)
         write_json(folder / "card.json", card)

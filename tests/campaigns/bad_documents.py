@@ -16,7 +16,7 @@ from retrace.hub.checkpoint import InitialCheckpoint, PinnedFolder
 from retrace.hub.checkpoint_files import copy_checkpoint
 from retrace.models import heads  # noqa: F401 - which takes seconds, and more memory than a case may
 from retrace.tokens.tokenizer import load_tokenizer
-from tests.campaigns.bad_files import DEEP, DEV, LONG, WORDS, Fault, _cases, _read_task, line_faults, sentence
+from tests.campaigns.bad_files import DEEP, LONG, WORDS, Fault, _cases, _read_task, line_faults, sentence
 from tests.campaigns.cases import Case, Content
 
 NUMBERS = "1" * 5000
@@ -225,11 +225,13 @@ def xml_cases(draw: Random) -> Iterator[Case]:
         ("entities", changed("<text>", "<text>" + "&a;" * 20_000, long), (line, "f.xml:1:")),
         ("entities", changed("<text>", "<text>&a;", outside), (f"{line}",)),
     ]  # fmt: skip
-    yield from _cases("SemEval xml", "f.xml", _read_aspects, faults, DEV)
+    held_out = "".join(f'<sentence><text>a</text><aspectTerm term="b" polarity="{n}"/></sentence>' for n in (0, 1))
+    beside = {"dev.xml": f"<sentences>{held_out}</sentences>".encode()}
+    yield from _cases("SemEval xml", "f.xml", _read_aspects, faults, beside)
 
 
 def _read_aspects(path: Path) -> tuple[int, list[str]]:
-    return _read_task(path, label="polarity", dev=path.name)
+    return _read_task(path, label="polarity", dev="dev.xml")
 
 
 def checkpoint_cases(draw: Random) -> Iterator[Case]:

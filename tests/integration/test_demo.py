@@ -94,6 +94,11 @@ def test_answers_are_those_of_retrace_predict(port: int, partly: Project) -> Non
             assert found.replace(" ", "").endswith(line["passage"].replace(" ", "")), "the answer is marked in it"
 
 
+def test_a_passage_without_a_word_is_not_answered(port: int) -> None:
+    (found,) = cards(port, "question", passage="\u200b", question="Who?")
+    assert found.startswith("Full no answer the passage has no token")
+
+
 def test_masked_words_are_filled_in(port: int) -> None:
     found = cards(port, "words", masked="the ale was [MASK] , but the [MASK] were charming")
     assert [card[:6] for card in found] == ["Word 1", "Word 2"]
@@ -125,7 +130,7 @@ def test_hostile_text_is_text(port: int) -> None:
         (403, "Host: 'evil.example:80' is not allowed", "/text", "text=a", {"Host": "evil.example:80"}),
         (403, "Origin: 'http://evil.example' is not", "/text", "text=a", {"Origin": "http://evil.example"}),
         (403, "Origin: 'null' is not allowed", "/text", "text=a", {"Origin": "null"}),
-        (413, "Maximum request body size 262144 exceeded", "/text", "text=" + "a" * 300_000, {}),
+        (413, "Maximum request body size 524288 exceeded", "/text", "text=" + "a" * 600_000, {}),
         (413, "text: 20001 characters are too many", "/text", "text=" + "a" * 20_001, {}),
         (415, "Content-Type: 'application/json' is not", "/text", "{}", {"Content_Type": "application/json"}),
         (400, "text: '' is not allowed; expected a text", "/text", "text=+", {}),

@@ -96,11 +96,16 @@ def test_killed_training_goes_on_to_the_same_bytes(
 
 
 def test_a_stage_that_is_asked_to_stop_says_that_it_goes_on(ready: Project) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ready.folder)}
+    environment = {**os.environ, "PYTHONPATH": str(ready.folder), "RETRACE_SAVE_SECONDS": "0"}
     command = [sys.executable, "-m", "stages.pretrain"]
+    ready.set("pretrain.epochs", 5)
     with subprocess.Popen(command, cwd=ready.folder, env=environment, text=True, stdout=-1, stderr=-1) as stage:
         assert stage.stdout is not None
+        assert re.match(r"pretrain  takes up to .+ of disk space; .+ are free", stage.stdout.readline())
         assert "epoch 0" in stage.stdout.readline()
+        while not _states(ready):
+            assert stage.poll() is None, "it ended before it was asked to stop"
+            time.sleep(0.02)
         stage.send_signal(signal.SIGTERM)
         _, errors = stage.communicate()
     assert stage.returncode == 75

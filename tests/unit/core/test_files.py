@@ -1,9 +1,11 @@
+import errno
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from retrace.core.files import STEADY_DIGITS, atomic_file, atomic_folder, read_json, rounded, write_json, write_text
 
@@ -25,6 +27,21 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
         _fail_in(atomic_file(path), lambda aside: aside.write_text("half"))
     assert path.read_text() == "old"
     assert _names(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.ENOSPC, "full"), SafetensorError("I/O error: No space left on device (os error 28)")],
+    ids=["python", "rust"],
+)
+@pytest.mark.parametrize("atomic", [atomic_file, atomic_folder])
+def test_a_full_disk_is_named_whoever_writes(
+    tmp_path: Path, atomic: Callable[[Path], AbstractContextManager[Path]], error: Exception
+) -> None:
+    said = r"No space left on device; 0 KiB of it were written and .+ are free: '.+/out'"
+    with pytest.raises(OSError, match=said), atomic(tmp_path / "out"):
+        raise error
+    assert _names(tmp_path) == []
 
 
 def test_a_failed_folder_leaves_the_old_one_whole(tmp_path: Path) -> None:

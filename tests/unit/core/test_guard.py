@@ -10,6 +10,7 @@ import pytest
 
 from retrace.core import guard
 from retrace.core.errors import InputError, Interrupted
+from retrace.core.files import SUMS, atomic_folder
 from retrace.core.guard import guarded, running, take
 from retrace.core.settings import read_params, values_of
 from tests.toy import ROOT
@@ -112,6 +113,24 @@ def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.Monkey
     Path(".retrace/locks/x.lock").touch()
     with guarded("x", [], {}):
         pass
+
+
+@pytest.mark.parametrize("name", ["a", "b/c", SUMS])
+def test_a_damaged_input_is_named_although_its_time_and_size_are_the_same(name: str) -> None:
+    with atomic_folder(Path("in/of"), summed=True) as folder:
+        (folder / "a").write_text("a")
+        (folder / "b").mkdir()
+        (folder / "b/c").write_text("a")
+    with guarded("x", [Path("in")], {}):
+        pass
+    path = Path("in/of") / name
+    text, before = path.read_text(), path.stat()
+    _rewrite_at_the_same_time(path, "z" + text[1:])
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    said = r"in/of/.+: damaged, as its SHA-256 is not that in in/of/\.SHA256SUMS"
+    with pytest.raises(InputError, match=said), guarded("x", [Path("in")], {}):
+        pytest.fail("it was read")
+    assert path.stat().st_mtime_ns > before.st_mtime_ns  # which makes DVC look
 
 
 def test_a_stage_is_asked_to_stop_and_ends_in_one_line() -> None:

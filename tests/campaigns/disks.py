@@ -1,0 +1,114 @@
+"""Disks that fill up at random moments of every stage: one line that names the file, nothing damaged, and a rerun.
+
+Every trial has a toy project on a disk of its own (tmpfs, which takes root's rights), on which all stages before one
+have run, with as much space as is drawn evenly from nothing to what that stage writes. In every other trial training
+saves a checkpoint after every update. The stage must end in one line with exit code 2, leave what there was as it was
+and nothing half-written, and once the disk is larger end in the bytes of an undisturbed run.
+
+    python -m tests.campaigns.disks [--trials 40] [--seed 1]
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests import warm
+from tests.campaigns.kills import RESULT, digests, toy
+from tests.toy import Project
+
+STAGES = {  # and what each writes
+    "sources.sample": ["data/sample"],
+    "tokenize": ["models/tokenizer", "models/tokens"],
+    "pretrain": ["models/pretrained", "reports/curves/pretrain.csv", "reports/curves/pretrain-updates.csv"],
+    "perplexity_eval": ["reports/perplexity.json", "reports/perplexity-details.json"],
+    "finetune_sst2 --method full --seed 1": ["models/sst2", "predictions/sst2"],
+    "finetune_squad --method full --seed 1": ["models/squad", "predictions/squad"],
+    "evaluate": ["reports/metrics.json", "reports/scores.json", "reports/curves/tasks", "reports/baselines"],
+    "report": ["reports/report.md", "reports/report.html", "reports/figures"],
+}
+CHECKPOINTS = 8  # models that three checkpoints take, about
+SIZE = 2**29  # bytes of a disk with room for all
+
+
+@contextmanager
+def disk(folder: Path) -> Iterator[Path]:
+    """A disk of its own."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def resize(folder: Path, free: int) -> None:
+    """Leave so many bytes free."""
+    usage = shutil.disk_usage(folder)
+    subprocess.run(["mount", "-o", f"remount,size={usage.used + free}", folder], check=True)
+
+
+def copy(whole: Path, folder: Path, stage: str, saves: bool) -> Project:
+    """The project without what a stage wrote."""
+    shutil.copytree(whole, folder, symlinks=True, ignore=shutil.ignore_patterns(".git", ".dvc", "docs"))
+    for name in STAGES[stage]:
+        shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink()
+    return Project(folder, {**os.environ, "RETRACE_SAVE_SECONDS": "0" if saves else "3600"})
+
+
+def trial(whole: Path, folder: Path, stage: str, share: float, saves: bool) -> list[str]:
+    """What is not as it should be after a stage ran on a disk too small by so much, and again on a larger one."""
+    with disk(folder) as place:
+        project = copy(whole, place / "project", stage, saves)
+        before = digests(project.folder)
+        files = [path for name in STAGES[stage] for path in [whole / name, *(whole / name).rglob("*")]]
+        written = sum(path.stat().st_size for path in files if path.is_file())
+        resize(place, int(share * written * (CHECKPOINTS if saves else 1)))
+        done = project.stage(*stage.split(), code=None)
+        wrong = []
+        if done.returncode:
+            lines = done.stderr.splitlines()
+            right = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ") and "space" in lines[0]
+            wrong += [] if right else [f"exit code {done.returncode}: {done.stderr[-1500:]}"]
+            wrong += [str(path) for path in project.folder.rglob("*.partial")]
+            after = digests(project.folder)
+            wrong += [name for name in before if after.get(name) != before[name]]
+        resize(place, SIZE)
+        project.stage(*stage.split())
+        found, should = digests(project.folder), digests(whole)
+        wrong += [name for name in found if found[name] != should.get(name)]
+        print(stage, f"{share:.2f}", done.returncode, done.stderr.strip()[:300], wrong, flush=True)
+        return [*wrong, *([] if done.returncode else ["no failure"])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    draw, found = random.Random(arguments.seed), dict[str, Counter[str]]()
+    with tempfile.TemporaryDirectory() as name:
+        os.environ[warm.VARIABLE] = warm.address(Path(name))
+        whole = toy(Path(name) / "whole")
+        for number in range(arguments.trials):
+            stage = [*STAGES][number % len(STAGES)]
+            wrong = trial(whole, Path(name) / f"disk{number}", stage, draw.random(), number // len(STAGES) % 2 == 1)
+            count = found.setdefault(stage.split()[0], Counter())
+            fitted = wrong == ["no failure"]
+            count += Counter(runs=1, fitted=fitted, right=not wrong or fitted)
+    RESULT.with_name("disks.json").write_text(json.dumps({"seed": arguments.seed, **found}, indent=2) + "\n")
+    total = sum(found.values(), Counter())
+    print(json.dumps(total))
+    sys.exit(total["runs"] != total["right"])
+
+
+if __name__ == "__main__":
+    main()
