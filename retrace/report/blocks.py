@@ -64,7 +64,7 @@ class Table:
     def names(self) -> list[str]:
         """The header with what stands above each column in front of it."""
         above = [text for text, span in self.groups for _ in range(span)] or [""] * len(self.header)
-        return [f"{of.partition(':')[0]} {name}".strip() for of, name in zip(above, self.header, strict=True)]
+        return [f"{of}{', ' if ':' in of else ' '}{name}".strip() for of, name in zip(above, self.header, strict=True)]
 
     @property
     def file(self) -> str:

@@ -323,7 +323,7 @@ def _figures_table(entry: Entry, stood: Mapping[str, Standing]) -> Table:
         p = NOTHING if of.p is None else f"below {SMALLEST_P:.4f}" if of.p < SMALLEST_P else f"{of.p:.4f}"
         against = NOTHING if of.before is None else str(of.before + 1)
         rows.append((_title(name), entry.text(name), entry.seeds(name), against, p, of.said))
-    return Table(("figure", "mean", "by seed", "against run", "p", "which is"), rows)
+    return Table(("figure", "mean", "by seed", "against run", "p", "result"), rows)
 
 
 def _tried_table(entry: Entry) -> Table:

@@ -113,7 +113,7 @@ def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
         r"Pretraining is worth **+1.0 points** on \<b\>a\|b\</b\>\_\*.", "One seed."
     ]  # fmt: skip
     assert r"Read \[so\](x)." in shown
-    assert r"| method | my\_task score |" in shown
+    assert r"| method | my\_task: F1, score |" in shown
     assert r"| a\_b\| | **90.0 ≈** |" in shown
     assert "What the run shows" not in model_card(FACTS).text
 

@@ -264,7 +264,8 @@ def test_tables_are_sorted_and_downloaded(project: Path, show: Any) -> None:
         page.locator("#results .download").click()
     assert download.value.suggested_filename == "methods-and-tasks.csv"
     table = pd.read_csv(download.value.path())
-    assert list(table.columns[:4]) == ["method", "Weights trained, %", "Reviews mean", "Reviews 95% interval"]
+    reviews = "Reviews: accuracy, %"
+    assert list(table.columns[:4]) == ["method", "Weights trained, %", f"{reviews}, mean", f"{reviews}, 95% interval"]
     assert table["method"].tolist() == page.evaluate(names)
 
 
