@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from retrace.core.files import SUMS
 from tests.hub import READ_TOKEN, Cut, LocalHub, Status, WrongBytes
 from tests.hub.content import add_models
 from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models
@@ -43,6 +44,7 @@ def test_a_model_is_fetched_once_and_is_there_offline(user: Project, hub: LocalH
     folder = user.folder / "data/model"
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     facts = json.loads(files.pop("source.json"))
+    assert len(files.pop(SUMS).splitlines()) == len(files) + 1  # source.json too
     left = {"generation_config.json": b""}.keys()
     assert files == {file: content for file, content in {**published_models()[name], "README.md": CARD}.items()
                      if file not in left}  # fmt: skip
