@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from huggingface_hub import ModelCard
 
+from retrace.core.files import SUMS
 from tests.commands import Done
 from tests.hub import READ_TOKEN, WRITE_TOKEN, Cut, LocalHub, Status
 from tests.toy import Project, copy_project
@@ -110,15 +112,19 @@ def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, 
     assert plain.err.startswith("error: sst2 full 1 has learned nothing: ")
     assert plain.err.endswith("; --even-if unlearned publishes it all the same\n")
     config = finished.folder / "models/sst2/full/1/config.json"
-    kept = config.read_bytes()
+    sums = config.with_name(SUMS)
+    kept = {path: path.read_bytes() for path in (config, sums)}
     (finished.folder / "note.txt").write_text("new")
-    config.write_bytes(kept + b"\n")
+    config.write_bytes(kept[config] + b"\n")
+    before, now = (sha256(content).hexdigest().encode() for content in (kept[config], config.read_bytes()))
+    sums.write_bytes(kept[sums].replace(before, now))  # of another run, not damaged
     try:
         commands = [("org/x", *cell), ("org/x", *cell, "--even-if", "dirty"), ("org/x", "--task", "sst2")]
         dirty, stale, dry = _publish(finished, hub, tmp_path / "a", *commands)
     finally:
         (finished.folder / "note.txt").unlink()
-        config.write_bytes(kept)
+        for path, content in kept.items():
+            path.write_bytes(content)
     assert dirty.err == (
         "error: the model would belong to no commit: note.txt is not committed; "
         "--even-if dirty publishes it all the same\n"

@@ -14,10 +14,12 @@ from tests.commands import Done, retrace
 from tests.toy import ROOT
 
 RUN = """
-import signal, sys
+import signal
+from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
-with guarded("pretrain-0", [], {}): print("running", flush=True); signal.pause()
+def main():
+    with guarded("pretrain-0", [], {}): print("running", flush=True); signal.pause()
+exit_cleanly(main)
 """
 
 

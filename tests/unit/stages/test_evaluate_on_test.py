@@ -129,7 +129,7 @@ def test_without_a_test_split_there_is_no_word_of_it(source: Path) -> None:
     metrics, _ = run(source)
     assert list(metrics) == ["moods"]
     assert {path.name for path in Path("predictions/moods/full/1").iterdir()} == {
-        "predictions.parquet", "losses.json", "updates.json", "drawn.json"
+        "predictions.parquet", "losses.json", "updates.json", "drawn.json", ".SHA256SUMS"
     }  # fmt: skip
     (section,), _ = sections_of()
     assert "test" not in str(section.blocks[:2])
