@@ -8,14 +8,12 @@ kind: a stage that reads the damaged file names it, and `dvc repro` ends in the 
     python -m tests.campaigns.damage [--flips 1000] [--seed 1]
 """
 
-import argparse
 import json
 import os
 import random
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -28,8 +26,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import SUMS
 from retrace.core.guard import guarded, running
 from retrace.training.checkpoint import find_damage
-from tests import warm
-from tests.campaigns.kills import RESULT, digests, toy
+from tests.campaigns.kills import RESULT, digests, finished_toy, options
 from tests.toy import Project
 
 SHARES = (0.0, 0.01, 0.25, 0.5, 0.99)
@@ -150,17 +147,12 @@ def saved_states(project: Project) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flips", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        os.environ[warm.VARIABLE] = warm.address(Path(name))
-        whole = toy(Path(name) / "whole")
+    flips, seed = options(__doc__, "flips", 1000)
+    with finished_toy() as (whole, folder):
         with chdir(whole):
-            found = in_process(saved_states(Project(whole)), arguments.flips, random.Random(arguments.seed))
-        found["by stages"] = by_stages(whole, Path(name) / "trial")
-    RESULT.with_name("damage.json").write_text(json.dumps({"seed": arguments.seed, **found}, indent=2) + "\n")
+            found = in_process(saved_states(Project(whole)), flips, random.Random(seed))
+        found["by stages"] = by_stages(whole, folder / "trial")
+    RESULT.with_name("damage.json").write_text(json.dumps({"seed": seed, **found}, indent=2) + "\n")
     print(json.dumps(found, indent=2))
 
 

@@ -8,21 +8,18 @@ and nothing half-written, and once the disk is larger end in the bytes of an und
     python -m tests.campaigns.disks [--trials 40] [--seed 1]
 """
 
-import argparse
 import json
 import os
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests import warm
-from tests.campaigns.kills import RESULT, digests, toy
+from tests.campaigns.kills import RESULT, digests, finished_toy, options
 from tests.toy import Project
 
 STAGES = {  # and what each writes
@@ -90,21 +87,16 @@ def trial(whole: Path, folder: Path, stage: str, share: float, saves: bool) -> l
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    draw, found = random.Random(arguments.seed), dict[str, Counter[str]]()
-    with tempfile.TemporaryDirectory() as name:
-        os.environ[warm.VARIABLE] = warm.address(Path(name))
-        whole = toy(Path(name) / "whole")
-        for number in range(arguments.trials):
+    trials, seed = options(__doc__, "trials", 40)
+    draw, found = random.Random(seed), dict[str, Counter[str]]()
+    with finished_toy() as (whole, folder):
+        for number in range(trials):
             stage = [*STAGES][number % len(STAGES)]
-            wrong = trial(whole, Path(name) / f"disk{number}", stage, draw.random(), number // len(STAGES) % 2 == 1)
+            wrong = trial(whole, folder / f"disk{number}", stage, draw.random(), number // len(STAGES) % 2 == 1)
             count = found.setdefault(stage.split()[0], Counter())
             fitted = wrong == ["no failure"]
             count += Counter(runs=1, fitted=fitted, right=not wrong or fitted)
-    RESULT.with_name("disks.json").write_text(json.dumps({"seed": arguments.seed, **found}, indent=2) + "\n")
+    RESULT.with_name("disks.json").write_text(json.dumps({"seed": seed, **found}, indent=2) + "\n")
     total = sum(found.values(), Counter())
     print(json.dumps(total))
     sys.exit(total["runs"] != total["right"])

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -201,25 +201,37 @@ def toy(folder: Path) -> Path:
     return folder
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=100)
+def options(about: str | None, counted: str, count: int) -> tuple[int, int]:
+    """How many trials a campaign makes, and from which seed it draws them, by its command line."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(f"--{counted}", type=int, default=count, dest="count")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    found: dict[str, Counter[str]] = {}
+    return arguments.count, arguments.seed
+
+
+@contextmanager
+def finished_toy() -> Iterator[tuple[Path, Path]]:
+    """A toy project that has run, and a folder for trials; stages start from a warm server."""
     with tempfile.TemporaryDirectory() as name:
-        os.environ[warm.VARIABLE] = warm.address(Path(name))
-        trials = Trials(toy(Path(name) / "whole"), Path(name) / "trial")
-        for trial in drawn(arguments.kills, arguments.seed):
+        folder = Path(name)
+        os.environ[warm.VARIABLE] = warm.address(folder)
+        yield toy(folder / "whole"), folder
+
+
+def main() -> None:
+    count, seed = options(__doc__, "kills", 100)
+    found: dict[str, Counter[str]] = {}
+    with finished_toy() as (whole, folder):
+        trials = Trials(whole, folder / "trial")
+        for trial in drawn(count, seed):
             outcome = trials.kill(trial)
             print(trial, outcome, flush=True)
             of = found.setdefault(f"{trial.stage}, {trial.victim}", Counter())
             of += Counter(runs=1, killed=outcome.is_killed, resumed=outcome.resumed, mended=outcome.mended)
             of += Counter(same=not outcome.wrong)
     total = sum(found.values(), Counter())
-    RESULT.write_text(
-        json.dumps({"seed": arguments.seed, "total": total, **dict(sorted(found.items()))}, indent=2) + "\n"
-    )
+    RESULT.write_text(json.dumps({"seed": seed, "total": total, **dict(sorted(found.items()))}, indent=2) + "\n")
     print(json.dumps(total))
     sys.exit(total["same"] != total["runs"])
 
