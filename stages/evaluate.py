@@ -22,9 +22,8 @@ from retrace.evaluation.outcomes import ScoredTask
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import EvaluateParams
-from retrace.results.baselines import write_baselines
 from retrace.results.grid import Grid, Kind
-from retrace.results.predictions import Epoch, read_drawn, read_epochs, read_tested
+from retrace.results.predictions import Epoch, read_drawn, read_epochs, read_tested, write_baselines
 
 PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
 

@@ -6,8 +6,16 @@ from functools import cache
 from typing import Any
 
 from retrace.cli.check import NAMED_BY_DVC, STAGES
-from retrace.core.registry import load_plugin, plugin_names
-from retrace.core.settings import DATA_PARAMS, PARAMS, allowed_values, file_of, schema_of, shown
+from retrace.core.settings import (
+    DATA_PARAMS,
+    PARAMS,
+    allowed_values,
+    file_of,
+    load_plugin,
+    plugin_names,
+    schema_of,
+    shown,
+)
 from retrace.finetuning.settings import METHODS, PER_TASK, MethodSettings
 
 INTRODUCTION = f"""# Settings

@@ -16,7 +16,7 @@ import numpy as np
 from datasets import Features, List, Value
 
 from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin, plugin_names
+from retrace.core.settings import load_plugin, plugin_names
 from retrace.evaluation.outcomes import Answered, Classified
 from retrace.evaluation.probabilities import sum_to_one
 from retrace.evaluation.scoring import METRICS, figures, outcome_of

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from retrace.core.registry import load_plugin
+from retrace.core.settings import load_plugin
 from retrace.statistics.intervals import Resampled, Share, combine
 from retrace.statistics.scales import SCALES
 
