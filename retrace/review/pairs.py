@@ -10,9 +10,8 @@ from scipy.special import softmax
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST, questions_path, source_folder
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import Answered, Classified, logits_of
+from retrace.evaluation.outcomes import Answered, Classified, Scoring, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import EvaluateParams
 from retrace.results.grid import Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
