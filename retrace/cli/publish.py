@@ -18,8 +18,8 @@ from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.evaluation.records import DETAILS
 from retrace.finetuning.method import PRETRAINED, read_method
-from retrace.hub.checkpoint import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
+from retrace.hub.settings import Pin
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
 from retrace.publishing.card import ModelFacts, eval_results, model_card
 from retrace.publishing.facts import (

@@ -15,8 +15,8 @@ from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
 from retrace.core.settings import read_params
-from retrace.hub.checkpoint import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
-from retrace.hub.checkpoint_files import copy_checkpoint, set_padding
+from retrace.hub.checkpoint import copy_checkpoint, set_padding
+from retrace.hub.settings import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
-from retrace.hub.checkpoint import Pin
+from retrace.hub.settings import Pin
 from retrace.publishing.card import RunResults
 from retrace.publishing.facts import (
     learned_nothing,
