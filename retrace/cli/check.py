@@ -17,7 +17,8 @@ from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, r
 from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import FilesParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings
-from retrace.hub.settings import CheckpointParams, HubParams, ModelParams, read_initial_checkpoint
+from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
+from retrace.hub.settings import HubParams
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.settings import ReportParams

@@ -18,8 +18,8 @@ from retrace.core.paths import FACTS
 from retrace.core.registry import plugin_names
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
+from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
 from retrace.hub.repository import fetch, listing
-from retrace.hub.settings import InitialCheckpoint, Pin, PinnedFolder
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
 from retrace.tokens.tokenizer import TOKENIZER_FILES, Vocabulary, load_tokenizer
 

@@ -36,7 +36,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import disable_progress_bars, httpx, logging
 
 from retrace.core.errors import InputError
-from retrace.hub.settings import Pin
+from retrace.hub.pins import Pin
 
 Kind = Literal["model", "dataset"]
 PASSING = (408, 429, 500, 502, 503, 504)  # status codes after which the same request may succeed

@@ -16,7 +16,7 @@ from retrace.core.guard import guarded
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
 from retrace.core.settings import read_params
 from retrace.hub.checkpoint import copy_checkpoint, set_padding
-from retrace.hub.settings import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
+from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
 
 
 def main() -> None:

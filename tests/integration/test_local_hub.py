@@ -124,8 +124,8 @@ def test_models_of_every_family_load_by_name_and_commit(hub: LocalHub, tmp_path:
 def _fetch_pinned(model: str, data: str) -> dict[str, Any]:
     from huggingface_hub import HfApi
 
+    from retrace.hub.pins import Pin
     from retrace.hub.repository import fetch
-    from retrace.hub.settings import Pin
 
     pins: dict[Literal["model", "dataset"], Pin] = {
         "model": Pin.parse(model, "here"),

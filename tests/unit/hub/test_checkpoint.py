@@ -16,7 +16,7 @@ from retrace.hub.checkpoint import (
     facts,
     set_padding,
 )
-from retrace.hub.settings import InitialCheckpoint, Pin, PinnedFolder
+from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, published_models
 

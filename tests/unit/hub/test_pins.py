@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.hub.settings import Pin, PinnedFolder, folder_digest, read_initial_checkpoint
+from retrace.hub.pins import Pin, PinnedFolder, folder_digest, read_initial_checkpoint
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
