@@ -77,11 +77,9 @@ class TaskObjective(Generic[Example]):
         return bucketed(self._lengths, self._settings.batch_size, seeded(self._seed, f"fine-tuning epoch {epoch}"))
 
     def targets(self, batch: list[int]) -> int:
-        """The number of targets."""
         return sum(self._task.targets(self.examples[index]) for index in batch)
 
     def tokens(self, batch: list[int]) -> int:
-        """Tokens without padding."""
         return sum(self._lengths[index] for index in batch)
 
     def part(self, batch: list[int], rows: slice, device: Device) -> Tensors:
@@ -92,7 +90,6 @@ class TaskObjective(Generic[Example]):
         return moved(self._task.collate([self.examples[index] for index in chosen], length), device)
 
     def loss(self, model: nn.Module, part: Tensors) -> Tensor:
-        """The task's summed loss."""
         return self._task.loss(self._task.scores(model, part), part)
 
 

@@ -7,7 +7,7 @@ import torch
 
 from retrace.core.errors import InputError
 from retrace.models.heads import read_model
-from retrace.models.language_model import LanguageModel, make_language_model, read_language_model
+from retrace.models.language_model import PairModel, make_language_model, read_language_model
 from retrace.objectives.language_modelling import IGNORED, Masking
 from retrace.objectives.next_sentence import PairModelling, Pairs, relation_accuracy
 from retrace.tokens.blocks import find_documents
@@ -169,8 +169,9 @@ def test_the_loss_is_the_sum_of_both_means() -> None:
     assert (loss / count).item() == pytest.approx((filled + related * masks * BATCH / count).item(), rel=1e-5)
 
 
-def _trained(epochs: int) -> LanguageModel:
+def _trained(epochs: int) -> PairModel:
     model = make_language_model(tiny_config("bert", TOKENIZER), 0, "eager", pairs=True)
+    assert isinstance(model, PairModel)
     optimiser = OptimizerSettings(kind="adamw", warmup_ratio=0.1, decay_start=0.5)
     train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, Budget(epochs)), lambda epoch, meter: None)
     return model.eval()
