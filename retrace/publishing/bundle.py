@@ -18,11 +18,11 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import file_digest, write_json
-from retrace.core.registry import load_plugin
+from retrace.core.settings import load_plugin
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.finetuning.method import FILE
 from retrace.finetuning.settings import METHODS
-from retrace.hub.checkpoint import Pin
+from retrace.hub.pins import Pin
 from retrace.models.heads import FAMILIES, Head, objective_of, read_config, read_model
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned
 from retrace.tokens.tokenizer import copy_tokenizer
