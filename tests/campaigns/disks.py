@@ -1,11 +1,12 @@
-"""Disks that fill up at random moments of every stage: one line that names the file, nothing damaged, and a rerun.
+"""Disks that fill up at random moments of every stage, or are read-only: one line, nothing damaged, and a rerun.
 
 Every trial has a toy project on a disk of its own (tmpfs, which takes root's rights), on which all stages before one
 have run, with as much space as is drawn evenly from nothing to what that stage writes. In every other trial training
 saves a checkpoint after every update. The stage must end in one line with exit code 2, leave what there was as it was
-and nothing half-written, and once the disk is larger end in the bytes of an undisturbed run.
+and nothing half-written, and once the disk is larger end in the bytes of an undisturbed run. So must each stage once on
+a disk that is read-only.
 
-    python -m tests.campaigns.disks [--trials 40] [--seed 1]
+    python -m tests.campaigns.disks [--trials 48] [--seed 1]
 """
 
 import json
@@ -61,40 +62,47 @@ def copy(whole: Path, folder: Path, stage: str, saves: bool) -> Project:
     return Project(folder, {**os.environ, "RETRACE_SAVE_SECONDS": "0" if saves else "3600"})
 
 
-def trial(whole: Path, folder: Path, stage: str, share: float, saves: bool) -> list[str]:
-    """What is not as it should be after a stage ran on a disk too small by so much, and again on a larger one."""
+def trial(whole: Path, folder: Path, stage: str, share: float | None, saves: bool) -> list[str]:
+    """What is not as it should be after a stage ran on a disk too small by so much, and again on a larger one.
+
+    Without a share the disk is read-only instead.
+    """
     with disk(folder) as place:
         project = copy(whole, place / "project", stage, saves)
         before = digests(project.folder)
         files = [path for name in STAGES[stage] for path in [whole / name, *(whole / name).rglob("*")]]
         written = sum(path.stat().st_size for path in files if path.is_file())
-        resize(place, int(share * written * (CHECKPOINTS if saves else 1)))
+        if share is None:
+            subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        else:
+            resize(place, int(share * written * (CHECKPOINTS if saves else 1)))
         done = project.stage(*stage.split(), code=None)
         wrong = []
         if done.returncode:
-            lines = done.stderr.splitlines()
-            right = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ") and "space" in lines[0]
+            lines, said = done.stderr.splitlines(), "Read-only" if share is None else "space"
+            right = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ") and said in lines[0]
             wrong += [] if right else [f"exit code {done.returncode}: {done.stderr[-1500:]}"]
             wrong += [str(path) for path in project.folder.rglob("*.partial")]
             after = digests(project.folder)
             wrong += [name for name in before if after.get(name) != before[name]]
-        resize(place, SIZE)
+        subprocess.run(["mount", "-o", f"remount,rw,size={SIZE}", place], check=True)
         project.stage(*stage.split())
         found, should = digests(project.folder), digests(whole)
         wrong += [name for name in found if found[name] != should.get(name)]
-        print(stage, f"{share:.2f}", done.returncode, done.stderr.strip()[:300], wrong, flush=True)
+        print(stage, share, done.returncode, done.stderr.strip()[:300], wrong, flush=True)
         return [*wrong, *([] if done.returncode else ["no failure"])]
 
 
 def main() -> None:
-    trials, seed = options(__doc__, "trials", 40)
+    trials, seed = options(__doc__, "trials", 48)
     draw, found = random.Random(seed), dict[str, Counter[str]]()
     with finished_toy() as (whole, folder):
         for number in range(trials):
-            stage = [*STAGES][number % len(STAGES)]
-            wrong = trial(whole, folder / f"disk{number}", stage, draw.random(), number // len(STAGES) % 2 == 1)
+            stage, turn = [*STAGES][number % len(STAGES)], number // len(STAGES)
+            share = draw.random() if turn else None
+            wrong = trial(whole, folder / f"disk{number}", stage, share, turn % 2 == 0)
             count = found.setdefault(stage.split()[0], Counter())
-            fitted = wrong == ["no failure"]
+            fitted = wrong == ["no failure"] and share is not None
             count += Counter(runs=1, fitted=fitted, right=not wrong or fitted)
     RESULT.with_name("disks.json").write_text(json.dumps({"seed": seed, **found}, indent=2) + "\n")
     total = sum(found.values(), Counter())
