@@ -5,16 +5,8 @@ from typing import NamedTuple
 
 from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.blocks import Chip, signed
-from retrace.report.names import (
-    baseline_name,
-    figure_name,
-    method_name,
-    shown,
-    shown_digits,
-    shown_factor,
-    title_of,
-)
+from retrace.report.blocks import Chip
+from retrace.report.names import baseline_name, figure_name, method_name, shown, shown_signed, title_of
 from retrace.statistics.scales import Figure, Shortfall
 
 MOST_FLAGS = 10  # in the last line of a run
@@ -87,9 +79,8 @@ def _said(found: Found) -> str:
     of, figure = found.evidence, found.figure
     if not isinstance(of, Shortfall) or figure is None:
         return str(of)
-    by, digits = shown_factor(figure), shown_digits(figure)
     other = method_name(of.other) if of.other == "scratch" else baseline_name(of.other)
-    difference, low, high = (signed(by * value, digits) for value in (of.value - of.against, of.low, of.high))
+    difference, low, high = (shown_signed(figure, each) for each in (of.value - of.against, of.low, of.high))
     said = f"{figure_name(of.figure, figure)} {shown(figure, of.value)}, {other} {shown(figure, of.against)}"
     return f"{said}; difference {difference} (95% interval {low} to {high}) {of.note}".strip()
 

@@ -11,6 +11,7 @@ from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Section, Table
 from retrace.report.names import method_name, title_of
 from retrace.report.page import REPORTS
+from retrace.report.settings import flat
 from retrace.report.svg import Axes, Plot
 from retrace.results.grid import Grid
 
@@ -86,12 +87,12 @@ def settings_fold(params: Mapping[str, Any], presets: Mapping[str, Mapping[str, 
 
 def settings_table(*values: Mapping[str, Any]) -> Table:
     """Settings by dotted key."""
-    rows = [(key, _shown(value)) for each in values for key, value in _flat(each)]
+    rows = [(key, _shown(value)) for each in values for key, value in flat(each).items()]
     return Table(("setting", "value"), rows, label="Settings")
 
 
 def _changes(params: Mapping[str, Any], preset: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    ours, theirs = dict(_flat(params)), dict(_flat(preset))
+    ours, theirs = flat(params), flat(preset)
     return [
         (key, _shown(value), _shown(theirs[key]))
         for key, value in ours.items()
@@ -228,14 +229,6 @@ def _started(facts: Facts) -> str:
     licence = facts.get("license_name") or facts.get("license")
     what = "random weights of the sizes" if facts.get("random") else "the weights"
     return f"Training started from {what} of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    flat: list[tuple[str, Any]] = []
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        flat += _flat(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
-    return flat
 
 
 def _shown(value: Any) -> str:

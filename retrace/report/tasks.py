@@ -6,13 +6,12 @@ import pandas as pd
 
 from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import ClassBreakdown, Figures, Intervals, MethodDetails
-from retrace.report.blocks import Fold, Section, Table, figure_text, signed
-from retrace.report.names import UNITS, baseline_name, figure_name, method_name, shown, shown_digits, shown_factor
+from retrace.report.blocks import Fold, Section, Table, figure_text
+from retrace.report.names import UNITS, baseline_name, figure_name, method_name, p_text, shown, shown_signed
 from retrace.report.panels import task_panels
 from retrace.report.results import Task
 from retrace.statistics.scales import CURVES, Figure
 
-P_DIGITS = 4
 CHOSEN_BY = (
     "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
     "Those of the test set follow."
@@ -42,18 +41,11 @@ def _pairs(task: Task) -> Fold:
     rows = []
     for pair in pairs:
         figure = task.details.legend[pair.figure]
-        by, digits = shown_factor(figure), shown_digits(figure)
-        low, high = sorted((by * pair.low, by * pair.high))
-        p = (
-            figure_text(pair.p_corrected, P_DIGITS)
-            if pair.p_corrected >= 10**-P_DIGITS
-            else f"below {10**-P_DIGITS:.{P_DIGITS}f}"
-        )
+        low, high = (shown_signed(figure, end) for end in sorted((pair.low, pair.high)))
         rows.append((
             figure_name(pair.figure, figure), f"{method_name(pair.first)} − {method_name(pair.second)}",
-            signed(by * pair.difference, digits), f"{signed(low, digits)} to {signed(high, digits)}", pair.test, p,
-            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict,
-            figure_text(by * pair.detectable, digits),
+            shown_signed(figure, pair.difference), f"{low} to {high}", pair.test, p_text(pair.p_corrected),
+            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict, shown(figure, pair.detectable),
         ))  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
     note = (
