@@ -13,6 +13,7 @@ from retrace.cli.terminal import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
+from retrace.core.origin import git
 from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.evaluation.records import DETAILS
@@ -23,13 +24,11 @@ from retrace.publishing.bundle import Address, base_digest, write_pretrained, wr
 from retrace.publishing.card import ModelFacts, eval_results, model_card
 from retrace.publishing.facts import (
     flag_lines,
-    head_commit,
     learned_nothing,
     name_of,
     read_facts,
     read_flags,
     stale_stages,
-    uncommitted_files,
 )
 from retrace.publishing.load import read_tuning
 from retrace.results.grid import WEIGHTS, Cell, Grid
@@ -74,7 +73,7 @@ def publish(
     cell = _cell(task, method, seed, params)
     tuning = read_tuning(cell, params) if cell else None
     start = read_method(params, cell.method).base if cell else PRETRAINED
-    commit, doubts = head_commit(), _doubts(cell, params)
+    commit, doubts = git("rev-parse", "HEAD"), _doubts(cell, params)
     refusals = [
         f"{why}; --even-if {name} publishes it all the same" for name, why in doubts.items() if name not in even_if
     ]
@@ -122,7 +121,7 @@ def _address(repository: str, revision: str | None, base: str | None) -> Address
 def _doubts(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, str]:
     """What stands against publishing, by reason."""
     found = {}
-    files = uncommitted_files()
+    files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # but for ignored ones
     if files:
         what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
         found["dirty"] = f"the model would belong to no commit: {what} not committed"

@@ -8,8 +8,7 @@ repro` of its own in the same folder, with the same dvc.lock and cache, and its 
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +25,10 @@ from retrace.cli.crew import Commands, Place, log_of
 from retrace.cli.worker import Worker
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
+from retrace.core.guard import handled
 
 DVC = (sys.executable, "-m", "dvc", "--wait-for-lock", "repro")
+ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # to stop
 PIPELINE, RECORD = Path("dvc.yaml"), Path("dvc.lock")
 
 
@@ -77,9 +78,10 @@ def spread(
     else:
         jobs = jobs or _default_jobs()
         place = Here(jobs)
-    plan, recorded = read_plan(), list(_recorded())
+    plan, recorded, received = read_plan(), list(_recorded()), list[int]()
+    heard = [number for number in ASKING if signal.getsignal(number) != signal.SIG_IGN]  # as `nohup` has it
     try:
-        with _signals() as received:
+        with handled(lambda number, _: received.append(number), heard):
             if plan.needed:
                 _run_alone(place, "needed", ["-s", *plan.needed], received)
             cells = out_of_date(plan.cells)
@@ -148,21 +150,6 @@ def _run_cells(place: Place, cells: Sequence[str], jobs: int | None, received: S
         print(f"error: {len(failed)} of {len(cells)} stages failed:", file=sys.stderr)
         print(*(f"  {name}: {crew.reason(name)}" for name in failed), sep="\n", file=sys.stderr)
         raise typer.Exit(next(iter(failed.values())))
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """The signals that asked to stop meanwhile."""
-    received: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in before.items():
-        if handler != signal.SIG_IGN:  # as `nohup` has it
-            signal.signal(number, lambda number, _: received.append(number))
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _default_jobs() -> int:

@@ -20,8 +20,9 @@ from dvc.config import Config
 from retrace.cli.preset import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
-from retrace.core.guard import CODE, take
+from retrace.core.guard import CODE, handled, take
 from retrace.core.origin import WRITTEN as WRITTEN_BY_RUNS
+from retrace.core.origin import git
 from retrace.core.settings import DATA_PARAMS, PARAMS, Seed, build, read_params
 from retrace.study.published import PUBLISHED, STUDIES
 from retrace.study.records import ORIGIN, RunOrigin
@@ -74,9 +75,8 @@ def run_study(project: Path, name: str, small: bool, seed: int | None = None) ->
 
 def _origin(project: Path) -> dict[str, Any]:
     """The commit, and the files that are not as it has them, but for those that runs write and the user's data."""
-    lines = _git(
-        project, "status", "--porcelain=v2", "--branch", "--", ".", *WRITTEN_BY_RUNS, ":!data/own"
-    ).splitlines()
+    found = git("status", "--porcelain=v2", "--branch", "--", ".", *WRITTEN_BY_RUNS, ":!data/own", folder=project)
+    lines = found.splitlines()
     commit = next(line.split()[-1] for line in lines if line.startswith("# branch.oid"))
     changed = [line.rsplit(" ", 1)[-1] for line in lines if not line.startswith("#")]
     return {"commit": None if commit == "(initial)" else commit, "changed": changed}
@@ -111,16 +111,9 @@ def fill_workspace(project: Path, study: Path, folder: Path, small: bool, seed: 
 
 def _project_files(project: Path) -> Iterator[Path]:
     """The project's own files, as they lie in the working tree."""
-    for name in filter(None, _git(project, "ls-files", "-co", "--exclude-standard", "-z").split("\0")):
+    for name in filter(None, git("ls-files", "-co", "--exclude-standard", "-z", folder=project).split("\0")):
         if not name.startswith(NOT_COPIED) and not name.endswith("dvc.lock") and (project / name).is_file():
             yield Path(name)
-
-
-def _git(project: Path, command: str, *arguments: str) -> str:
-    done = subprocess.run(["git", command, *arguments], cwd=project, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InputError(f"{project}: git {command}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -159,11 +152,8 @@ def _configure_dvc(project: Path, folder: Path) -> None:
 
 def _repro(folder: Path) -> int:
     """Run the pipeline up to the comparison, its output shown as it comes."""
-    handler = signal.signal(signal.SIGINT, lambda *_: None)  # DVC and the stage get it too, and end in their own way
-    try:
-        return subprocess.Popen([*DVC, "repro", f"{STAGES}:compare"], cwd=folder).wait()
-    finally:
-        signal.signal(signal.SIGINT, handler)
+    with handled(lambda *_: None, [signal.SIGINT]):  # DVC and the stage get it too, and end in their own way
+        return subprocess.run([*DVC, "repro", f"{STAGES}:compare"], cwd=folder, check=False).returncode
 
 
 def _bring_back(source: Path, target: Path) -> None:

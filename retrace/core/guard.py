@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +105,11 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
     `settings` are those values of params.yaml and data/params.yaml that the stage depends on, by dotted key, as it
     read them. Inputs are to be read within, not before. A signal that asks to stop raises Interrupted.
     """
-    with _lock(name), _stopping(name):
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Interrupted(f"{name}: asked to stop; run it again")
+
+    with _lock(name), handled(stop):
         late = [*_changed_while_starting(), *_changed_settings(settings)]
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
@@ -121,21 +125,15 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
 
 
 @contextmanager
-def _stopping(name: str) -> Iterator[None]:
-    """Raise Interrupted on a signal that asks to stop; training handles them in its own way, as it saves its state."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Interrupted(f"{name}: asked to stop; run it again")
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, stop) for number in STOPPING}
+def handled(handler: Callable[[int, FrameType | None], object], signals: Collection[int] = STOPPING) -> Iterator[None]:
+    """Have a function handle signals meanwhile; in another thread than the main one, which gets none, do nothing."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in (signals if is_main else ())}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before)
 
 
 def _require_undamaged(inputs: Digests) -> None:

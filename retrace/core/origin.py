@@ -1,4 +1,4 @@
-"""Where a result was made: commit, machine and versions, and the time of a stage."""
+"""Where a result was made: commit, machine and versions, and the time of a stage; and what git says of a folder."""
 
 import os
 import platform
@@ -10,20 +10,22 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.core.records import Origin, StageRecord
 
 PROJECT = Path(__file__).parents[2]
 STAGES = Path("reports/runs/stages")
+SOURCES = Path("reports/sources")  # apart from these: studies depend on them, and some need no text
 LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
 WRITTEN = (":!*dvc.lock", ":!*reports/*")  # by the pipeline itself while it runs
 
 
 def find_origin(device: str | None = None) -> Origin:
     """The origin of what is made now; `device` is the name of a GPU."""
-    changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN)
+    changes = try_git("status", "--porcelain", "--untracked-files=no", "--", ".", *WRITTEN, folder=PROJECT)
     return Origin(
-        commit=_git("rev-parse", "HEAD") or None,
+        commit=try_git("rev-parse", "HEAD", folder=PROJECT),
         clean=changes == "",
         date=datetime.now(UTC).date().isoformat(),
         machine=device or f"{_processor()}, {os.cpu_count()} cores",
@@ -32,22 +34,35 @@ def find_origin(device: str | None = None) -> Origin:
 
 
 @contextmanager
-def timed(stage: str, is_main: bool = True) -> Iterator[None]:
-    """Write the time of a stage to reports/runs/stages when it is done; of several processes one writes."""
+def timed(stage: str, is_main: bool = True, folder: Path = STAGES) -> Iterator[None]:
+    """Write the time of a stage to `folder` when it is done; of several processes one writes."""
     start = time.perf_counter()
     yield
     if is_main:
         record = StageRecord(seconds=round(time.perf_counter() - start, 1), origin=find_origin())
-        write_json(STAGES / f"{stage}.json", record.to_json())
+        write_json(folder / f"{stage}.json", record.to_json())
 
 
-def _git(*arguments: str) -> str | None:
-    """What git prints; None without git or outside of a repository."""
+def git(*arguments: str, folder: Path = Path()) -> str:
+    """What git prints in a folder, without the last line break.
+
+    Raises InputError where there is no git, or it fails.
+    """
     try:
-        return subprocess.run(
-            ("git", *arguments), cwd=PROJECT, capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
+        done = subprocess.run(("git", *arguments), cwd=folder, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise InputError(f"git: {error.strerror}") from None
+    if done.returncode:
+        said = done.stderr.strip().partition("\n")[0] or "it failed"
+        raise InputError(f"{folder.absolute()}: git {arguments[0]}: {said}")
+    return done.stdout.removesuffix("\n")
+
+
+def try_git(*arguments: str, folder: Path = Path()) -> str | None:
+    """The same; None where there is no git, or it fails."""
+    try:
+        return git(*arguments, folder=folder)
+    except InputError:
         return None
 
 

@@ -1,6 +1,5 @@
 """What is known of a trained model: what git, params.yaml, data cards, runs and reports say of it."""
 
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -229,19 +228,6 @@ def _flags(cell: Cell, of: Callable[[TaskDetails], Flags]) -> Flags:
     return of(tasks[on_test(cell.task)]) | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
 
 
-def head_commit() -> str:
-    """The commit that is checked out, 40 hexadecimal digits.
-
-    Raises InputError where the folder is in no git repository with a commit.
-    """
-    return _git("rev-parse", "HEAD").strip()
-
-
-def uncommitted_files() -> list[str]:
-    """Files that differ from the commit or are not in it, but for ignored ones."""
-    return [line[3:] for line in _git("status", "--porcelain").splitlines()]
-
-
 def stale_stages(stages: Sequence[str]) -> list[str]:
     """Those of the DVC stages whose inputs or outputs are not what dvc.lock says.
 
@@ -255,10 +241,3 @@ def stale_stages(stages: Sequence[str]) -> list[str]:
             return sorted(repo.status(targets=list(stages)))
     except DvcException as error:
         raise InputError(f"dvc status: {error}") from None
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise InputError(f"git {' '.join(arguments)}: {done.stderr.strip().splitlines()[-1]}")
-    return done.stdout

@@ -2,7 +2,6 @@
 remote. metrics.json and perplexity.json are also read as an earlier version of Retrace wrote them."""
 
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from retrace.core.errors import InputError
+from retrace.core.origin import try_git
 from retrace.core.records import Record, RunRecord
 from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskMetrics
@@ -196,9 +196,9 @@ def commit_of(base: str) -> str:
 
     Raises InputError where there is none, which in a shallow clone may have to be fetched.
     """
-    found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
+    found = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
     if found is None:
-        is_shallow = _git("rev-parse", "--is-shallow-repository") == "true"
+        is_shallow = try_git("rev-parse", "--is-shallow-repository") == "true"
         hint = ": this clone is shallow; git fetch --depth=1 origin REVISION brings one" if is_shallow else ""
         raise InputError(f"--base: {base!r} is no revision of this repository{hint}")
     return found
@@ -210,19 +210,13 @@ def default_base() -> tuple[str, str]:
     On a branch it is where that left the default branch (of origin, else main or master), on the default branch
     itself the last commit. In a shallow clone, which does not know where, it is the default branch as it is now.
     """
-    branch = _git("symbolic-ref", "--quiet", "--short", "HEAD")
-    default = next((name for name in DEFAULTS if _git("rev-parse", "--verify", "--quiet", name)), None)
+    branch = try_git("symbolic-ref", "--quiet", "--short", "HEAD")
+    default = next((name for name in DEFAULTS if try_git("rev-parse", "--verify", "--quiet", name)), None)
     if default == "origin/HEAD":
-        default = _git("rev-parse", "--abbrev-ref", default)
+        default = try_git("rev-parse", "--abbrev-ref", default)
     if default is None or branch == default.removeprefix("origin/"):
         return "HEAD", "the last commit"
-    common = _git("merge-base", "HEAD", default)
+    common = try_git("merge-base", "HEAD", default)
     if common is None:
         return default, f"{default}, as this clone does not know where the branch left it"
     return common, f"where this branch left {default}"
-
-
-def _git(*arguments: str) -> str | None:
-    """What git prints; None where it fails."""
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else None

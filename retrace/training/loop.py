@@ -5,7 +5,6 @@ checkpoint and ends with an exit code of its own. An evaluation is cut short, an
 """
 
 import math
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, nullcontext
@@ -22,7 +21,7 @@ from torch.optim import Optimizer
 from retrace.compute.device import Device
 from retrace.compute.sharding import data_parallel, full_tensor
 from retrace.core.errors import DivergedError, Interrupted
-from retrace.core.guard import STOPPING
+from retrace.core.guard import handled
 from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.optimizer import make_optimizers, rate_factor, set_rate
 from retrace.training.progress import LiveCurves, Meter
@@ -130,7 +129,7 @@ class _CutShort(Exception):  # noqa: N818 - no error
 
 
 class Signals(list[int]):
-    """The signals received that ask a run to stop."""
+    """The signals received that ask a run to stop, in place of which the process would end."""
 
     _ends = False  # whether one ends what is being done
 
@@ -152,18 +151,6 @@ class Signals(list[int]):
             self._ends = False
 
 
-@contextmanager
-def noted_signals() -> Iterator[Signals]:
-    """Note the signals that ask a run to stop instead of ending the process."""
-    received = Signals()
-    before = {number: signal.signal(number, received.note) for number in STOPPING}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> Speed:
     """Train until the budget is used up; what `after_epoch(epoch, meter)` returns is appended to the journal.
 
@@ -178,11 +165,11 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
     if run.checkpointer:
         at, messages = run.checkpointer.restore(run.model, optimizers, run.journal, run.kept)
         messages.append(run.checkpointer.space(run.model, optimizers))
-    main = run.device.is_main
+    main, signals = run.device.is_main, Signals()
     with (
         Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
         LiveCurves(run.title, resumes=at.step > 0, wanted=main) as live,
-        noted_signals() as signals,
+        handled(signals.note),
         run.device.together(),
     ):
         meter.say(*(f"{run.title}  {line}" for line in messages))

@@ -33,4 +33,4 @@ def test_a_folder_without_a_commit_is_one_line(tmp_path: Path, monkeypatch) -> N
     subprocess.run(["git", "init", "-q"], check=True)
     done = retrace("publish", "org/name")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert done.err.startswith("error: git rev-parse HEAD: ")
+    assert done.err.startswith(f"error: {tmp_path}: git rev-parse: fatal: ")

@@ -1,7 +1,6 @@
 """What a card is told of a model is what the files and params.yaml say."""
 
 import json
-import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,13 +13,11 @@ from retrace.core.settings import read_params
 from retrace.hub.checkpoint import Pin
 from retrace.publishing.card import RunResults
 from retrace.publishing.facts import (
-    head_commit,
     learned_nothing,
     read_flags,
     read_origins,
     read_results,
     read_scores,
-    uncommitted_files,
 )
 from retrace.publishing.load import read_tuning
 from retrace.results.grid import Cell
@@ -163,27 +160,3 @@ def test_data_is_named_by_where_it_is_from(params) -> None:
     assert sst2.split == "train, of which a part was held out"
     params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
     assert read_origins(Cell("news", "full", 1), params)[1].split == "test"
-
-
-def _git(*arguments: str) -> str:
-    names = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-    return subprocess.run(["git", *names, *arguments], capture_output=True, text=True, check=True).stdout.strip()
-
-
-def test_outputs_belong_to_a_commit_where_nothing_differs_from_it(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    with pytest.raises(InputError, match="not a git repository"):
-        head_commit()
-    _git("init", "-q")
-    with pytest.raises(InputError, match="git rev-parse HEAD: "):
-        head_commit()
-    (tmp_path / ".gitignore").write_text("out\n")
-    (tmp_path / "out").write_text("ignored")
-    _git("add", "-A")
-    _git("commit", "-qm", "one")
-    assert head_commit() == _git("rev-parse", "HEAD")
-    assert uncommitted_files() == []
-    (tmp_path / "new file").write_text("new")
-    (tmp_path / ".gitignore").write_text("out\nmore\n")
-    assert uncommitted_files() == [".gitignore", '"new file"']

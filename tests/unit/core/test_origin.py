@@ -1,0 +1,27 @@
+"""What git says of a folder, and where it says nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from retrace.core.errors import InputError
+from retrace.core.origin import git, try_git
+
+
+def test_git_answers_for_the_folder_or_fails_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(InputError, match=rf"^{tmp_path}: git status: fatal: not a git repository[^\n]*$"):
+        git("status", folder=tmp_path)
+    git("init", "-q", folder=tmp_path)
+    (tmp_path / "new").touch()
+    (tmp_path / ".gitignore").write_text("out\n")
+    assert git("status", "--porcelain", "--", "new", folder=tmp_path) == "?? new"
+    assert git("check-ignore", "out", folder=tmp_path) == "out"
+    assert try_git("rev-parse", "HEAD", folder=tmp_path) is None
+
+
+def test_without_git_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InputError, match=r"^git: No such file or directory$"):
+        git("status")
+    assert try_git("status") is None
