@@ -3,20 +3,21 @@
 import hashlib
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
+import psutil
 import typer
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_json
+from retrace.core.files import read_object
 from retrace.core.registry import plugin_names
 from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml, require_one_of, values_of
 from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import FilesParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings
-from retrace.hub.checkpoint import CheckpointParams, ModelParams, read_initial_checkpoint
+from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubParams
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
@@ -30,8 +31,7 @@ from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
 
 FAMILIES = "retrace.families"
-CACHE = Path("files/md5")  # under DVC's cache: a file's path there is its MD5
-HELD = Path(".dvc/tmp/rwlock")  # what the DVC processes of a project read and write, as json
+LOCK = Path(".dvc/tmp/rwlock")  # what the DVC processes of a project read and write, as json
 WRITTEN = 1.0  # seconds in which DVC has written it
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
 STAGES: Mapping[str, type[Params]] = {
@@ -62,41 +62,65 @@ FURTHER_TASKS: Mapping[str, type[Params]] = {  # by the section of data/params.y
 
 def check(cache: Annotated[bool, typer.Option(help="also remove damaged files from DVC's cache")] = False) -> None:
     """Say whether the stages accept every setting, and some stage reads every key; the first that is wrong is named."""
-    mend_lock()
+    if fault := lock_fault():
+        LOCK.unlink()
+        print(f"{fault}; it was removed")
     if cache:
         mend_cache()
     check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
     print(f"{PARAMS}, {DATA_PARAMS}: ok")
 
 
-def mend_lock() -> None:
-    """Remove DVC's record of who uses which file where a killed DVC left half of it, as no other would then start."""
+def lock_fault() -> str | None:
+    """Why DVC would not start here, in a line; None where it would.
+
+    A killed DVC leaves half of its record of who uses which file, or numbers of processes that are no DVC by now.
+    """
     for pause in (WRITTEN, 0):
-        with suppress(FileNotFoundError):
-            try:
-                read_json(HELD)
-            except InputError:
-                time.sleep(pause)
-                continue
-        return
-    HELD.unlink()
-    print(f"{HELD}: removed, as DVC was killed while it wrote it")
+        try:
+            lock = read_object(LOCK)
+            users = [*lock.get("write", {}).values(), *chain.from_iterable(lock.get("read", {}).values())]
+            gone = {f"process {user['pid']} ({user['cmd']})" for user in users if not _is_dvc(int(user["pid"]))}
+        except FileNotFoundError:
+            return None
+        except (InputError, AttributeError, KeyError, TypeError, ValueError):
+            time.sleep(pause)
+        else:
+            is_stuck = gone and not any(_is_dvc(int(user["pid"])) for user in users)  # else it is in use
+            return f"{LOCK} names {min(gone)}, which runs no more" if is_stuck else None
+    return f"{LOCK} is damaged"
+
+
+def _is_dvc(process: int) -> bool:
+    """Whether a process runs and is a DVC; the number may be another program's by now."""
+    try:
+        return any(Path(part).name == "dvc" for part in psutil.Process(process).cmdline())
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
+
+
+def cache_folder() -> Path:
+    """Where DVC keeps files; the path of each there is its MD5."""
+    from dvc.config import Config  # here, as it takes half a second to import
+
+    return Path(Config()["cache"].get("dir", ".dvc/cache"), "files/md5")
 
 
 def mend_cache() -> None:
     """Remove damaged files from DVC's cache, which DVC would take for sound; `dvc repro` makes them anew."""
-    from dvc.config import Config  # here, as it takes half a second to import
+    files = sorted(cache_folder().glob("??/*"))
+    damaged = [path for path in files if _md5(path) != path.parent.name + path.name.removesuffix(".dir")]
+    for path in damaged:
+        path.unlink()
+        print(f"{path}: damaged, and removed")
+    print(f"DVC's cache: {len(files)} files, {len(damaged)} damaged")
 
-    files = sorted(Path(Config()["cache"].get("dir", ".dvc/cache"), CACHE).glob("??/*"))
-    removed = 0
-    for path in files:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "md5").hexdigest()
-        if digest != path.parent.name + path.name.removesuffix(".dir"):
-            path.unlink()
-            removed += 1
-            print(f"{path}: damaged, and removed")
-    print(f"DVC's cache: {len(files)} files, {removed} damaged")
+
+def _md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:

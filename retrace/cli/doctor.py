@@ -9,11 +9,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from configparser import ConfigParser
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,14 +20,16 @@ import psutil
 import typer
 import yaml
 
+from retrace.cli.check import cache_folder, check_settings, lock_fault
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
-from retrace.core.files import read_object, size
-from retrace.core.guard import PROJECT, holder, running
+from retrace.core.files import size
+from retrace.core.guard import PROJECT, Holder, holder, running
+from retrace.core.origin import try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, read_params, read_yaml
 from retrace.results.grid import Grid
 
-PINS, DVC = Path("requirements.txt"), Path(".dvc")
+PINS = Path("requirements.txt")
 LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 CELLS = ("models", "predictions")  # folders of task/method/seed
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
@@ -79,23 +80,22 @@ def _environment() -> Iterator[Finding]:
 def _versions() -> Iterator[Finding]:
     """What is installed, against the pins."""
     pins = dict(line.split("==") for line in PINS.read_text(encoding="utf-8").split() if "==" in line)
-    others = []
-    for name, pinned in pins.items():
-        try:
-            found = version(name).partition("+")[0]
-        except PackageNotFoundError:
-            found = "missing"
-        if found != pinned:
-            others.append(f"{name} is {found}, pinned {pinned}")
+    found = {name: _installed(name).partition("+")[0] for name in pins}
+    others = [f"{name} is {found[name]}, pinned {pinned}" for name, pinned in pins.items() if found[name] != pinned]
     if others:
         yield Finding("versions", _some(others), f"python -m pip install -r {PINS}")
     else:
         yield Finding("versions", f"the {len(pins)} pinned in {PINS}")
 
 
-def _settings() -> Iterator[Finding]:
-    from retrace.cli.check import check_settings  # here, as it reads every room's settings
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"
 
+
+def _settings() -> Iterator[Finding]:
     try:
         check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
         yield Finding("settings", f"{PARAMS}, {DATA_PARAMS}")
@@ -106,111 +106,74 @@ def _settings() -> Iterator[Finding]:
 def _lockfiles() -> Iterator[Finding]:
     """What DVC recorded; it writes these files in place, so a kill may leave half of one."""
     for path in filter(Path.is_file, LOCKFILES):
-        wrong = _damage(path)
-        if wrong is None:
+        try:
             yield Finding("recorded results", f"{path}: {len(_stages(path))} stages")
-            continue
-        tracked = subprocess.run(["git", "cat-file", "-e", f"HEAD:./{path}"], capture_output=True, check=False)
-        mend = f"git checkout HEAD -- {path}" if tracked.returncode == 0 else f"rm {path}"
-        yield Finding("recorded results", f"{path}: {wrong}", f"{mend} && dvc repro")
-
-
-def _damage(path: Path) -> str | None:
-    """What is wrong with a file of recorded results."""
-    try:
-        stages = _stages(path)
-        for name, stage in stages.items():
-            entries = [*stage.get("deps", ()), *stage.get("outs", ())]
-            if not stage["cmd"] or not all(_MD5.fullmatch(entry["md5"]) and entry["path"] for entry in entries):
-                return f"{name} is incomplete"
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        return f"line {mark.line + 1} is not YAML" if mark else "not YAML"
-    except UnicodeDecodeError:
-        return "not text"
-    except (AttributeError, KeyError, TypeError):
-        return "incomplete"
-    return None
+        except InputError as error:
+            is_committed = try_git("cat-file", "-e", f"HEAD:./{path}") is not None
+            mend = f"git checkout HEAD -- {path}" if is_committed else f"rm {path}"
+            yield Finding("recorded results", str(error), f"{mend} && dvc repro")
 
 
 def _stages(path: Path) -> dict[str, Any]:
-    """The recorded stages by name; all values are text."""
+    """The stages of a lock file by name; all values are text.
+
+    Raises InputError where it is cut short or damaged.
+    """
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    return yaml.load(path.read_text(encoding="utf-8"), loader)["stages"]
+    try:
+        stages = yaml.load(path.read_text(encoding="utf-8"), loader)["stages"]
+        for name, stage in stages.items():
+            entries = [*stage.get("deps", ()), *stage.get("outs", ())]
+            if not stage["cmd"] or not all(_MD5.fullmatch(entry["md5"]) and entry["path"] for entry in entries):
+                raise InputError(f"{path}: {name} is incomplete")
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise InputError(f"{path}: {f'line {mark.line + 1} is not' if mark else 'not'} YAML") from None
+    except (AttributeError, KeyError, TypeError, UnicodeDecodeError):
+        raise InputError(f"{path}: incomplete") from None
+    return stages
 
 
 def _locks() -> Iterator[Finding]:
     """Who runs here, and whom DVC believes to run here."""
-    for each in running():
-        yield from _run(each.path.stem, each.process)
-    main = DVC / "tmp/lock"
+    runs = running()
+    yield from map(_run, runs)
+    main = Path(".dvc/tmp/lock")
     if main.is_file() and (found := holder(main)) is not None:
         yield Finding("locks", f"DVC works here as process {found.process}")
-    path = DVC / "tmp/rwlock"
-    try:
-        entries = list(_entries(read_object(path)))
-    except FileNotFoundError:
-        entries = []
-    except (InputError, AttributeError, KeyError, TypeError, ValueError):
-        yield Finding("locks", f"{path} is damaged, with which DVC refuses to run", f"rm {path}")
-        return
-    strange = sorted({f"process {number} ({command})" for number, command in entries if not _is_dvc(number)})
-    if strange:
-        yield Finding("locks", f"{path} names {_some(strange)}, which runs no more", f"rm {path}")
-    elif not running():
+    if fault := lock_fault():
+        yield Finding("locks", f"{fault}, with which DVC does not start", "retrace check")
+    elif not runs:
         yield Finding("locks", "no run goes on")
 
 
-def _entries(lock: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    """Number and command of each process that DVC's rwlock names."""
-    for found in lock.get("write", {}).values():
-        yield int(found["pid"]), found["cmd"]
-    for readers in lock.get("read", {}).values():
-        yield from ((int(found["pid"]), found["cmd"]) for found in readers)
-
-
-def _is_dvc(process: int) -> bool:
-    """Whether a process runs and is a DVC; the number may be another program's by now."""
-    try:
-        return any(Path(part).name == "dvc" for part in psutil.Process(process).cmdline())
-    except psutil.NoSuchProcess:
-        return False
-    except psutil.AccessDenied:
-        return True
-
-
-def _run(name: str, number: int) -> Iterator[Finding]:
+def _run(run: Holder) -> Finding:
     """A run that goes on; it is an orphan where whatever started it is gone."""
+    name = run.path.stem
     try:
-        process = psutil.Process(number)
-        orphan = not any(_watches(each) for each in process.parents())
+        above = psutil.Process(run.process).parents()
+        is_orphan = not any(_watches(each) for each in above)
     except psutil.NoSuchProcess:
-        yield Finding("locks", f"{name} runs on another machine, or has just ended")
-        return
-    if orphan:
-        yield Finding("orphans", f"{name} runs as process {number}; what started it is gone", "retrace stop")
-    else:
-        yield Finding("locks", f"{name} runs as process {number}")
+        return Finding("locks", f"{name} runs on another machine, or has just ended")
+    if is_orphan:
+        return Finding("orphans", f"{name} runs as process {run.process}; what started it is gone", "retrace stop")
+    return Finding("locks", f"{name} runs as process {run.process}")
 
 
 def _watches(process: psutil.Process) -> bool:
     """Whether it is more than a stage, its launcher, the shell that DVC runs a command by, or who takes in orphans."""
     try:
-        return (
-            process.pid != 1
-            and process.name() not in REAPERS
-            and not any("stages." in part for part in process.cmdline())
-        )
+        is_stage = any("stages." in part for part in process.cmdline())
+        return process.pid != 1 and process.name() not in REAPERS and not is_stage
     except psutil.AccessDenied:
         return True
 
 
 def _leftovers() -> Iterator[Finding]:
     """What killed runs had half written, and results of cells that params.yaml no longer lists."""
-    if not running():
-        partial = [path for folder in PARTIAL for path in Path(folder).glob("**/.*.partial")]
-        if partial:
-            yield Finding("leftovers", f"half-written: {_some(partial)}", _removal(partial))
+    partial = [] if running() else [path for folder in PARTIAL for path in Path(folder).glob("**/.*.partial")]
+    if partial:
+        yield Finding("leftovers", f"half-written: {_some(partial)}", _removal(partial))
     try:
         cells = build(Grid, read_params(), "finetune").cells
     except (InputError, FileNotFoundError):
@@ -225,51 +188,47 @@ def _leftovers() -> Iterator[Finding]:
 
 def _cache() -> Iterator[Finding]:
     """Whether what DVC recorded is in its cache, whole by its sizes, and whether there is room for it again."""
-    config = ConfigParser(interpolation=None)
-    config.read([DVC / "config", DVC / "config.local"], encoding="utf-8")
-    store = DVC / config.get("cache", "dir", fallback="cache") / "files/md5"
-    paths = [path for path in LOCKFILES if path.is_file() and _damage(path) is None]
-    outs = [out for path in paths for stage in _stages(path).values() for out in stage.get("outs", ()) if "md5" in out]
-    cached = {store / out["md5"][:2] / out["md5"][2:]: out for out in outs}
-    there = [path for path in cached if path.is_file()]
-    cut = [path for path in there if not _is_whole(path, cached[path], store)]
+    outs: list[dict[str, str]] = []
+    for path in LOCKFILES:
+        with suppress(InputError, FileNotFoundError):
+            outs += [out for stage in _stages(path).values() for out in stage.get("outs", ()) if "md5" in out]
+    store = cache_folder()
+    cached = {out["md5"]: out for out in outs if _cached(store, out["md5"]).is_file()}
+    cut = [out["path"] for out in cached.values() if not _is_whole(store, out)]
     if cut:
-        yield Finding(
-            "cache", f"cut short: {_some([cached[path]['path'] for path in cut])}", f"{_removal(cut)} && dvc repro"
-        )
+        yield Finding("cache", f"cut short: {_some(cut)}", "retrace check --cache && dvc repro")
     else:
-        yield Finding("cache", f"{len(there)} of {len(cached)} recorded outputs; `dvc repro` makes the others again")
+        every = len({out["md5"] for out in outs})
+        yield Finding("cache", f"{len(cached)} of {every} recorded outputs; `dvc repro` makes the others again")
     whole, free = sum(int(out.get("size", 0)) for out in outs), shutil.disk_usage(".").free
-    said = (
-        f"{size(free)} are free; the recorded outputs take {size(whole)}, and as much in the cache; see retrace needs"
-    )
-    yield Finding("space", said, "dvc gc --workspace" if free < 2 * whole else None)
+    said = f"{size(free)} are free; the recorded outputs take {size(whole)}, and as much in the cache"
+    yield Finding("space", f"{said}; see retrace needs", "dvc gc --workspace" if free < 2 * whole else None)
 
 
-def _is_whole(path: Path, out: dict[str, str], store: Path) -> bool:
+def _cached(store: Path, digest: str) -> Path:
+    return store / digest[:2] / digest[2:]
+
+
+def _is_whole(store: Path, out: dict[str, str]) -> bool:
     """Whether a cached file has the recorded size, or the files that the list of a cached folder names."""
-    if not out["md5"].endswith(".dir"):
-        return path.stat().st_size == int(out.get("size", path.stat().st_size))
-    try:
-        files = [store / each["md5"][:2] / each["md5"][2:] for each in json.loads(path.read_bytes())]
-    except (ValueError, KeyError, TypeError):
-        return False
-    return sum(file.stat().st_size if file.is_file() else 0 for file in files) == int(out.get("size", 0))
+    files = [_cached(store, out["md5"])]
+    if out["md5"].endswith(".dir"):
+        try:
+            files = [_cached(store, each["md5"]) for each in json.loads(files[0].read_bytes())]
+        except (ValueError, KeyError, TypeError):
+            return False
+    return "size" not in out or sum(file.stat().st_size for file in files if file.is_file()) == int(out["size"])
 
 
 def _devices() -> Iterator[Finding]:
     """GPUs, whether torch can use them, and whether bf16 is fast here."""
     gpus = visible_gpus()
-    spec = find_spec("torch")
-    build_of = Path(spec.origin or "").with_name("version.py") if spec else None
-    for_cuda = build_of is not None and re.search(r"^cuda.*= '", build_of.read_text(), re.MULTILINE) is not None
-    if gpus and not for_cuda:
+    if gpus and _installed("torch").endswith("+cpu"):
         yield Finding("devices", f"{len(gpus)} GPUs, which this torch cannot use", f"python -m pip install -r {PINS}")
     else:
         yield Finding("devices", f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible")
-    yield Finding(
-        "bf16", f"{'fast' if _has_fast_bf16(bool(gpus)) else 'not fast'} here, which is what `precision: auto` goes by"
-    )
+    how = "fast" if _has_fast_bf16(bool(gpus)) else "not fast"
+    yield Finding("bf16", f"{how} here, which is what `precision: auto` goes by")
 
 
 def _has_fast_bf16(on_gpu: bool) -> bool:
@@ -293,6 +252,4 @@ def _removal(paths: Sequence[Path]) -> str:
     return f"rm -r {shlex.join(map(str, paths))}"
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
-    _environment, _versions, _settings, _lockfiles, _locks, _leftovers, _cache, _devices,
-)  # fmt: skip
+CHECKS = (_environment, _versions, _settings, _lockfiles, _locks, _leftovers, _cache, _devices)

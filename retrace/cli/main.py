@@ -3,7 +3,8 @@
 COMMANDS names the file of each command, which is imported when it is called, and not before. The function of the
 command's name there is the command, its docstring the help, its parameters the options and arguments as typer reads
 them: no default is a required argument, `Annotated[int, typer.Option(help=...)] = 3` an option, a list an option that
-takes one or more values. A file with SUBCOMMANDS has such functions by name, and its own docstring is the help.
+takes one or more values. Where a file has no function of that name, its SUBCOMMANDS has functions by name, and its own
+docstring is the help.
 """
 
 import gc
@@ -24,9 +25,9 @@ COMMANDS = {
     "parameters": ("estimates", "count the parameters of a model, by name"),
     "plan": ("estimates", "memory and time of a pretraining run, before it is run"),
     "predict": ("predict", "what fine-tuned models answer to texts or questions"),
-    "preset": ("preset", "write the settings of a preset, such as real, into params.yaml"),
+    "preset": ("settings", "write the settings of a preset, such as real, into params.yaml"),
     "publish": ("publish", "send a model to the Hugging Face Hub"),
-    "records": ("records", "print what fixed budgets reached, run by run"),
+    "records": ("study", "print what fixed budgets reached, run by run"),
     "review": ("review", "say what a change does to the results"),
     "score": ("score", "score a file of predictions"),
     "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),
@@ -78,9 +79,8 @@ def load_command(name: str) -> Any:
     gc.freeze()
     gc.enable()
     app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
-    if hasattr(module, "SUBCOMMANDS"):
-        app.callback()(lambda: None)  # without it a single subcommand would take the place of its command
-    for each, function in getattr(module, "SUBCOMMANDS", {name: getattr(module, name, None)}).items():
+    commands = {name: getattr(module, name)} if hasattr(module, name) else module.SUBCOMMANDS
+    for each, function in commands.items():
         app.command(each, cls=Command)(function)
     return typer.main.get_command(app)
 

@@ -16,20 +16,12 @@ from retrace.core.guard import guarded
 from retrace.core.origin import git
 from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
-from retrace.evaluation.records import DETAILS
 from retrace.finetuning.method import PRETRAINED, read_method
-from retrace.hub.checkpoint import Pin
+from retrace.hub.pins import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
 from retrace.publishing.card import ModelFacts, eval_results, model_card
-from retrace.publishing.facts import (
-    flag_lines,
-    learned_nothing,
-    name_of,
-    read_facts,
-    read_flags,
-    stale_stages,
-)
+from retrace.publishing.facts import Trained, stale_stages
 from retrace.publishing.load import read_tuning
 from retrace.results.grid import WEIGHTS, Cell, Grid
 
@@ -72,8 +64,8 @@ def publish(
     params, address = read_params(), _address(repository, revision, base)
     cell = _cell(task, method, seed, params)
     tuning = read_tuning(cell, params) if cell else None
-    start = read_method(params, cell.method).base if cell else PRETRAINED
-    commit, doubts = git("rev-parse", "HEAD"), _doubts(cell, params)
+    trained = Trained(cell, params)
+    start, commit, doubts = trained.base, git("rev-parse", "HEAD"), _doubts(trained)
     refusals = [
         f"{why}; --even-if {name} publishes it all the same" for name, why in doubts.items() if name not in even_if
     ]
@@ -87,12 +79,12 @@ def publish(
             published = write_tuned(tuning, WEIGHTS / cell.path, start, address, aside)
         else:
             published = write_pretrained(PRETRAINED, address, aside)
-        _write_words(aside, cell, read_facts(cell, params, address, published, commit), commit)
-    _list(folder, cell)
+        _write_words(aside, trained, trained.facts(address, published, commit), commit)
+    _list(folder, trained)
     if push:
         if address.base and stored_digest(address.base, BASE_WEIGHTS) != base_digest(start):
             raise InputError(f"--base: {address.base} is not {start} as retrace publish sends it; publish that first")
-        message = f"{name_of(cell)} of Retrace at {commit}"
+        message = f"{trained.name} of Retrace at {commit}"
         sent = upload(folder, address.repository, address.branch, private, message, OURS)
         print(f"published as {sent.pin}" if sent.is_new else f"nothing new: {sent.pin} has all of this already")
         return
@@ -118,54 +110,53 @@ def _address(repository: str, revision: str | None, base: str | None) -> Address
     return Address(repository, revision, Pin.parse(base, "--base") if base else None)
 
 
-def _doubts(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, str]:
+def _doubts(trained: Trained) -> dict[str, str]:
     """What stands against publishing, by reason."""
     found = {}
     files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # but for ignored ones
     if files:
         what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
         found["dirty"] = f"the model would belong to no commit: {what} not committed"
-    stale = stale_stages(_stages(params))
+    stale = stale_stages(_stages(trained))
     if stale:
         more = f" and {len(stale) - 1} more stages" if len(stale) > 1 else ""
         found["stale"] = f"{stale[0]}{more}: out of date by dvc.lock; run dvc repro and commit it"
-    signs = learned_nothing(cell)
-    if signs:
-        name, evidence = next(iter(signs.items()))
-        found["unlearned"] = f"{name_of(cell)} has learned nothing: {name.replace('_', ' ')}: {evidence}"
+    if trained.learned_nothing:
+        name, evidence = next(iter(trained.learned_nothing.items()))
+        found["unlearned"] = f"{trained.name} has learned nothing: {name.replace('_', ' ')}: {evidence}"
     return found
 
 
-def _stages(params: Mapping[str, Any]) -> list[str]:
+def _stages(trained: Trained) -> list[str]:
     """The stages that the models and the figures of cards come from: the verdict is on all cells."""
-    grid = build(Grid, params, "finetune")
-    own = any(read_method(params, method).base == PRETRAINED for method in grid.every_method)
+    grid = build(Grid, trained.params, "finetune")
+    own = any(read_method(trained.params, method).base == PRETRAINED for method in grid.every_method)
     first = ["pretrain", "perplexity-eval"] if own else []
-    if not DETAILS.is_file():
+    if trained.details is None:
         return first
     cells = [(cell, cell.partition("/")[0] in grid.questions) for cell in sorted(grid.cells)]
     tuned = [f"finetune-{'squad' if is_read else 'sst2'}@{cell.replace('/', '-')}" for cell, is_read in cells]
     return [*first, *tuned, "evaluate"]
 
 
-def _write_words(folder: Path, cell: Cell | None, facts: ModelFacts, commit: str) -> None:
+def _write_words(folder: Path, trained: Trained, facts: ModelFacts, commit: str) -> None:
     """Write the card and the figures."""
     write_text(folder / "README.md", str(model_card(facts)))
     figures = (
         facts.scores.to_json() if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
     )
-    about = {"model": name_of(cell), "commit": commit}
+    about = {"model": trained.name, "commit": commit}
     write_json(
         folder / "metrics.json",
-        about | figures | {"flags": {name: str(evidence) for name, evidence in read_flags(cell).items()}},
+        about | figures | {"flags": {name: str(evidence) for name, evidence in trained.flags.items()}},
     )
     if entries := eval_results(facts):
         write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
 
 
-def _list(folder: Path, cell: Cell | None) -> None:
+def _list(folder: Path, trained: Trained) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sizes = [path.stat().st_size for path in files]
     rows = [(path.relative_to(folder).as_posix(), f"{count:,}") for path, count in zip(files, sizes, strict=True)]
     print_table(("file", "bytes"), [*rows, (f"{len(files)} files", f"{sum(sizes):,}")])
-    print("flags: " + ("; ".join(flag_lines(cell)) or "none"))
+    print("flags: " + ("; ".join(trained.flag_lines) or "none"))

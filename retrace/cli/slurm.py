@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from retrace.cli.crew import Commands, log_of
-from retrace.cli.worker import Worker
+from retrace.cli.crew import Commands, Worker, log_of
 from retrace.core.errors import INTERRUPTED, InputError
 from retrace.core.guard import PAUSE
 

@@ -21,8 +21,7 @@ from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
 from dvc.utils.serialize import load_yaml, modify_yaml
 
 from retrace.cli import crew
-from retrace.cli.crew import Commands, Place, log_of
-from retrace.cli.worker import Worker
+from retrace.cli.crew import Commands, Place, Worker, log_of
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.guard import handled

@@ -98,16 +98,21 @@ def record(
     print(f"added to {folder / RECORDS}; the page: retrace records > docs/records.md")
 
 
+def records() -> None:
+    """Print what fixed budgets reached, run by run, as Markdown, which is docs/records.md.
+
+    `retrace study record` adds a finished run.
+    """
+    from retrace.study.records import records_page
+
+    print(records_page(next(iter(_folders().values())).parents[1]), end="")
+
+
 def _folder(name: str) -> Path:
     folders = _folders()
     if name not in folders:
         raise InputError(f"NAME: {name!r} is no study; expected one of {', '.join(folders)}")
     return folders[name]
-
-
-def project_folder() -> Path:
-    """The project that the working directory is in."""
-    return next(iter(_folders().values())).parents[1]
 
 
 def _folders() -> dict[str, Path]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from dvc.config import Config
 
-from retrace.cli.preset import write_presets
+from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import CODE, handled, take

@@ -20,7 +20,7 @@ from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, upda
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.hub.checkpoint import Pin, read_initial_checkpoint
+from retrace.hub.pins import Pin, read_initial_checkpoint
 from retrace.models.heads import Head, read_config
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Cell, Grid

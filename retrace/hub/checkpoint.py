@@ -1,132 +1,161 @@
-"""The checkpoint to start from, pinned: `model.checkpoint` in params.yaml, `checkpoints.<name>` in data/params.yaml."""
+"""The files of a checkpoint to start from: copied, checked, and completed where they can be.
 
-import hashlib
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+Weights are read as safetensors only. A missing tokenizer.json is made from the vocabulary files.
+"""
+
+import shlex
+import shutil
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from pydantic import Field, model_validator
+from huggingface_hub.repocard import metadata_load
+from yaml import YAMLError
 
 from retrace.core.errors import InputError
-from retrace.core.files import file_digest
-from retrace.core.settings import Params, Section, Seed, file_of
+from retrace.core.files import read_object, write_json
+from retrace.core.paths import FACTS
+from retrace.core.registry import plugin_names
+from retrace.core.weights import FILE as WEIGHTS
+from retrace.core.weights import INDEX, require_whole, weight_files
+from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
+from retrace.hub.repository import fetch, listing
+from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
+from retrace.tokens.tokenizer import TOKENIZER_FILES, Vocabulary, load_tokenizer
 
-DIGITS = 12  # of a folder's digest
-PINNED = "expected org/name@commit, the commit as 40 hex digits"
-_PIN = re.compile(r"[\w.-]+(?:/[\w.-]+)?@[0-9a-f]{40}")
-
-
-@dataclass(frozen=True)
-class Pin:
-    """A repository at a commit; a branch or tag may move and is none."""
-
-    repository: str
-    commit: str
-
-    @classmethod
-    def parse(cls, text: str, key: str) -> "Pin":
-        """The pin that `key` in params.yaml holds.
-
-        Raises InputError where it is none.
-        """
-        if not is_pin(text):
-            raise InputError(f"{file_of(key)}: {key}: {text!r} is not allowed; {PINNED}")
-        return cls(*text.split("@"))
-
-    def __str__(self) -> str:
-        return f"{self.repository}@{self.commit}"
+CONFIG = "config.json"
+PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES, "README.md", "LICENSE*")
+FACTS_OF_CARD = ("license", "license_name", "license_link", "language", "datasets", "base_model")
+FAMILIES = "retrace.families"
+PICKLED = "pytorch_model*.bin"  # reading this format may run any program
+# Converts them, one file or several, into one file of safetensors; tied weights are written twice.
+CONVERT = (
+    "import torch, safetensors.torch as s; from pathlib import Path; w = {}; "
+    f"[w.update(torch.load(f, map_location='cpu', weights_only=True)) for f in Path('converted').glob('{PICKLED}')]; "
+    f"s.save_file({{n: t.clone().contiguous() for n, t in w.items()}}, 'converted/{WEIGHTS}', {{'format': 'pt'}})"
+)
 
 
-def is_pin(text: str) -> bool:
-    """Whether a text names a repository at a commit."""
-    return _PIN.fullmatch(text) is not None
+def copy_checkpoint(folder: Path, start: InitialCheckpoint, origin: Pin | PinnedFolder) -> None:
+    """Copy the checkpoint's files into `folder`, and write FACTS, which says where they are from.
+
+    Raises InputError where they are not a model of the expected family with weights and a tokenizer.
+    """
+    if isinstance(origin, Pin):
+        source, called = fetch(origin, "model", PATTERNS), origin.repository
+    else:
+        source, called = origin.path, str(origin.path)
+    check_model(source, called, start.family)
+    check_weights(source, called, origin)
+    if (source / TOKENIZER_FILES[0]).is_file():
+        check_vocabulary(source, called)
+    for pattern in PATTERNS:
+        for path in sorted(source.glob(pattern)):
+            shutil.copyfile(path, folder / path.name)
+    if not (folder / TOKENIZER_FILES[0]).is_file():
+        make_tokenizer(folder, called, start.family)
+        print(f"{TOKENIZER_FILES[0]} is made of its {' and '.join(VOCABULARIES[start.family])}")
+        check_vocabulary(folder, called)
+    if start.seed is not None:
+        draw_weights(folder, start.seed)
+    write_json(folder / FACTS, facts(origin, source) | ({} if start.seed is None else {"random": start.seed}))
 
 
-class CheckpointSettings(Section):
-    """A checkpoint that a fine-tuning method starts from."""
+def draw_weights(folder: Path, seed: int) -> None:
+    """Replace the weights of the model saved in `folder` by random ones."""
+    from retrace.models.heads import make_model, pretraining_head, read_config  # here, as it takes seconds
 
-    family: str = Field(description="its architecture, a file of retrace/families")
-    checkpoint: str = Field(description="org/name@commit of the hub or folder@digest")
-    random_seed: Seed | None = Field(
-        default=None, description="draw the weights anew from this seed, so that only tokenizer and sizes count"
+    config = read_config(folder)
+    for path in [*folder.glob("*.safetensors"), *folder.glob(INDEX)]:
+        path.unlink()
+    make_model(pretraining_head(config), config, seed, "eager").save_pretrained(folder)
+
+
+def set_padding(folder: Path) -> None:
+    """Write the tokenizer's padding token into a config that has none; a classifier needs one."""
+    config = read_object(folder / CONFIG)
+    if config.get("pad_token_id") is None:
+        padding = Vocabulary.of(load_tokenizer(folder)).pad
+        write_json(folder / CONFIG, {**config, "pad_token_id": padding})
+
+
+def check_model(folder: Path, name: str, family: str) -> None:
+    """Raise InputError unless `folder` holds a model of the family, called `name` in messages, and a tokenizer."""
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"{name}: there is no {CONFIG} in it")
+    found = read_object(folder / CONFIG).get("model_type")
+    families = plugin_names(FAMILIES)
+    if found not in families:
+        raise InputError(f"{name}: model_type: {found!r} is not allowed; expected one of {', '.join(families)}")
+    if found != family:
+        raise InputError(f"params.yaml: family: {family} is not allowed; {name} is a {found}")
+    bare = VOCABULARIES.get(family, ())
+    if not (folder / TOKENIZER_FILES[0]).is_file() and not (bare and all((folder / file).is_file() for file in bare)):
+        otherwise = f", nor {' and '.join(bare)} to make one of" if bare else ""
+        raise InputError(f"{name}: there is no {TOKENIZER_FILES[0]} in it{otherwise}")
+    _check_sizes(folder / CONFIG)
+
+
+def _check_sizes(path: Path) -> None:
+    """Raise InputError unless transformers makes a model of these sizes; only its shapes are made, and no weights."""
+    import torch  # here, as they take seconds
+    from transformers import AutoModel
+
+    from retrace.models.heads import read_config
+
+    try:
+        with torch.device("meta"):
+            AutoModel.from_config(read_config(path.parent))
+    except Exception as error:  # of any kind, depending on the key
+        said = " ".join(str(error).split())
+        raise InputError(f"{path}: no model can be made of it: {said or type(error).__name__}") from None
+
+
+def check_weights(folder: Path, name: str, origin: Pin | PinnedFolder) -> None:
+    """Raise InputError unless `folder` holds all weights as safetensors."""
+    missing = [part for part in weight_files(folder) if not (folder / part).is_file()]
+    if not missing:
+        for part in weight_files(folder):
+            require_whole(folder / part)
+        return
+    hub = isinstance(origin, Pin)
+    there = listing(origin, "model") if hub else [path.name for path in folder.iterdir()]
+    message = f"{name}: there is no {missing[0]} in it; weights are read from safetensors only"
+    if missing == [WEIGHTS] and any(fnmatch(file, PICKLED) for file in there):
+        message += f"; its {PICKLED} is converted so, in a throw-away environment: {_conversion(origin)}"
+    raise InputError(message)
+
+
+def _conversion(origin: Pin | PinnedFolder) -> str:
+    """The commands that convert pickled weights to safetensors, in a copy of the model called `converted`."""
+    if isinstance(origin, Pin):
+        copied = f"converting/bin/hf download {origin.repository} --revision {origin.commit} --local-dir converted"
+    else:
+        copied = f"cp -r {shlex.quote(str(origin.path))} converted"
+    return (
+        "python -m venv converting && converting/bin/pip install torch numpy safetensors huggingface_hub && "
+        f'{copied} && converting/bin/python -c "{CONVERT}" && rm -r converting converted/{PICKLED}; '
+        "then start from converted@digest"
     )
 
 
-class ModelParams(Params):
-    """What stages/sources/model.py reads of the checkpoint that pretraining starts from."""
-
-    family: str
-    checkpoint: str | None = Field(alias="model.checkpoint")
-    random_seed: Seed | None = Field(alias="model.random_seed")
-
-    @model_validator(mode="after")
-    def _draws_from_something(self) -> Self:
-        if self.checkpoint is None and self.random_seed is not None:
-            raise ValueError("model.random_seed: it needs model.checkpoint, whose sizes it takes")
-        return self
+def check_vocabulary(folder: Path, name: str) -> None:
+    """Raise InputError unless the model has an embedding for every token of its tokenizer."""
+    tokens, embedded = load_tokenizer(folder).size, read_object(folder / CONFIG).get("vocab_size", 0)
+    if tokens > embedded:
+        raise InputError(f"{name}: the tokenizer has {tokens} tokens, of which the model knows {embedded}")
 
 
-class CheckpointParams(Params):
-    """What stages/sources/model.py reads of a further checkpoint."""
-
-    entry: CheckpointSettings = Field(alias="data/params.yaml:checkpoints.${key}")
-
-
-@dataclass(frozen=True)
-class PinnedFolder:
-    """A folder whose files have the digest that params.yaml says."""
-
-    path: Path
-    digest: str
-
-    def __str__(self) -> str:
-        return f"{self.path}@{self.digest}"
+def facts(origin: Pin | PinnedFolder, folder: Path) -> dict[str, Any]:
+    """Where the model is from, and from its card: licence, languages, data sets, base model."""
+    pin = origin if isinstance(origin, Pin) else None
+    source = {"from": str(origin), "repository": pin and pin.repository, "commit": pin and pin.commit}
+    return source | {key: value for key, value in _card(folder / "README.md").items() if key in FACTS_OF_CARD}
 
 
-@dataclass(frozen=True)
-class InitialCheckpoint:
-    """A model to start from."""
-
-    origin: Pin | PinnedFolder | None  # None: random weights, of sizes that params.yaml says
-    family: str
-    seed: int | None = None  # draws the weights anew, so that tokenizer and sizes alone are the model's
-
-
-def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) -> InitialCheckpoint:
-    """The checkpoint under `checkpoints.<name>`, or under `model` where None.
-
-    Raises InputError where it is neither a commit of the hub nor a folder as it is now.
-    """
-    settings = ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name).entry
-    key = "model.checkpoint" if name is None else f"checkpoints.{name}.checkpoint"
-    return InitialCheckpoint(_origin(settings.checkpoint, key), settings.family, settings.random_seed)
-
-
-def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:
-    if value is None:
-        return None
-    if is_pin(value):
-        return Pin.parse(value, key)
-    named, _, digest = value.rpartition("@")
-    path = Path(named) if named and Path(named).is_dir() else Path(value)
-    if not value or not path.is_dir():
-        raise InputError(
-            f"{file_of(key)}: {key}: {value!r} is not allowed; expected org/name@commit, all 40 digits of it, "
-            "or folder@digest of a folder that is there"
-        )
-    found = PinnedFolder(path, folder_digest(path))
-    if digest != found.digest:
-        raise InputError(f"{file_of(key)}: {key}: {value!r} is not the folder as it is now; that is {found}")
-    return found
-
-
-def folder_digest(folder: Path) -> str:
-    """The first digits of the SHA-256 of a line for each file, sorted: its name in the folder and its own SHA-256.
-
-    Hidden files are left out.
-    """
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    lines = "".join(f"{name} {file_digest(folder / name)}\n" for name in names if "/." not in f"/{name}")
-    return hashlib.sha256(lines.encode()).hexdigest()[:DIGITS]
+def _card(path: Path) -> dict[str, Any]:
+    """The metadata of a model card; empty where there is none or it cannot be read."""
+    try:
+        return metadata_load(path) or {} if path.is_file() else {}
+    except (ValueError, YAMLError):
+        return {}

@@ -24,8 +24,7 @@ from huggingface_hub import DatasetCard, constants
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
-from retrace.hub.repository import fetch, listing
-from retrace.hub.session import hub_session, hub_token
+from retrace.hub.repository import fetch, hub_session, hub_token, listing
 from retrace.hub.settings import HubDataset
 
 INFO = "dataset_info.json"  # where `datasets` writes sizes of splits, features, licence

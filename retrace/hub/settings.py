@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from retrace.core.settings import Count, Params, Section
 from retrace.datasets.settings import SplitSettings
-from retrace.hub.checkpoint import PINNED, Pin, is_pin
+from retrace.hub.pins import PINNED, Pin, is_pin
 
 
 def _pinned(repository: str) -> str:

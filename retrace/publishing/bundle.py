@@ -22,7 +22,7 @@ from retrace.core.registry import load_plugin
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.finetuning.method import FILE
 from retrace.finetuning.settings import METHODS
-from retrace.hub.checkpoint import Pin
+from retrace.hub.pins import Pin
 from retrace.models.heads import FAMILIES, Head, objective_of, read_config, read_model
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned
 from retrace.tokens.tokenizer import copy_tokenizer

@@ -10,7 +10,7 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardDat
 
 from retrace.core.records import Record
 from retrace.evaluation.records import BaselineDetails, Figures, Intervals, SeedDetails
-from retrace.hub.checkpoint import Pin
+from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Table
 from retrace.report.names import UNITS, baseline_name, figure_name

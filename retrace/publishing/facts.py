@@ -1,6 +1,7 @@
-"""What is known of a trained model: what git, params.yaml, data cards, runs and reports say of it."""
+"""What is known of a trained model: what params.yaml, data cards, runs, reports and dvc.lock say of it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -10,7 +11,7 @@ from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test,
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, section
 from retrace.evaluation.assessment import SCRATCH
-from retrace.evaluation.records import DETAILS, Details, TaskDetails
+from retrace.evaluation.records import DETAILS, Details, MethodDetails, SeedDetails, TaskDetails
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.settings import HubSettings, HubText
@@ -45,187 +46,186 @@ SAMPLE = "The sample is a few thousand sentences on an invented country: the mod
 LIBRARIES = ("torch", "transformers", "peft")
 
 
-def read_facts(
-    cell: Cell | None, params: Mapping[str, Any], address: Address, published: Published, commit: str
-) -> ModelFacts:
-    """All that the card of a model says; of the pretrained one where `cell` is None."""
-    method = read_method(params, cell.method) if cell else None
-    family = read_config(method.base if method else PRETRAINED).model_type
-    summary = f"A language model of the family {family}, made with Retrace."
-    if cell and method:
-        how = (method.tuning.__doc__ or "").partition("\n")[0]
-        tuned = f"tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}"
-        summary = f"A model of the family {family}, {tuned}. {how}"
-    started = _started(cell, params)
-    licence = started.get("license_name") or started.get("license") or "not known to Retrace"
-    return ModelFacts(
-        repository=address.repository, summary=summary, use=published.use, library=published.library,
-        lines=published.lines, base=address.base.repository if address.base else started.get("repository"),
-        started=f"{started['from']}, whose licence is {licence}" if started else None,
-        tags=["retrace", family, *([cell.method] if cell else [])], origins=read_origins(cell, params),
-        counts=read_counts(cell, params), training=read_training(cell, params, commit),
-        scores=read_scores(cell) if cell else None, perplexity=None if cell else PerplexityReport.read(PERPLEXITY),
-        flags=flag_lines(cell), limits=_limits(cell, params, published), results=read_results(cell, params),
-    )  # fmt: skip
+class Trained:
+    """A model of this project, and what files say of it: a cell of the matrix, or the pretrained one without one."""
 
+    def __init__(self, cell: Cell | None, params: Mapping[str, Any]) -> None:
+        """Raises InputError where params.yaml has no such method."""
+        self.cell, self.params = cell, params
+        self.name = cell.title if cell else PRETRAINED.name
+        self.method = read_method(params, cell.method) if cell else None
+        self.base = self.method.base if self.method else PRETRAINED  # of the weights that its training started from
+        is_own = self.base == PRETRAINED  # pretrained here
+        self.data = [*(["text"] if is_own else []), *([cell.task] if cell else [])]  # that it was trained on here
 
-def read_scores(cell: Cell) -> Scores:
-    """The figures of a cell: on the test set, where its task has one.
+    @cached_property
+    def details(self) -> Details | None:
+        """What is in scores.json; None where nothing was scored."""
+        return Details.read(DETAILS) if DETAILS.is_file() else None
 
-    Raises InputError where it was not scored.
-    """
-    is_test, seed, tasks = _is_tested(cell), str(cell.seed), Details.read(DETAILS).tasks
-    details = tasks.get(on_test(cell.task) if is_test else cell.task)
-    method = details and details.methods.get(cell.method)
-    if details is None or method is None or seed not in method.seeds:
-        raise InputError(f"{DETAILS}: no figures of {name_of(cell)}; run dvc repro first")
-    return Scores(
-        trial=method.seeds[seed], baselines=details.baselines, legend=details.legend, headlines=details.headlines,
-        split="test" if is_test else "validation",
-    )  # fmt: skip
+    @cached_property
+    def perplexity(self) -> PerplexityReport | None:
+        """That of the pretrained model of this run, where it was measured."""
+        return PerplexityReport.read(PERPLEXITY) if PERPLEXITY.is_file() else None
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether its figures are on a test set."""
+        return bool(self.cell and self.details and on_test(self.cell.task) in self.details.tasks)
 
-def read_results(cell: Cell | None, params: Mapping[str, Any]) -> RunResults:
-    """The verdict and the table of the report, on every method and task that was scored."""
-    tasks = read_tasks(Details.read(DETAILS), params, with_curves=False) if DETAILS.is_file() else []
-    perplexity = PerplexityReport.read(PERPLEXITY) if PERPLEXITY.is_file() else None
-    runs, scored = read_runs(params), [task for task in tasks if task.methods]
-    said = verdict(judged(tasks), perplexity, shares_of(runs))
-    if not scored:
-        return RunResults(said, "", None)
-    table, seeds = summary_table(scored, shares_of(runs), seconds_of(runs)), most_seeds(scored)
-    own = f"; this model is of seed {cell.seed}" if cell else ""
-    means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
-    scores = "; ".join(text for text, _ in table.groups if ": " in text)
-    note = f"{scores}. {means}{reading(scored)} Last come baselines, which need no language model."
-    return RunResults(said, note, table)
+    def facts(self, address: Address, published: Published, commit: str) -> ModelFacts:
+        """All that its card says."""
+        cell, family = self.cell, read_config(self.base).model_type
+        summary = f"A language model of the family {family}, made with Retrace."
+        if cell and self.method:
+            how = (self.method.tuning.__doc__ or "").partition("\n")[0]
+            tuned = f"tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}"
+            summary = f"A model of the family {family}, {tuned}. {how}"
+        started = self._started()
+        licence = started.get("license_name") or started.get("license") or "not known to Retrace"
+        return ModelFacts(
+            repository=address.repository, summary=summary, use=published.use, library=published.library,
+            lines=published.lines, base=address.base.repository if address.base else started.get("repository"),
+            started=f"{started['from']}, whose licence is {licence}" if started else None,
+            tags=["retrace", family, *([cell.method] if cell else [])], origins=self.origins(),
+            counts=self._counts(), training=self._training(commit), scores=self.scores() if cell else None,
+            perplexity=None if cell else PerplexityReport.read(PERPLEXITY), flags=self.flag_lines,
+            limits=self._limits(published), results=self.results(),
+        )  # fmt: skip
 
+    def scores(self) -> Scores:
+        """The figures of a cell: on the test set, where its task has one.
 
-def learned_nothing(cell: Cell | None) -> Flags:
-    """Signs that a model has learned nothing, name → evidence; of the pretrained one where None."""
-    if cell is None:
-        splits = PerplexityReport.read(PERPLEXITY).splits
-        return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
-    return _flags(cell, lambda task: task.methods[cell.method].seeds[str(cell.seed)].flags)
+        Raises InputError where it was not scored.
+        """
+        task, _, trial = self._scored(self.is_tested)
+        return Scores(
+            trial=trial, baselines=task.baselines, legend=task.legend, headlines=task.headlines,
+            split="test" if self.is_tested else "validation",
+        )  # fmt: skip
 
+    def results(self) -> RunResults:
+        """The verdict and the table of the report, on every method and task that was scored."""
+        tasks = read_tasks(self.details, self.params, with_curves=False) if self.details else []
+        runs, scored = read_runs(self.params), [task for task in tasks if task.methods]
+        said = verdict(judged(tasks), self.perplexity, shares_of(runs))
+        if not scored:
+            return RunResults(said, "", None)
+        table, seeds = summary_table(scored, shares_of(runs), seconds_of(runs)), most_seeds(scored)
+        own = f"; this model is of seed {self.cell.seed}" if self.cell else ""
+        means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
+        scores = "; ".join(text for text, _ in table.groups if ": " in text)
+        note = f"{scores}. {means}{reading(scored)} Last come baselines, which need no language model."
+        return RunResults(said, note, table)
 
-def read_flags(cell: Cell | None) -> Flags:
-    """The same, and the flags of the method over all seeds and of the data."""
-    others = {} if cell is None else _flags(cell, lambda task: task.methods[cell.method].flags | task.flags)
-    return learned_nothing(cell) | others
+    @cached_property
+    def learned_nothing(self) -> Flags:
+        """Signs that it has learned nothing, name → evidence."""
+        if self.cell is None:
+            splits = PerplexityReport.read(PERPLEXITY).splits
+            return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
+        return self._flags(lambda task, method, trial: trial.flags)
 
+    @cached_property
+    def flags(self) -> Flags:
+        """The same, and the flags of the method over all seeds and of the data."""
+        others = self._flags(lambda task, method, trial: method.flags | task.flags) if self.cell else {}
+        return self.learned_nothing | others
 
-def flag_lines(cell: Cell | None) -> list[str]:
-    """These flags with their evidence, a line each."""
-    return [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in read_flags(cell).items()]
+    @property
+    def flag_lines(self) -> list[str]:
+        """These flags with their evidence, a line each."""
+        return [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in self.flags.items()]
 
+    def origins(self) -> list[Origin]:
+        """Where the data of pretraining is from, if that was done here, and, last, that of the task."""
+        return [self._origin(name, self.is_tested and name != "text") for name in self.data]
 
-def read_origins(cell: Cell | None, params: Mapping[str, Any]) -> list[Origin]:
-    """Where the data of pretraining is from, if that was done here, and, last, that of the task."""
-    return [
-        _origin(name, params, is_tested=cell is not None and name == cell.task and _is_tested(cell))
-        for name in _data_of(cell, params)
-    ]
+    def _counts(self) -> Table:
+        """What every split of that data holds."""
+        path = source_folder(build(str, self.params, "data")) / "card.json"
+        card = read_json(path) if path.is_file() else {}  # further tasks need no source
+        return counts_table({name: card.get(name) or read_json(card_path(name))["parts"] for name in self.data})
 
+    def _training(self, commit: str) -> Table:
+        """Run, versions and settings in force, by name; settings by their keys in params.yaml."""
+        cell, params = self.cell, self.params
+        run = RunRecord.read((RUNS / (cell.path if cell else "pretrain")).with_suffix(".json"))
+        made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
+        made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
+        made |= {"device": run.device, "precision in force": run.precision}
+        keys = PRETRAINING if "text" in self.data else ("precision",)
+        tuned: dict[str, Any] = {}
+        if cell is not None:
+            made |= {"seed of tuning": cell.seed, "epoch": self.scores().trial.epoch}
+            tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
+            keys = (*keys, cell.task)
+        return settings_table(made, {key: section(params, key) for key in keys} | tuned)
 
-def read_counts(cell: Cell | None, params: Mapping[str, Any]) -> Table:
-    """What every split of that data holds."""
-    path = source_folder(build(str, params, "data")) / "card.json"
-    names = _data_of(cell, params)
-    card = read_json(path) if path.is_file() else {}  # further tasks need no source
-    return counts_table({name: card[name] if name in card else read_json(card_path(name))["parts"] for name in names})
+    def _origin(self, name: str, is_tested: bool) -> Origin:
+        """Where the data of pretraining (`text`) or of a task is from, and which of its splits the figures are of."""
+        params, split = self.params, "test" if is_tested else "validation"
+        data = build(str, params, "data")
+        if name in params.get("hub", {}).get("classification", {}):
+            settings, licence = build(HubTaskSettings, params, f"hub.classification.{name}"), None
+        elif data == "files" or name in {**params.get("classification", {}), **params.get("question_answering", {})}:
+            return Origin(name, "files of the publisher's own", split=split)
+        elif data == "sample":
+            title = "the embedded sample of Retrace, on an invented country"
+            return Origin(name, title, split=split, licence="Apache-2.0")
+        else:
+            settings = getattr(build(HubSettings, params, "hub"), name)
+            licence = read_json(source_folder(data) / "card.json")["origin"][name]["licence"]
+        if isinstance(settings, HubText):
+            split = settings.valid
+        elif is_tested:
+            split = settings.test or split
+        else:
+            split = settings.dev or f"{settings.train}, of which a part was held out"
+        return hub_origin(name, settings.pin, settings.config, split, licence)
 
+    def _started(self) -> dict[str, Any]:
+        """What is known of the weights that training started from; nothing where they were random."""
+        if self.method and self.method.file == SCRATCH:
+            return {}
+        found = checkpoint_facts(CHECKPOINT if self.base == PRETRAINED else self.base)
+        return found if found["from"] and not found.get("random") else {}
 
-def read_training(cell: Cell | None, params: Mapping[str, Any], commit: str) -> Table:
-    """Run, versions and settings in force, by name; settings by their keys in params.yaml."""
-    run = RunRecord.read((RUNS / "pretrain" if cell is None else RUNS / cell.path).with_suffix(".json"))
-    made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
-    made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
-    made |= {"device": run.device, "precision in force": run.precision}
-    keys = PRETRAINING if _is_own(cell, params) else ("precision",)
-    tuned: dict[str, Any] = {}
-    if cell is not None:
-        made |= {"seed of tuning": cell.seed, "epoch": read_scores(cell).trial.epoch}
-        tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
-        keys = (*keys, cell.task)
-    return settings_table(made, {key: section(params, key) for key in keys} | tuned)
+    def _limits(self, published: Published) -> list[str]:
+        found, params = [LIMITS[published.use]], self.params
+        if self.cell is not None:
+            is_read = build(Grid, params, "finetune").kind_of(self.cell.task) == "question_answering"
+            settings = build(AnswerSettings if is_read else FineTuneSettings, params, self.cell.task)
+            found.append(f"It was trained on at most {settings.max_length} tokens at once.")
+            found += [CHOSEN] if settings.checkpoint == "best" and not self.is_tested else []
+        elif section(params, "pretrain").get("intra_document_attention"):
+            found.append(WITHIN_DOCUMENTS)
+        if published.library == "retrace":
+            found.append("Retrace has to be installed to load it: transformers alone cannot.")
+        if build(str, params, "data") == "sample":
+            found.append(SAMPLE)
+        return found
 
+    def _flags(self, of: Callable[[TaskDetails, MethodDetails, SeedDetails], Flags]) -> Flags:
+        """Flags of a cell, its method or the data; those of the figures on the test set first, where there are such."""
+        flags = of(*self._scored(on_the_test=False))
+        if not self.is_tested:
+            return flags
+        return of(*self._scored(on_the_test=True)) | {f"{flag} on validation": said for flag, said in flags.items()}
 
-def name_of(cell: Cell | None) -> str:
-    """What a cell, or where it is None the pretrained model, is called."""
-    return cell.title if cell else PRETRAINED.name
+    def _scored(self, on_the_test: bool) -> tuple[TaskDetails, MethodDetails, SeedDetails]:
+        """The figures of a cell's task, of its method there, and its own.
 
-
-def _is_own(cell: Cell | None, params: Mapping[str, Any]) -> bool:
-    """Whether it is, or starts from, the model that was pretrained here."""
-    return cell is None or read_method(params, cell.method).base == PRETRAINED
-
-
-def _data_of(cell: Cell | None, params: Mapping[str, Any]) -> list[str]:
-    """The data that it was trained on here, by name."""
-    return [*(["text"] if _is_own(cell, params) else []), *([cell.task] if cell else [])]
-
-
-def _origin(name: str, params: Mapping[str, Any], is_tested: bool) -> Origin:
-    """Where the data of pretraining (`text`) or of a task is from, and which of its splits the figures are of."""
-    data, split = build(str, params, "data"), "test" if is_tested else "validation"
-    if name in params.get("hub", {}).get("classification", {}):
-        settings, licence = build(HubTaskSettings, params, f"hub.classification.{name}"), None
-    elif data == "files" or name in {**params.get("classification", {}), **params.get("question_answering", {})}:
-        return Origin(name, "files of the publisher's own", split=split)
-    elif data == "sample":
-        title = "the embedded sample of Retrace, on an invented country"
-        return Origin(name, title, split=split, licence="Apache-2.0")
-    else:
-        hub = build(HubSettings, params, "hub")
-        settings = {"text": hub.text, "sst2": hub.sst2, "squad": hub.squad}[name]
-        licence = read_json(source_folder(data) / "card.json")["origin"][name]["licence"]
-    if isinstance(settings, HubText):
-        split = settings.valid
-    elif is_tested:
-        split = settings.test or split
-    else:
-        split = settings.dev or f"{settings.train}, of which a part was held out"
-    return hub_origin(name, settings.pin, settings.config, split, licence)
-
-
-def _is_tested(cell: Cell) -> bool:
-    """Whether the figures of a cell are on a test set."""
-    return DETAILS.is_file() and on_test(cell.task) in Details.read(DETAILS).tasks
-
-
-def _started(cell: Cell | None, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known of the weights that training started from; nothing where they were random."""
-    method = read_method(params, cell.method) if cell else None
-    if method and method.file == SCRATCH:
-        return {}
-    found = checkpoint_facts(CHECKPOINT if method is None or method.base == PRETRAINED else method.base)
-    return found if found["from"] and not found.get("random") else {}
-
-
-def _limits(cell: Cell | None, params: Mapping[str, Any], published: Published) -> list[str]:
-    found = [LIMITS[published.use]]
-    if cell is not None:
-        is_read = build(Grid, params, "finetune").kind_of(cell.task) == "question_answering"
-        settings = build(AnswerSettings if is_read else FineTuneSettings, params, cell.task)
-        found.append(f"It was trained on at most {settings.max_length} tokens at once.")
-        found += [CHOSEN] if settings.checkpoint == "best" and read_scores(cell).split == "validation" else []
-    elif section(params, "pretrain").get("intra_document_attention"):
-        found.append(WITHIN_DOCUMENTS)
-    if published.library == "retrace":
-        found.append("Retrace has to be installed to load it: transformers alone cannot.")
-    if build(str, params, "data") == "sample":
-        found.append(SAMPLE)
-    return found
-
-
-def _flags(cell: Cell, of: Callable[[TaskDetails], Flags]) -> Flags:
-    """Flags of a model, a method or the data; those of the figures on the test set first, where there are such."""
-    tasks = Details.read(DETAILS).tasks
-    flags = of(tasks[cell.task])
-    if on_test(cell.task) not in tasks:
-        return flags
-    return of(tasks[on_test(cell.task)]) | {f"{flag} on validation": evidence for flag, evidence in flags.items()}
+        Raises InputError where it was not scored.
+        """
+        assert self.cell is not None, "the pretrained model has no scores"
+        tasks, task = self.details.tasks if self.details else {}, self.cell.task
+        try:
+            found = tasks[on_test(task) if on_the_test else task]
+            method = found.methods[self.cell.method]
+            return found, method, method.seeds[str(self.cell.seed)]
+        except KeyError:
+            raise InputError(f"{DETAILS}: no figures of {self.name}; run dvc repro first") from None
 
 
 def stale_stages(stages: Sequence[str]) -> list[str]:

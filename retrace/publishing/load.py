@@ -24,8 +24,8 @@ from retrace.core.settings import build
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
 from retrace.finetuning.settings import METHODS, MethodSettings
-from retrace.hub.checkpoint import Pin
-from retrace.hub.session import hub_session, hub_token
+from retrace.hub.pins import Pin
+from retrace.hub.repository import hub_session, hub_token
 from retrace.models.heads import Head, read_model
 from retrace.results.grid import Cell, Grid
 from retrace.tasks.question_answering.extractive import SpanModel

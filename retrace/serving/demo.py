@@ -17,8 +17,7 @@ from retrace.report.names import method_name, title_of
 from retrace.report.page import TEMPLATES, make_environment, source_hash
 from retrace.report.svg import STYLE
 from retrace.results.grid import WEIGHTS, Cell, Grid
-from retrace.serving.predictor import Predictor
-from retrace.serving.words import MASK, WordModel
+from retrace.serving.predictor import MASK, Predictor, WordModel
 from retrace.tasks.question_answering.extractive import LOWEST
 
 HERE = Path(__file__).parent

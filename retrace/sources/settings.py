@@ -82,12 +82,12 @@ class TaskParams(Params):
 
 
 class ClassificationParams(TaskParams):
-    """What stages/sources/classification.py reads."""
+    """What stages/sources/task.py reads of a classification task."""
 
     task: ClassificationSettings = Field(alias="data/params.yaml:classification.${key}")
 
 
 class QuestionAnsweringParams(TaskParams):
-    """What stages/sources/question_answering.py reads."""
+    """What stages/sources/task.py reads of a question-answering set."""
 
     task: QuestionsSettings = Field(alias="data/params.yaml:question_answering.${key}")

@@ -16,8 +16,8 @@ from retrace.core.guard import guarded
 from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
 from retrace.core.settings import read_params
-from retrace.hub.checkpoint import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
-from retrace.hub.checkpoint_files import copy_checkpoint, set_padding
+from retrace.hub.checkpoint import copy_checkpoint, set_padding
+from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from safetensors.numpy import save
 
 from retrace.core.files import read_json
 from retrace.datasets.card import count_questions
-from retrace.hub.checkpoint import InitialCheckpoint, PinnedFolder
-from retrace.hub.checkpoint_files import copy_checkpoint
+from retrace.hub.checkpoint import copy_checkpoint
+from retrace.hub.pins import InitialCheckpoint, PinnedFolder
 from retrace.models import heads  # noqa: F401 - which takes seconds, and more memory than a case may
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.campaigns.bad_files import DEEP, LONG, WORDS, Fault, _cases, _read_task, line_faults, sentence

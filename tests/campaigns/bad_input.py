@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from retrace.core.settings import DATA_PARAMS, PARAMS
-from retrace.hub.checkpoint import folder_digest
+from retrace.hub.pins import folder_digest
 from tests.campaigns.bad_documents import checkpoint_cases, question_cases, xml_cases
 from tests.campaigns.bad_files import json_line_cases, parquet_cases, sentence_cases, task_cases, text_cases
 from tests.campaigns.bad_settings import file_cases, settings_cases

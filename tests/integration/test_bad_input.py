@@ -154,7 +154,7 @@ def test_a_rate_that_the_model_cannot_bear(project: Project) -> None:
 
 def test_an_entry_without_its_files(project: Project) -> None:
     project.set("classification", {"own": {"folder": "data/own/topics", "train": "t.csv", "split": 0.8}})
-    arguments, output = ("sources.classification", "--task", "own"), project.folder / "data/classification/own"
+    arguments, output = ("sources.task", "classification", "--task", "own"), project.folder / "data/classification/own"
     for message in (
         "data/params.yaml: classification.own: 'data/own/topics' is not a folder; put t.csv into data/own/topics",
         "data/params.yaml: classification.own: data/own/topics/t.csv: no such file; put t.csv into data/own/topics",
@@ -166,7 +166,7 @@ def test_an_entry_without_its_files(project: Project) -> None:
         if folder.is_dir():
             (folder / "t.csv").write_text("body,label\na,b\n")
         folder.mkdir(parents=True, exist_ok=True)
-    done = project.stage("sources.classification", "--task", "other", code=2)
+    done = project.stage("sources.task", "classification", "--task", "other", code=2)
     assert done.stderr == "error: data/params.yaml: classification.other is missing; classification has: own\n"
     done = project.stage("finetune_sst2", "--task", "other", "--method", "full", "--seed", "1", code=2)
     assert done.stderr.startswith("error: params.yaml: other is missing; top level has: data")

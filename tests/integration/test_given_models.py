@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from retrace.core.paths import sentences_path
 from retrace.datasets.examples import read_sentences
 from retrace.finetuning.method import read_method
-from retrace.hub.checkpoint import folder_digest
+from retrace.hub.pins import folder_digest
 from retrace.results.predictions import read_epochs
 from retrace.tokens.tokenizer import TOKENIZER_FILES
 from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models

@@ -124,7 +124,7 @@ def test_models_of_every_family_load_by_name_and_commit(hub: LocalHub, tmp_path:
 def _fetch_pinned(model: str, data: str) -> dict[str, Any]:
     from huggingface_hub import HfApi
 
-    from retrace.hub.checkpoint import Pin
+    from retrace.hub.pins import Pin
     from retrace.hub.repository import fetch
 
     pins: dict[Literal["model", "dataset"], Pin] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retrace.hub.checkpoint import Pin, is_pin
+from retrace.hub.pins import Pin, is_pin
 from tests.hub import LocalHub
 from tests.hub.client import run_client
 from tests.hub.content.models import BERT, LLAMA, ROBERTA, SCIBERT
@@ -62,8 +62,8 @@ def _written(folder: Path, hub: dict[str, Any]) -> dict[str, Any]:
 
 def _read_models(starts: list[tuple[str, str]], folder: str) -> dict[str, list[str]]:
     """Fetch models by pin and family; how each cuts a sentence."""
-    from retrace.hub.checkpoint import InitialCheckpoint
-    from retrace.hub.checkpoint_files import copy_checkpoint
+    from retrace.hub.checkpoint import copy_checkpoint
+    from retrace.hub.pins import InitialCheckpoint
     from retrace.models.heads import read_config, read_model
     from retrace.tokens.tokenizer import load_tokenizer
 

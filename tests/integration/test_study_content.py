@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from retrace.cli.preset import write_presets
+from retrace.cli.settings import write_presets
 from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import read_classes, read_examples, read_sentences
 from retrace.datasets.squad import read_questions

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
-from retrace.hub.checkpoint import Pin, is_pin
+from retrace.hub.pins import Pin, is_pin
 from retrace.models.settings import ModelSettings
 from retrace.sources.hub_settings import HubClassificationParams, HubTaskSettings
 from retrace.sources.settings import ClassificationParams

@@ -98,7 +98,7 @@ def test_an_rwlock_that_holds_dvc_up(checkout: Project, by: str) -> None:
         (checkout.folder / ".dvc/tmp/rwlock").write_text(lock[:20] if by == "half a file" else lock)
         ((check, found, command),) = _wrong()
         other.kill()
-    assert (check, command) == ("locks", "rm .dvc/tmp/rwlock")
+    assert (check, command) == ("locks", "retrace check")
     assert ("damaged" if by == "half a file" else f"process {number} (dvc repro)") in found
     _mend(command)
 

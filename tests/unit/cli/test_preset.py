@@ -7,8 +7,7 @@ import pytest
 from dvc.utils.hydra import apply_overrides
 from dvc.utils.serialize import modify_yaml
 
-from retrace.cli.preset import PRESETS, write_presets
-from retrace.cli.settings import settings_page
+from retrace.cli.settings import PRESETS, settings_page, write_presets
 from retrace.core.settings import read_yaml
 from tests.commands import retrace
 from tests.toy import ROOT, copy_settings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from retrace.cli.preset import write_presets
+from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
 from retrace.estimates.architectures import config_of, find_model

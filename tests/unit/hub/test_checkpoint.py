@@ -1,80 +1,160 @@
-import hashlib
+import json
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
-from retrace.hub.checkpoint import Pin, PinnedFolder, folder_digest, read_initial_checkpoint
+from retrace.hub.checkpoint import (
+    CONVERT,
+    check_model,
+    check_vocabulary,
+    check_weights,
+    copy_checkpoint,
+    draw_weights,
+    facts,
+    set_padding,
+)
+from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
+from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
+from tests.hub.content.models import BERT, LLAMA, published_models
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
-def _origin(value: object) -> Pin | PinnedFolder | None:
-    return read_initial_checkpoint({"family": "bert", "model": {"checkpoint": value, "random_seed": None}}).origin
+COMMIT = "0" * 40
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    folder = Path("weights")
-    (folder / "more").mkdir(parents=True)
-    (folder / "config.json").write_text("{}")
-    (folder / "more" / "a").write_text("b")
-    return folder
+def folder(tmp_path: Path) -> Path:
+    for name, content in published_models()[BERT].items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
 
 
-def test_random_weights_and_a_commit_of_the_hub() -> None:
-    assert _origin(None) is None
-    assert _origin(f"org/name@{COMMIT}") == Pin("org/name", COMMIT)
+def test_what_is_not_there(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    check_model(folder, "org/name", "bert")  # there is a vocabulary to make one of
+    (folder / "vocab.txt").unlink()
+    with pytest.raises(InputError, match=r"^org/name: there is no tokenizer.json in it, nor vocab.txt to make one of$"):
+        check_model(folder, "org/name", "bert")
+    (folder / "config.json").unlink()
+    with pytest.raises(InputError, match=r"^org/name: there is no config.json in it$"):
+        check_model(folder, "org/name", "bert")
 
 
-def test_the_digest_is_of_names_and_bytes(folder: Path) -> None:
-    sums = [hashlib.sha256(content).hexdigest() for content in (b"{}", b"b")]
-    lines = f"config.json {sums[0]}\nmore/a {sums[1]}\n"
-    digest = folder_digest(folder)
-    assert digest == hashlib.sha256(lines.encode()).hexdigest()[:12]
-    (folder / ".cache").mkdir()
-    (folder / ".cache" / "note").write_text("hidden")
-    assert folder_digest(folder) == digest
-    (folder / "more" / "a").rename(folder / "more" / "c")
-    assert folder_digest(folder) != digest
+@pytest.mark.parametrize("parts", [1, 2])
+def test_pickled_weights_are_converted_by_the_line_that_refuses_them(
+    folder: Path, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["cls.predictions.decoder.weight"] = weights["bert.embeddings.word_embeddings.weight"]  # tied
+    (folder / "model.safetensors").unlink()
+    for number in range(parts):
+        of = {name: weight for place, (name, weight) in enumerate(weights.items()) if place % parts == number}
+        torch.save(of, folder / f"pytorch_model-{number}.bin")
+    with pytest.raises(InputError) as refused:
+        check_weights(folder, "own", PinnedFolder(folder, "0" * 12))
+    said = str(refused.value)
+    assert said.startswith("own: there is no model.safetensors in it; weights are read from safetensors only; its ")
+    assert "\n" not in said
+    assert f'cp -r {folder} converted && converting/bin/python -c "{CONVERT}" && rm -r' in said
+    monkeypatch.chdir(folder)
+    (folder / "converted").mkdir()
+    for path in folder.glob("*.bin"):
+        path.rename(folder / "converted" / path.name)
+    exec(CONVERT, {})
+    converted = load_file(folder / "converted/model.safetensors")
+    assert converted.keys() == weights.keys()
+    assert all(torch.equal(converted[name], weight) for name, weight in weights.items())
 
 
-def test_a_folder_with_its_digest(folder: Path) -> None:
-    digest = folder_digest(folder)
-    assert _origin(f"weights@{digest}") == PinnedFolder(folder, digest)
-    folder.rename("weights@home")
-    assert str(_origin(f"weights@home@{digest}")) == f"weights@home@{digest}"
+def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
+    first, second = (f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
+    (folder / "model.safetensors").rename(folder / first)
+    index, origin = folder / "model.safetensors.index.json", PinnedFolder(folder, "0" * 12)
+    index.write_text(json.dumps({"weight_map": {"a": first, "b": second}}))
+    with pytest.raises(InputError, match=f"there is no {second} in it; weights are read from safetensors only$"):
+        check_weights(folder, "org/name", origin)
+    index.write_text("{}")
+    with pytest.raises(InputError, match=r"index.json: no weight_map"):
+        check_weights(folder, "org/name", origin)
 
 
-@pytest.mark.parametrize("value", ["weights", "weights@0123456789ab", f"weights@{COMMIT[:39]}", "weights@"])
-def test_another_digest_is_an_error_that_says_what_to_write(folder: Path, value: str) -> None:
-    with pytest.raises(InputError) as caught:
-        _origin(value)
-    assert str(caught.value) == (
-        f"params.yaml: model.checkpoint: {value!r} is not the folder as it is now; "
-        f"that is weights@{folder_digest(folder)}"
-    )
+def test_another_family(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"^params.yaml: family: modernbert is not allowed; org/name is a bert$"):
+        check_model(folder, "org/name", "modernbert")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "t5"}))
+    with pytest.raises(InputError, match=r"^org/name: model_type: 't5' is not allowed; expected one of bert, llama"):
+        check_model(folder, "org/name", "bert")
 
 
-@pytest.mark.parametrize("value", ["org/name", "org/name@main", f"org/name@{COMMIT[:12]}", "nowhere@0123456789ab", ""])
-def test_neither_a_commit_nor_a_folder(folder: Path, value: str) -> None:
-    with pytest.raises(InputError, match=r"is not allowed; expected org/name@commit, all 40 digits of it, or folder@"):
-        _origin(value)
+def test_a_tokenizer_of_another_model(folder: Path) -> None:
+    for name, content in published_models()[LLAMA].items():
+        if name.startswith(("tokenizer", "special")):
+            (folder / name).write_bytes(content)
+    with pytest.raises(InputError, match="the tokenizer has 322 tokens, of which the model knows 120"):
+        check_vocabulary(folder, "org/name")
 
 
-def test_other_types() -> None:
-    with pytest.raises(InputError, match=r"model.checkpoint is missing"):
-        read_initial_checkpoint({"family": "bert", "model": {}})
-    with pytest.raises(InputError, match=r"model.checkpoint: 3 is not allowed; expected text or null"):
-        _origin(3)
+def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tmp_path: Path) -> None:
+    bare, filled = tmp_path / "bare", tmp_path / "filled"
+    for made in (bare, filled):
+        made.mkdir()
+    for name in ("config.json", "vocab.txt", "model.safetensors"):
+        (folder / name).rename(bare / name)
+    origin = PinnedFolder(bare, "0" * 12)
+    copy_checkpoint(filled, InitialCheckpoint(origin, "bert"), origin)
+    made, published = (load_tokenizer(of) for of in (filled, folder))
+    text = "The guild of weavers was founded in 1601; it's now closed."
+    assert made.encode(text).ids == published.encode(text).ids
+    assert made.special == published.special
+    assert sorted(path.name for path in bare.iterdir()) == ["config.json", "model.safetensors", "vocab.txt"]
 
 
-def test_a_further_checkpoint_says_its_family_and_may_be_drawn_anew() -> None:
-    entry = {"family": "llama", "checkpoint": f"org/name@{COMMIT}", "random_seed": 3}
-    start = read_initial_checkpoint({"checkpoints": {"tiny": entry}}, "tiny")
-    assert (str(start.origin), start.family, start.seed) == (f"org/name@{COMMIT}", "llama", 3)
-    with pytest.raises(InputError, match=r"^data/params.yaml: checkpoints.tiny.checkpoint: null is not allowed; "):
-        read_initial_checkpoint({"checkpoints": {"tiny": {**entry, "checkpoint": None}}}, "tiny")
-    with pytest.raises(InputError, match=r"^params.yaml: model.random_seed: it needs model.checkpoint"):
-        read_initial_checkpoint({"family": "bert", "model": {"checkpoint": None, "random_seed": 1}})
+CARD = """---
+license: other
+license_name: llama3.2
+language: [en, de]
+datasets: [bookcorpus]
+tags: [x]
+---
+# A model
+"""
+
+
+def test_what_the_card_says_is_kept(folder: Path) -> None:
+    (folder / "README.md").write_text(CARD)
+    assert facts(Pin("org/name", COMMIT), folder) == {
+        "from": f"org/name@{COMMIT}", "repository": "org/name", "commit": COMMIT, "license": "other",
+        "license_name": "llama3.2", "language": ["en", "de"], "datasets": ["bookcorpus"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("card", [None, "# No metadata\n", "---\nlicense: [\n---\n", "---\n- a\n---\n"])
+def test_a_card_that_says_nothing(folder: Path, card: str | None) -> None:
+    if card is not None:
+        (folder / "README.md").write_text(card)
+    assert facts(Pin("org/name", COMMIT), folder).keys() == {"from", "repository", "commit"}
+
+
+def test_weights_are_drawn_anew(folder: Path) -> None:
+    path, drawn = folder / "model.safetensors", []
+    before = load_file(path)
+    for seed in (1, 1, 2):
+        draw_weights(folder, seed)
+        drawn.append(load_file(path))
+    name = "bert.encoder.layer.0.attention.self.query.weight"
+    assert drawn[0].keys() == drawn[1].keys()
+    assert all(torch.equal(drawn[0][each], drawn[1][each]) for each in drawn[0])
+    assert not torch.equal(drawn[0][name], before[name])
+    assert not torch.equal(drawn[0][name], drawn[2][name])
+    assert "bert.pooler.dense.weight" in drawn[0]  # as the published ones have it
+
+
+def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
+    for name, content in published_models()[LLAMA].items():
+        (tmp_path / name).write_bytes(content)
+    assert json.loads((tmp_path / "config.json").read_text())["pad_token_id"] is None
+    set_padding(tmp_path)
+    padding = json.loads((tmp_path / "config.json").read_text())["pad_token_id"]
+    assert padding == Vocabulary.of(load_tokenizer(tmp_path)).pad

@@ -12,7 +12,7 @@ from retrace.core.errors import InputError
 from retrace.core.registry import load_plugin
 from retrace.finetuning.method import is_part, save_trained
 from retrace.finetuning.settings import METHODS
-from retrace.hub.checkpoint import Pin
+from retrace.hub.pins import Pin
 from retrace.models.heads import Head
 from retrace.publishing.bundle import Address, Published, base_digest, write_pretrained, write_tuned
 from retrace.publishing.load import Tuning, read_tuned

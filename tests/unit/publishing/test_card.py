@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from retrace.evaluation.records import BaselineDetails, SeedDetails
-from retrace.hub.checkpoint import Pin
+from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.card import WORKS, ModelFacts, Origin, RunResults, Scores, eval_results, hub_origin, model_card
 from retrace.report.blocks import Cell, Table

@@ -10,15 +10,9 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
-from retrace.hub.checkpoint import Pin
+from retrace.hub.pins import Pin
 from retrace.publishing.card import RunResults
-from retrace.publishing.facts import (
-    learned_nothing,
-    read_flags,
-    read_origins,
-    read_results,
-    read_scores,
-)
+from retrace.publishing.facts import Trained
 from retrace.publishing.load import read_tuning
 from retrace.results.grid import Cell
 from retrace.statistics.scales import Comparison
@@ -58,28 +52,31 @@ def _write(path: str, value: Any) -> None:
 
 
 def test_only_the_trials_own_flags_say_that_it_learned_nothing(params) -> None:
-    assert learned_nothing(FULL) == {"one_class_only": "all"}
-    assert read_flags(FULL) == {"one_class_only": "all", "not_above_scratch": "no", "test_in": "2"}
+    full = Trained(FULL, params)
+    assert full.learned_nothing == {"one_class_only": "all"}
+    assert full.flags == {"one_class_only": "all", "not_above_scratch": "no", "test_in": "2"}
 
 
 def test_flags_of_the_pretrained_model_name_their_split(params) -> None:
     valid = {"beats_unigram": False, "flags": {"not_above_unigram": "x"}}
     _write("reports/perplexity-details.json", {"valid": valid, "test": {"beats_unigram": True, "flags": {}}})
-    assert learned_nothing(None) == read_flags(None) == {"not_above_unigram on valid": "x"}
+    pretrained = Trained(None, params)
+    assert pretrained.learned_nothing == pretrained.flags == {"not_above_unigram on valid": "x"}
 
 
 def test_what_was_not_scored_is_an_input_error(params) -> None:
     with pytest.raises(InputError, match="no figures of sst2 full 2; run dvc repro first"):
-        read_scores(Cell("sst2", "full", 2))
+        Trained(Cell("sst2", "full", 2), params).scores()
 
 
 def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
     tested = _task(2, 0.4, "1", {"not_above_tfidf": "so"})
     _write("reports/scores.json", {"sst2": SST2, "sst2-test": tested})
-    scores = read_scores(FULL)
+    full = Trained(FULL, params)
+    scores = full.scores()
     assert (scores.trial.epoch, scores.trial.figures, scores.split) == (2, {"accuracy": 0.4}, "test")
-    assert learned_nothing(FULL) == {"not_above_tfidf": "so", "one_class_only on validation": "all"}
-    assert read_origins(FULL, params)[-1].split == "test"
+    assert full.learned_nothing == {"not_above_tfidf": "so", "one_class_only on validation": "all"}
+    assert Trained(FULL, params).origins()[-1].split == "test"
 
 
 def _scored(method: str, accuracy: float, seeds: Sequence[int], ahead: float) -> dict[str, Any]:
@@ -107,7 +104,7 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
     _write("reports/perplexity-details.json", {"valid": {
         "masked": UNITS | {"perplexity_per_token": 4.9}, "unigram": UNITS, "beats_unigram": True, "flags": {},
     }})  # fmt: skip
-    found = read_results(FULL, params)
+    found = Trained(FULL, params).results()
     assert ["".join(text for text, _ in sentence) for sentence in found.verdict] == [
         "Pretraining is worth +20.0 points of accuracy on reviews (90.0 against 70.0).",
         "The language model’s perplexity is 4.9 per token; a unigram model’s is 147.",
@@ -120,20 +117,20 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
         ["Scratch", "–", "70.0", "68.0 – 72.0", "1.41", "–"],
         ["tf-idf", "", "66.0", "66.0 – 66.0", "", ""],
     ]
-    assert "this model" not in read_results(None, params).note
+    assert "this model" not in Trained(None, params).results().note
 
 
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
     _write("reports/scores.json", {"sst2": _run((1,), "models differ")})
-    found = read_results(FULL, params)
+    found = Trained(FULL, params).results()
     assert found.verdict[-1] == [
         ("One seed: differences are of these models, and do not tell the methods apart.", False)
     ]  # fmt: skip
     assert "Means" not in found.note
     _write("reports/scores.json", {"sst2": SST2})  # which has no figure that models are judged by
-    assert read_results(FULL, params) == RunResults([], "", None)
+    assert Trained(FULL, params).results() == RunResults([], "", None)
     Path("reports/scores.json").unlink()
-    assert read_results(None, params) == RunResults([], "", None)
+    assert Trained(None, params).results() == RunResults([], "", None)
 
 
 def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
@@ -146,17 +143,17 @@ def test_a_tuning_has_the_settings_of_params_yaml(params) -> None:
 
 
 def test_data_is_named_by_where_it_is_from(params) -> None:
-    assert [origin.pin for origin in read_origins(FULL, params)] == [None, None]
-    assert "embedded sample" in read_origins(FULL, params)[0].title
+    assert [origin.pin for origin in Trained(FULL, params).origins()] == [None, None]
+    assert "embedded sample" in Trained(FULL, params).origins()[0].title
     params["data"] = "files"
-    assert read_origins(FULL, params)[1].licence is None
+    assert Trained(FULL, params).origins()[1].licence is None
     params["data"] = "hub"
     origin = {"repository": f"org/x@{COMMIT}", "config": "c", "licence": "mit"}
     _write("data/hub/card.json", {"origin": {"text": origin, "sst2": origin}})
     params["hub"]["sst2"] |= {"repository": f"org/x@{COMMIT}", "dev": None, "split": 0.8}
-    text, sst2 = read_origins(FULL, params)
+    text, sst2 = Trained(FULL, params).origins()
     assert (text.title, text.split) == ("WikiText", "validation")
     assert (sst2.pin, sst2.licence) == (Pin("org/x", COMMIT), "mit")
     assert sst2.split == "train, of which a part was held out"
     params["hub"]["classification"] = {"news": {"repository": f"org/news@{COMMIT}", "dev": "test"}}
-    assert read_origins(Cell("news", "full", 1), params)[1].split == "test"
+    assert Trained(Cell("news", "full", 1), params).origins()[1].split == "test"

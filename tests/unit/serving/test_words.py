@@ -6,7 +6,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from retrace.core.errors import InputError
 from retrace.finetuning.method import PRETRAINED
-from retrace.serving.words import WordModel
+from retrace.serving.predictor import WordModel
 from retrace.tokens.tokenizer import token_id
 from tests.tiny import MASKED_FAMILIES, tiny_pretrained, tiny_tokenizer
 

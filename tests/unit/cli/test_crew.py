@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retrace.cli.worker import Worker
+from retrace.cli.crew import Worker
 from retrace.core.guard import PAUSE
 
 STAGE = """

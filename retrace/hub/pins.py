@@ -1,0 +1,135 @@
+"""What is pinned: repositories of the hub, and checkpoints to start from.
+
+A checkpoint is `model.checkpoint` in params.yaml or `checkpoints.<name>` in data/params.yaml.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from retrace.core.errors import InputError
+from retrace.core.files import file_digest
+from retrace.core.settings import Params, Section, Seed, file_of
+
+DIGITS = 12  # of a folder's digest
+PINNED = "expected org/name@commit, the commit as 40 hex digits"
+_PIN = re.compile(r"[\w.-]+(?:/[\w.-]+)?@[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A repository at a commit; a branch or tag may move and is none."""
+
+    repository: str
+    commit: str
+
+    @classmethod
+    def parse(cls, text: str, key: str) -> "Pin":
+        """The pin that `key` in params.yaml holds.
+
+        Raises InputError where it is none.
+        """
+        if not is_pin(text):
+            raise InputError(f"{file_of(key)}: {key}: {text!r} is not allowed; {PINNED}")
+        return cls(*text.split("@"))
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.commit}"
+
+
+def is_pin(text: str) -> bool:
+    """Whether a text names a repository at a commit."""
+    return _PIN.fullmatch(text) is not None
+
+
+class CheckpointSettings(Section):
+    """A checkpoint that a fine-tuning method starts from."""
+
+    family: str = Field(description="its architecture, a file of retrace/families")
+    checkpoint: str = Field(description="org/name@commit of the hub or folder@digest")
+    random_seed: Seed | None = Field(
+        default=None, description="draw the weights anew from this seed, so that only tokenizer and sizes count"
+    )
+
+
+class ModelParams(Params):
+    """What stages/sources/model.py reads of the checkpoint that pretraining starts from."""
+
+    family: str
+    checkpoint: str | None = Field(alias="model.checkpoint")
+    random_seed: Seed | None = Field(alias="model.random_seed")
+
+    @model_validator(mode="after")
+    def _draws_from_something(self) -> Self:
+        if self.checkpoint is None and self.random_seed is not None:
+            raise ValueError("model.random_seed: it needs model.checkpoint, whose sizes it takes")
+        return self
+
+
+class CheckpointParams(Params):
+    """What stages/sources/model.py reads of a further checkpoint."""
+
+    entry: CheckpointSettings = Field(alias="data/params.yaml:checkpoints.${key}")
+
+
+@dataclass(frozen=True)
+class PinnedFolder:
+    """A folder whose files have the digest that params.yaml says."""
+
+    path: Path
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.path}@{self.digest}"
+
+
+@dataclass(frozen=True)
+class InitialCheckpoint:
+    """A model to start from."""
+
+    origin: Pin | PinnedFolder | None  # None: random weights, of sizes that params.yaml says
+    family: str
+    seed: int | None = None  # draws the weights anew, so that tokenizer and sizes alone are the model's
+
+
+def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) -> InitialCheckpoint:
+    """The checkpoint under `checkpoints.<name>`, or under `model` where None.
+
+    Raises InputError where it is neither a commit of the hub nor a folder as it is now.
+    """
+    settings = ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name).entry
+    key = "model.checkpoint" if name is None else f"checkpoints.{name}.checkpoint"
+    return InitialCheckpoint(_origin(settings.checkpoint, key), settings.family, settings.random_seed)
+
+
+def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:
+    if value is None:
+        return None
+    if is_pin(value):
+        return Pin.parse(value, key)
+    named, _, digest = value.rpartition("@")
+    path = Path(named) if named and Path(named).is_dir() else Path(value)
+    if not value or not path.is_dir():
+        raise InputError(
+            f"{file_of(key)}: {key}: {value!r} is not allowed; expected org/name@commit, all 40 digits of it, "
+            "or folder@digest of a folder that is there"
+        )
+    found = PinnedFolder(path, folder_digest(path))
+    if digest != found.digest:
+        raise InputError(f"{file_of(key)}: {key}: {value!r} is not the folder as it is now; that is {found}")
+    return found
+
+
+def folder_digest(folder: Path) -> str:
+    """The first digits of the SHA-256 of a line for each file, sorted: its name in the folder and its own SHA-256.
+
+    Hidden files are left out.
+    """
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    lines = "".join(f"{name} {file_digest(folder / name)}\n" for name in names if "/." not in f"/{name}")
+    return hashlib.sha256(lines.encode()).hexdigest()[:DIGITS]

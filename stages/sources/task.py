@@ -1,0 +1,37 @@
+"""A further task in files: its entry in data/params.yaml → data/classification/<task>, data/question_answering/<task>.
+
+A classification task is checked and written as json lines of text, second text and class number, whatever the format
+was, with the classes' names in classes.json. A question-answering set is in SQuAD's format. Counts and findings are in
+card.json.
+
+    python -m stages.sources.task classification --task ag_news
+"""
+
+import argparse
+from pathlib import Path
+
+from retrace.core.errors import exit_cleanly
+from retrace.core.guard import guarded
+from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams, QuestionsSettings
+from retrace.sources.tasks import check_files, read_files, write_questions_source, write_task_source
+
+KINDS = {"classification": ClassificationParams, "question_answering": QuestionAnsweringParams}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Read and check a further task.")
+    parser.add_argument("kind", choices=KINDS, help="the section of data/params.yaml")
+    parser.add_argument("--task", required=True, help="an entry in it")
+    kind, task = vars(parser.parse_args()).values()
+    params, key = KINDS[kind].read(key=task), f"{kind}.{task}"
+    settings = params.task
+    check_files(settings, key)
+    with guarded(f"{kind}-{task}", [Path(settings.folder)], params.settings):
+        if isinstance(settings, QuestionsSettings):
+            write_questions_source(task, settings)
+        else:
+            write_task_source(task, read_files(settings, key))
+
+
+if __name__ == "__main__":
+    exit_cleanly(main)
