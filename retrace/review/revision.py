@@ -176,7 +176,7 @@ def _former_perplexities(found: Any) -> Perplexities:
         part: {who: _numbers(of).get("perplexity_per_token") for who, of in _mappings(measures).items()}
         for part, measures in _mappings(found).items()
     }
-    flags = {part: dict.fromkeys(of.get("flags") or (), 1) for part, of in _mappings(found).items()}
+    flags = {part: dict.fromkeys(map(str, of.get("flags") or ()), 1) for part, of in _mappings(found).items()}
     return Perplexities(splits=splits, flags=flags)
 
 
