@@ -9,8 +9,7 @@ from typing import Any
 from transformers import AutoConfig, PreTrainedConfig
 
 from retrace.core.errors import InputError
-from retrace.core.registry import plugin_names
-from retrace.core.settings import build, read_params
+from retrace.core.settings import build, plugin_names, read_params
 from retrace.models.heads import FAMILIES, Head, make_config, read_config
 from retrace.models.settings import ModelSettings
 from retrace.tokens.settings import SPECIAL, TokenizerSettings
