@@ -26,7 +26,7 @@ from retrace.evaluation.metrics import accuracy, squad_v2
 from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import UNITS, PerplexityReport
-from retrace.report.blocks import NOTHING, Code, Table, figure_text
+from retrace.report.blocks import NOTHING, Cell, Code, Table, figure_text
 from retrace.report.names import figure_name, p_text, shown_factor
 from retrace.report.page import fill_markdown
 from retrace.report.runs import duration
@@ -325,13 +325,12 @@ def _title(name: str) -> str:
 def _runs_table(entries: Sequence[Entry], stood: Sequence[Mapping[str, Standing]]) -> Table:
     """A row a run, the best so far in bold; one that says so where there is none."""
     header = ("run", "commit", "date", *map(_title, FIGURES))
+    best = {name: place for place, of in enumerate(stood, 1) for name, each in of.items() if each.is_best}
     rows = [
-        (str(i), entry.commit[:7], entry.date, *(entry.text(name) for name in FIGURES))
+        (str(i), entry.commit[:7], entry.date, *(Cell(entry.text(name), bold=best[name] == i) for name in FIGURES))
         for i, entry in enumerate(entries, 1)
     ]
-    best = {name: place for place, of in enumerate(stood) for name, each in of.items() if each.is_best}
-    bold = frozenset((place, 3 + list(FIGURES).index(name)) for name, place in best.items())
-    return Table(header, rows or [("no run was made yet", *[NOTHING] * (len(header) - 1))], bold=bold)
+    return Table(header, rows or [("no run was made yet", *[NOTHING] * (len(header) - 1))])
 
 
 def _figures_table(entry: Entry, stood: Mapping[str, Standing]) -> Table:
