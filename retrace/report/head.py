@@ -14,6 +14,7 @@ from retrace.report.runs import commit_text, duration
 from retrace.statistics.scales import Figure, Shortfall
 
 FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
+DATA, LANGUAGE_MODEL = "data", "language model"  # that have flags, beside methods
 MOST_FLAGS = 10  # in the last line of a run
 MEANINGS = {
     "not_above_tfidf": "No better than a bag of words (tf-idf with logistic regression), which knows no word order.",
@@ -130,18 +131,12 @@ def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], paramete
     return facts
 
 
-def _count(number: int) -> str:
-    for size, unit in ((1e9, "B"), (1e6, "M")):
-        if number >= size:
-            return f"{number / size:.2f} {unit}"
-    return f"{number:,}"
-
-
 class Found(NamedTuple):
     """A flag where it was seen."""
 
     task: str  # or a split of the text
-    who: str  # "full 1", "full", "data" or "language model"
+    who: str  # a method, DATA or LANGUAGE_MODEL
+    seed: str  # of the method; empty where it is of all
     flag: str
     evidence: str | Shortfall
     figure: Figure | None = None  # what a shortfall is of
@@ -156,21 +151,18 @@ def perplexity_flags(report: PerplexityReport | None) -> Iterator[Found]:
     """Those of the language model, by split of the text."""
     for part, split in (report.splits if report else {}).items():
         for flag, evidence in split.flags.items():
-            yield Found(part, "language model", flag, evidence)
+            yield Found(part, LANGUAGE_MODEL, "", flag, evidence)
 
 
 def _task_flags(details: Details) -> Iterator[Found]:
     for task, of in details.tasks.items():
-        seen = {
-            f"{method} {seed}": found.flags
-            for method, all_of in of.methods.items()
-            for seed, found in all_of.seeds.items()
-        }
-        seen |= {method: found.flags for method, found in of.methods.items()}
-        for who, flags in {**seen, "data": of.flags}.items():
+        seen = [(method, seed, each.flags) for method, all_of in of.methods.items()
+                for seed, each in all_of.seeds.items()]  # fmt: skip
+        seen += [(method, "", all_of.flags) for method, all_of in of.methods.items()]
+        for who, seed, flags in [*seen, (DATA, "", of.flags)]:
             for flag, evidence in flags.items():
                 figure = of.legend.get(evidence.figure) if isinstance(evidence, Shortfall) else None
-                yield Found(task, who, flag, evidence, figure)
+                yield Found(task, who, seed, flag, evidence, figure)
 
 
 def flag_chips(flags: Sequence[Found]) -> list[Chip]:
@@ -182,11 +174,15 @@ def flag_chips(flags: Sequence[Found]) -> list[Chip]:
 
 
 def _chip(kind: str, found: Sequence[Found]) -> Chip:
-    name = _plain(kind).capitalize()
-    who = dict.fromkeys(f"{_short(of.who)} on {_on(of.task)}" for of in found)
+    name, titles = _plain(kind).capitalize(), [title_of(of.task) for of in found]
+    places = [f"{title[:1].lower()}{title[1:]}" for title in titles]
+    who = dict.fromkeys(f"{_name(of.who)} on {place}" for of, place in zip(found, places, strict=True))
     text = f"{name}: {next(iter(who))}" if len(who) == 1 else f"{name} · {len(found)}"
     means = [MEANINGS[kind]] if kind in MEANINGS else []
-    return Chip(text, [*means, *(f"{title_of(of.task)}, {_who(of.who)}: {_said(of)}." for of in found)])
+    seen = [
+        f"{title_of(of.task)}, {_name(of.who)}{f', seed {of.seed}' if of.seed else ''}: {_said(of)}." for of in found
+    ]
+    return Chip(text, [*means, *seen])
 
 
 def _said(found: Found) -> str:
@@ -211,24 +207,19 @@ def flags_line(flags: Sequence[Found]) -> str:
 
 def flag_lines(flags: Sequence[Found]) -> list[str]:
     """One line a flag: the task, the model or data, the flag and its evidence."""
-    return [f"{of.task} {of.who}: {_plain(of.flag)}: {of.evidence}" for of in flags]
+    return [f"{of.task} {f'{of.who} {of.seed}'.strip()}: {_plain(of.flag)}: {of.evidence}" for of in flags]
 
 
 def _plain(flag: str) -> str:
     return flag.replace("_", " ").replace("tfidf", "tf-idf")
 
 
-def _short(who: str) -> str:
-    return _who(who.split()[0] if who[-1].isdigit() else who)
+def _name(who: str) -> str:
+    return f"the {who}" if who in (DATA, LANGUAGE_MODEL) else method_name(who)
 
 
-def _on(task: str) -> str:
-    title = title_of(task)
-    return title[:1].lower() + title[1:]
-
-
-def _who(who: str) -> str:
-    method, _, seed = who.partition(" ")
-    if seed.isdigit():
-        return f"{method_name(method)}, seed {seed}"
-    return "the data" if who == "data" else "the " + who if seed else method_name(method)
+def _count(number: int) -> str:
+    for size, unit in ((1e9, "B"), (1e6, "M")):
+        if number >= size:
+            return f"{number / size:.2f} {unit}"
+    return f"{number:,}"
