@@ -8,8 +8,16 @@ from torchinfo import summary
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
-from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.parameters import Count, closed_form, count_parameters, rows, sums
+from retrace.estimates.architectures import (
+    HEADS,
+    Count,
+    closed_form,
+    count_parameters,
+    find_model,
+    preset_names,
+    rows,
+    sums,
+)
 from retrace.finetuning.method import read_method
 from retrace.report.blocks import NOTHING, Code, Section, Table
 from retrace.study.addresses import NO_HEAD, counted, method_names
