@@ -59,7 +59,7 @@ format: $(BIN)/.dev ## Put the code in its format
 	ruff format .
 
 clean: ## Remove outputs and the virtual environment; the DVC cache stays
-	rm -rf models predictions data/sample data/files data/hub reports/curves reports/live reports/runs reports/figures reports/scores.json reports/perplexity-details.json .retrace $(VENV)
+	rm -rf models predictions data/sample data/files data/hub reports/curves reports/live reports/runs reports/figures reports/scores.json reports/sources reports/perplexity-details.json reports/perplexity-documents.parquet .retrace $(VENV)
 	find data/classification -mindepth 1 -maxdepth 1 ! -name sst2 -exec rm -rf {} +
 	rm -f reports/report.md reports/report.html
 

@@ -1,5 +1,5 @@
-"""Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json and
-reports/perplexity-details.json.
+"""Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json,
+reports/perplexity-details.json and reports/perplexity-documents.parquet.
 
 A masked model has the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, a causal one the
 perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the original
@@ -23,6 +23,7 @@ from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
 from retrace.objectives.language_modelling import masked_batches, sliding_batches
+from retrace.perplexity.documents import write_documents
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
 from retrace.perplexity.measures import DETAILS, PERPLEXITY, PerplexityReport, Sizes, unigram_losses, with_intervals
 from retrace.perplexity.settings import PerplexityParams
@@ -45,7 +46,7 @@ def main() -> None:
         vocabulary = Vocabulary.of(tokenizer)
         model = to_device(read_language_model(MODEL, settings.seed, device.attention), device).eval()
         train = open_stream(TOKENS / "train.npy")
-        splits = {}
+        splits, every = {}, {}
         for part in PARTS:
             text = text_path(running_text(source), part)
             stream, lengths, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
@@ -58,6 +59,7 @@ def main() -> None:
                 count = settings.pseudo_passages
                 passages = sample_passages(read_documents(text), tokenizer, count, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
+            every[part] = measured
             unigram = unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
             splits[part] = with_intervals(measured, (unigram, sizes), params.bootstrap_samples, params.bootstrap_seed)
             print(f"{part}: " + "  ".join(f"{name} {of.summary}" for name, of in splits[part].measures.items()))
@@ -65,6 +67,7 @@ def main() -> None:
             report = PerplexityReport(splits=splits)
             write_json(PERPLEXITY, rounded(report.headlines.to_json()))
             write_json(DETAILS, rounded(report.to_json(), STEADY_DIGITS))
+            write_documents(every)
 
 
 def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, Sizes]:

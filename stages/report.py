@@ -11,6 +11,7 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import file_digest, read_json
 from retrace.core.guard import guarded
+from retrace.core.origin import SOURCES
 from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
 from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
@@ -27,6 +28,7 @@ from retrace.report.runs import (
     data_fold,
     models_folds,
     origin_fold,
+    read_pinned,
     read_runs,
     read_stages,
     runs_section,
@@ -48,9 +50,10 @@ def main() -> None:
     read = ReportParams.read()
     params, source = read.params, source_folder(read.data)
     inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, PRESETS]
-    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs"], read.settings):
+    with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
-        tasks, runs, stages = read_tasks(details, params), read_runs(params), read_stages()
+        tasks, runs = read_tasks(details, params), read_runs(params)
+        stages = read_stages(SOURCES) | read_stages()
         shares, flags = shares_of(runs), found_flags(details, perplexity)
         said = verdict(judged(tasks), perplexity, shares)
         origins = {name: of.origin for name, of in {**runs, **stages}.items() if of.origin}
@@ -61,7 +64,7 @@ def main() -> None:
             data_fold(read_json(source / "card.json"), params),
             *models_folds({"": (checkpoint_facts(), counts)}, runs),
             settings_fold(params | {read.data: read.source}, read_presets()),
-            origin_fold(origins, {path.as_posix(): file_digest(path) for path in hashed}),
+            origin_fold(origins, {path.as_posix(): file_digest(path) for path in hashed}, read_pinned(params)),
         ]
         sections = [
             *summary_sections(tasks, shares, seconds_of(runs)),

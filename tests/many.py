@@ -172,6 +172,8 @@ class Maker:
         write_json(reports / "runs/pretrain.json", self._record(400, 120.0, 1_000_000).to_json())
         for stage, seconds in (("tokenize", 8.0), ("evaluate", 60.0)):
             write_json(reports / f"runs/stages/{stage}.json", StageRecord(seconds=seconds, origin=ORIGIN).to_json())
+        source = StageRecord(seconds=3.0, origin=ORIGIN)
+        write_json(reports / "sources/source.json", source.to_json())
         per = {"perplexity_per_token": 6.2, "perplexity_per_word": 6.6, "bits_per_byte": 0.56}
         unigram = {"perplexity_per_token": 163.0, "perplexity_per_word": 198.0, "bits_per_byte": 1.57}
         splits = {"measures": {"masked": per, "unigram": unigram}, "beats_unigram": True, "flags": {}}

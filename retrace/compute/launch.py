@@ -13,6 +13,7 @@ from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
 from retrace.core.errors import INTERRUPTED
+from retrace.core.guard import STOPPING
 
 # What torchrun passes on to its processes; by itself it would end of Slurm's SIGUSR1 and leave them behind.
 SIGNALS = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
@@ -38,7 +39,9 @@ def _how(code: int) -> str:
 
 
 def _code(code: int) -> int:
-    """As a shell has it."""
+    """As a shell has it; of a process that was asked to stop before it could heed that, as it says it later."""
+    if -code in STOPPING:
+        return INTERRUPTED
     return 128 - code if code < 0 else code
 
 

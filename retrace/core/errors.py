@@ -1,7 +1,8 @@
 """How a stage or a command ends when it cannot go on.
 
 `InputError` is a mistake that the user can fix: a file, a row, a key. It ends in one line on stderr and exit code 2; of
-training that diverged in 3. Any other exception is a bug of Retrace and keeps its traceback.
+training that diverged in 3. So does a file that the system does not let a process read or write. Any other exception is
+a bug of Retrace and keeps its traceback.
 """
 
 import errno
@@ -58,10 +59,12 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         sys.exit(INTERRUPTED)
     except FileNotFoundError as error:
         _fail(f"{error.filename}: no such file or folder")
-    except OSError as error:
-        if error.errno not in FULL:
+    except OSError as error:  # of a connection, which has no file, it is another's to say what to do
+        is_full = error.errno in FULL
+        if error.filename is None and not is_full:
             raise
-        _fail(f"{error.filename or 'output'}: {error.strerror}; nothing was left half-written")
+        kept = "; nothing was left half-written" if is_full else ""
+        _fail(f"{error.filename or 'output'}: {error.strerror}{kept}")
     except SafetensorError as error:  # damaged weights
         _fail(f"weights: {error}")
 

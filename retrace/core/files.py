@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ COMMITTED_DIGITS = 6  # significant digits of figures in files that git keeps
 SUMS = ".SHA256SUMS"  # hidden from those who list a folder; `sha256sum -c` reads it
 STEADY_DIGITS = 12  # significant digits that every processor agrees on
 _NUL = "\0"
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")  # as libraries in Rust say it
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character beyond 16 bits, if the other half stands beside it
 
 
@@ -28,13 +29,14 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to; it becomes `path` on success and is removed on failure."""
     temporary = _temporary(path)
     try:
-        with _named_when_full(path, temporary):
+        with _named(path, temporary):
             yield temporary
             _flush(temporary)
             temporary.replace(path)
             _flush(path.parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # as on a disk that is read-only
+            temporary.unlink()
 
 
 @contextmanager
@@ -46,7 +48,7 @@ def atomic_folder(path: Path, summed: bool = False) -> Iterator[Path]:
     temporary = _temporary(path)
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        with _named_when_full(path, temporary):
+        with _named(path, temporary):
             temporary.mkdir()
             yield temporary
             if summed:
@@ -213,18 +215,23 @@ def _sums(digests: Mapping[str, str]) -> bytes:
 
 
 @contextmanager
-def _named_when_full(path: Path, temporary: Path) -> Iterator[None]:
-    """Raise an OSError that names the file where a disk is full, however the library that wrote it says so."""
+def _named(path: Path, temporary: Path) -> Iterator[None]:
+    """Raise an OSError that names the file where the system refuses to write, however the library says so."""
     try:
         yield
     except Exception as error:
-        number = error.errno if isinstance(error, OSError) else None
-        found = next((full for full in FULL if full == number or f"(os error {full})" in str(error)), None)
-        if found is None or getattr(error, "filename", None):
+        if isinstance(error, OSError):
+            number, file = error.errno, error.filename
+        else:
+            found = _SYSTEM_ERROR.search(str(error))
+            number, file = found and int(found[1]), None
+        if number is None or (file is not None and not Path(file).is_relative_to(temporary)):
             raise
-        written = sum(file.stat().st_size for file in [temporary, *temporary.rglob("*")] if file.is_file())
-        state = f"{size(written)} of it were written and {size(shutil.disk_usage(path.parent).free)} are free"
-        raise OSError(found, f"{os.strerror(found)}; {state}", str(path)) from error
+        reason = os.strerror(number)
+        if number in FULL:
+            written = sum(file.stat().st_size for file in [temporary, *temporary.rglob("*")] if file.is_file())
+            reason += f"; {size(written)} of it were written and {size(shutil.disk_usage(path.parent).free)} are free"
+        raise OSError(number, reason, str(path)) from error
 
 
 def _temporary(path: Path) -> Path:

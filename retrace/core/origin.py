@@ -16,6 +16,7 @@ from retrace.core.records import Origin, StageRecord
 
 PROJECT = Path(__file__).parents[2]
 STAGES = Path("reports/runs/stages")
+SOURCES = Path("reports/sources")  # apart from these: studies depend on them, and some need no text
 LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
 WRITTEN = (":!*dvc.lock", ":!*reports/*")  # by the pipeline itself while it runs
 
@@ -33,13 +34,13 @@ def find_origin(device: str | None = None) -> Origin:
 
 
 @contextmanager
-def timed(stage: str, is_main: bool = True) -> Iterator[None]:
-    """Write the time of a stage to reports/runs/stages when it is done; of several processes one writes."""
+def timed(stage: str, is_main: bool = True, folder: Path = STAGES) -> Iterator[None]:
+    """Write the time of a stage to `folder` when it is done; of several processes one writes."""
     start = time.perf_counter()
     yield
     if is_main:
         record = StageRecord(seconds=round(time.perf_counter() - start, 1), origin=find_origin())
-        write_json(STAGES / f"{stage}.json", record.to_json())
+        write_json(folder / f"{stage}.json", record.to_json())
 
 
 def git(*arguments: str, folder: Path = Path()) -> str:

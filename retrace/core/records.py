@@ -74,7 +74,7 @@ class Origin(Record):
 
 
 class StageRecord(Record):
-    """Time of a stage that trains nothing: reports/runs/stages/*.json."""
+    """Time of a stage that trains nothing: reports/runs/stages/*.json and reports/sources/*.json."""
 
     seconds: float
     origin: Origin

@@ -56,14 +56,16 @@ class Answered:
     answers: tuple[str, ...]  # (N,)
     spans: tuple[str, ...] | None = None  # (N,), the best answer other than none, of a model that may abstain
     no_answer: np.ndarray | None = None  # (N,), score of no answer less that of the span, on any scale
+    starts: tuple[int, ...] | None = None  # (N,), where the answers start in their passages, where that was kept
 
     def __len__(self) -> int:
         return len(self.answers)
 
     @property
-    def decided(self) -> list[str]:
-        """The answers, to be written down."""
-        return list(self.answers)
+    def decided(self) -> list[dict[str, str | int]]:
+        """The answers and where they start, -1 of none, to be written down."""
+        starts = self.starts or (-1,) * len(self)
+        return [{"text": text, "start": start} for text, start in zip(self.answers, starts, strict=True)]
 
     def part(self, which: np.ndarray) -> "Answered":
         """Some of the questions, (N,), bool, without what thresholds are sought by."""

@@ -7,7 +7,9 @@ are means over answerable questions only.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -49,24 +51,30 @@ def _values(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
     return {str(name): values.to_numpy() for name, values in pd.DataFrame(rows).fillna(0.0).items()}
 
 
-def overlap_answer(question: Question) -> str:
-    """Words of the sentence that shares most words with the question.
+def overlap_span(question: Question) -> tuple[int, int]:
+    """Start and end in the passage of words of the sentence that shares most words with the question.
 
     The sliding-window baseline of Richardson et al. 2013, as SQuAD's authors used it, but by sentence: the answer is
     the longest run of at most four capitalised words or numbers that the question lacks, or else the last word.
     """
     in_question = set(WORD.findall(question.text.lower()))
-    sentences = SENTENCE.split(question.context)
-    best = max(sentences, key=lambda sentence: len(in_question & set(WORD.findall(sentence.lower()))))
+    ends = [*(gap.span() for gap in SENTENCE.finditer(question.context)), (len(question.context),) * 2]
+    sentences = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *ends])]
+
+    def shared(sentence: tuple[int, int]) -> int:
+        return len(in_question & set(WORD.findall(question.context[slice(*sentence)].lower())))
+
+    first, last = max(sentences, key=shared)
+    words = list(WORD.finditer(question.context, first, last))
     runs: list[list[re.Match[str]]] = [[]]
-    for match in WORD.finditer(best):
+    for match in words:
         word = match.group()
         if word.lower() not in in_question and (word[0].isupper() or word[0].isdigit()) and len(runs[-1]) < LONGEST:
             runs[-1].append(match)
         elif runs[-1]:
             runs.append([])
-    run = max(runs, key=len) or list(WORD.finditer(best))[-1:]
-    return best[run[0].start() : run[-1].end()] if run else best
+    run = max(runs, key=len) or words[-1:]
+    return (run[0].start(), run[-1].end()) if run else (first, last)
 
 
 class QuestionAnsweringTask(ScoredTask):
@@ -102,8 +110,16 @@ class QuestionAnsweringTask(ScoredTask):
     def baselines(self) -> dict[str, Answered]:
         """No answer, and word overlap."""
         nothing = {question.id: "" for question in self._questions}
-        overlap = {question.id: overlap_answer(question) for question in self._questions}
-        return {"no_answer": answered(self._questions, nothing), "word_overlap": answered(self._questions, overlap)}
+        spans = [overlap_span(question) for question in self._questions]
+        overlap = {
+            question.id: question.context[start:end]
+            for question, (start, end) in zip(self._questions, spans, strict=True)
+        }
+        starts = tuple(start for start, _ in spans)
+        return {
+            "no_answer": answered(self._questions, nothing),
+            "word_overlap": replace(answered(self._questions, overlap), starts=starts),
+        }
 
     def breakdown(self, outcomes: Sequence[Answered]) -> AnswerBreakdown:
         """How many questions were answered, and how many have an answer; the scores by threshold."""

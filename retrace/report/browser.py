@@ -102,7 +102,7 @@ def _classified(
 
 
 def _answered(
-    name: str, questions: Sequence[Question], kept: Kept, baselines: Mapping[str, Sequence[str]]
+    name: str, questions: Sequence[Question], kept: Kept, baselines: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Predictions:
     golds = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions]
     said: dict[str, tuple[list[Sequence[str]], Sequence[float] | None, Sequence[int]]] = {}
@@ -112,9 +112,8 @@ def _answered(
         by_question = [[of.get(question.id, "") for question in questions] for of in answers]
         sure = (rows["score"] - rows["null_score"]).fillna(0).tolist()
         said[method] = (list(by_question), sure, rows["start"].fillna(-1).astype(int).tolist())
-    for baseline, given in baselines.items():  # sentences, which stand in their passage once
-        places = [question.context.find(answer) for question, answer in zip(questions, given, strict=True)]
-        said[baseline] = ([given], None, places)
+    for baseline, given in baselines.items():
+        said[baseline] = ([[of["text"] for of in given]], None, [of["start"] for of in given])
     opinions = {}
     for who, (seeds, sure, starts) in said.items():
         f1 = [[compare(right, answer)[1] for right, answer in zip(golds, seed, strict=True)] for seed in seeds]
@@ -138,7 +137,7 @@ def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], fir
     note = (
         f"All {total:,} examples beside what each method said.{left_out} {seeds}Beside a class stands how sure "
         "the method is, beside an answer its score less that of no answer. In passages the right answer is shaded, and "
-        "each method underlines its own in its colour; ≈ is an answer that is right in part."
+        "each method underlines its own in its colour, baselines in grey; ≈ is an answer that is right in part."
     )
     places = {method_name(method): task.place(method) for task in tasks for method in task.methods}
     ranks = {task.name: {method_name(method): rank for rank, method in enumerate(task.methods)} for task in tasks}

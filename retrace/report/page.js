@@ -183,7 +183,7 @@
   };
   const marked = example => {
     const passage = passageOf(example), spans = task.gold[example].map(([start, length]) => ({ start, end: start + length }));
-    for (const method of methods()) {
+    for (const method of task.methods) {
       const start = method.start[example];
       if (start >= 0) spans.push({ start, end: start + method.length[example], method });
     }
@@ -194,7 +194,7 @@
       const piece = text(passage.slice(start, cuts[i + 1])), by = here.filter(span => span.method);
       if (!here.length) return shown.append(piece);
       const gold = by.length < here.length, part = element(gold ? "mark" : "span", "", piece);
-      const lines = by.map((span, k) => `0 ${3 * (k + 1)}px 0 -.5px var(--${marks[span.method.name].dataset.colour})`);
+      const lines = by.map((span, k) => `0 ${3 * (k + 1)}px 0 -.5px var(--${marks[span.method.name]?.dataset.colour ?? "dim"})`);
       if (lines.length) part.style.boxShadow = lines.join(",");
       part.dataset.t = [gold && "right answer", by.length && `said by ${by.map(span => span.method.name).join(", ")}`]
         .filter(Boolean).join("; ");

@@ -1,9 +1,13 @@
 """What was run on what: data, settings in force, size of the model, times, and where it came from."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from retrace.core.files import read_json
+from retrace.core.origin import STAGES
 from retrace.core.paths import card_path
 from retrace.core.records import Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, build
@@ -24,6 +28,7 @@ HEADINGS = {
     "trained_parameters": "trained", "processes": "processes", "device": "device", "precision": "precision",
 }  # fmt: skip
 ROW = 26  # px
+LOCKS = ("dvc.lock", "data/dvc.lock")
 
 
 def runs_section(folds: Sequence[Fold]) -> Section:
@@ -131,7 +136,7 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
         place = methods.index(method[0]) if method else None
         seconds[name, place] = seconds.get((name, place), 0.0) + record.seconds
     of_stages = {(name, None): record.seconds for name, record in stages.items()}
-    first = {name: of for name, of in of_stages.items() if name == ("tokenize", None)}
+    first = {name: of for name, of in of_stages.items() if name[0] in ("source", "model", "tokenize")}
     bars = list({**first, **seconds, **of_stages}.items())
     if not bars:
         return Fold("Time", "", [])
@@ -148,14 +153,19 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars)
     plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
     note = (
-        "Seconds by stage; of training those of the updates, of all seeds together. Those of the data source and "
-        "of the report are left out."
+        "Seconds by stage; of training those of the updates, of all seeds together. Those of the report are not known "
+        "while it is written."
     )
     return Fold("Time", duration(total), [Panels("time", "", note, [Panel("", plot)])])
 
 
-def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fold:
-    """Where results came from: commit, machine and versions of each stage, and SHA-256 of models and scores."""
+def origin_fold(
+    origins: Mapping[str, Origin], digests: Mapping[str, str], pinned: Sequence[tuple[str, str, str]]
+) -> Fold:
+    """Where results came from: commit, machine and versions of each stage, SHA-256 of models and scores, and dvc.lock.
+
+    `pinned` is what dvc.lock has of each output: its path, hash and size.
+    """
     names = list(dict.fromkeys(name for origin in origins.values() for name in origin.versions))
     rows = [
         (run, commit_text(origin), origin.date, origin.machine, *(origin.versions.get(name, NOTHING) for name in names))
@@ -165,8 +175,24 @@ def origin_fold(origins: Mapping[str, Origin], digests: Mapping[str, str]) -> Fo
     hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
     first = next(iter(origins.values()), None)
     note = "Every file of the run is pinned in dvc.lock: git checkout of its commit and dvc checkout bring it back."
-    return Fold(
-        "Provenance", f"commit {commit_text(first)}" if first else "hashes", [note, *([table] if rows else []), hashes]
+    lock = Table(("output", "MD5 in dvc.lock", "bytes"), list(pinned), label="Outputs in dvc.lock")
+    gist = f"commit {commit_text(first)}" if first else "hashes"
+    return Fold("Provenance", gist, [note, *([table] if rows else []), hashes, *([lock] if pinned else [])])
+
+
+def read_pinned(params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Path, hash and bytes of the outputs of every stage before the report, as DVC pinned them; of a folder all bytes.
+
+    DVC keeps what it pinned of methods that are listed no longer; they are left out.
+    """
+    cells = tuple(build(Grid, params, "finetune").cells)
+    locks = [YAML(typ="safe").load(path)["stages"] for path in map(Path, LOCKS) if path.is_file()]
+    stages = {name: of for lock in locks for name, of in lock.items() if name != "report"}
+    return sorted(
+        (out["path"], out["md5"], f"{out['size']:,}")
+        for name, of in stages.items()
+        for out in of.get("outs", ())
+        if not name.startswith("finetune") or out["path"].removesuffix(".json").endswith(cells)
     )
 
 
@@ -184,9 +210,9 @@ def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
     return {" ".join(name.parts): RunRecord.read(paths[name]) for name in names}
 
 
-def read_stages() -> dict[str, StageRecord]:
+def read_stages(folder: Path = STAGES) -> dict[str, StageRecord]:
     """The time of the other stages, by name."""
-    return {path.stem: StageRecord.read(path) for path in sorted((REPORTS / "runs" / "stages").glob("*.json"))}
+    return {path.stem: StageRecord.read(path) for path in sorted(folder.glob("*.json"), reverse=True)}
 
 
 def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:

@@ -12,7 +12,7 @@ BASELINES = Path("reports/baselines")
 
 
 def write_baselines(task: str, decided: Mapping[str, Sequence[Any]]) -> None:
-    """Write class numbers or answers, "" for none, in the order of the task's examples."""
+    """Write class numbers, or `text` and `start` of answers ("" and -1 for none), in the order of the examples."""
     BASELINES.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({name: list(given) for name, given in decided.items()}), BASELINES / f"{task}.parquet")
 

@@ -62,17 +62,20 @@ class Judge:
         """A change for each place at which both have a figure, and not the same."""
         by_method: dict[tuple[str, str, bool], list[Place]] = defaultdict(list)
         for place in differing:
-            by_method[place.of, place.who, place.is_baseline or place.figure == FIGURE].append(place)
-        for (of, who, is_single), places in by_method.items():
-            paired = {} if is_single else self._paired(of, who, [place.figure for place in places])
+            by_method[place.of, place.who, place.is_baseline].append(place)
+        for (of, who, is_baseline), places in by_method.items():
+            paired = {} if is_baseline else self._paired(of, who, [place.figure for place in places])
             for place in places:
                 found = paired.get(place.figure)
                 how = "of the same seeds, paired" if found else "by the spread over seeds"
                 yield self._change(place, found or self._by_spread(place), how)
 
     def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference]:
-        from retrace.review.pairs import paired_differences  # here, as it takes a second to import
+        from retrace.review.pairs import paired_differences, paired_perplexity  # here, as it takes a second to import
 
+        if figures == [FIGURE]:
+            found = paired_perplexity(task, method, self._sides, self._params)
+            return {} if found is None else {FIGURE: found}
         return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
 
     def _by_spread(self, place: Place) -> Difference | None:
@@ -93,12 +96,13 @@ class Judge:
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
         why = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
         interval, is_beyond = found and found.interval, is_far
+        drawn = "documents" if place.figure == FIGURE else "examples"
         if found and interval:
             is_clear = not interval["low"] <= 0 <= interval["high"]
             ends = signed(what, interval["low"], interval["high"])
             if found.is_of_models:
                 is_beyond = is_clear and is_far
-                why += f"; of one seed, whose difference is {ends} for the choice of examples"
+                why += f"; of one seed, whose difference is {ends} for the choice of {drawn}"
             else:
                 is_beyond = is_clear
                 why = f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")

@@ -1,9 +1,11 @@
-"""The difference between two revisions' models on the same examples, from predictions of both."""
+"""The difference between two revisions' models on the same examples, from what both predicted or lost on each."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
@@ -14,8 +16,11 @@ from retrace.evaluation.outcomes import Answered, Classified, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import EvaluateParams
+from retrace.perplexity.documents import DOCUMENTS, are_same_documents, read_documents
+from retrace.perplexity.measures import resampled
 from retrace.results.grid import Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
+from retrace.review.headlines import FIGURE
 from retrace.review.revision import Revision
 from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
@@ -50,6 +55,30 @@ def paired_differences(
     ]
     before, after = scored[: len(old)], scored[len(old) :]
     return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
+
+
+def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams) -> Difference | None:
+    """The second language model's perplexity per token less the first's, on the same documents.
+
+    None where the documents' losses are not at hand, or are of other documents or tokens.
+    """
+    contents = [side.read(DOCUMENTS) for side in sides]
+    read = [{} if content is None else read_documents(content) for content in contents]
+    if any((split, measure) not in of for of in read):
+        return None
+    old, new = (of[split, measure] for of in read)
+    if not are_same_documents(old, new):
+        return None
+    settings, count = params.metrics, int((old[0].scored > 0).sum())
+    drawn = resample(
+        {side: resampled(*of) for side, of in (("old", old), ("new", new))},
+        len(old[0].sums), settings.bootstrap_samples, settings.seed,
+    )  # fmt: skip
+    before, after = (
+        Scored({FIGURE: math.exp(of[0].mean)}, {FIGURE: np.exp(drawn[side]["perplexity_per_token"])}, examples=count)
+        for side, of in (("old", old), ("new", new))
+    )
+    return difference(FIGURE, [after], [before], are_paired=True) if count > 1 else None
 
 
 def _classified(task: str, revision: Revision, folder: Path) -> Classified | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
+from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import questions_path, sentences_path, source_folder
 from retrace.datasets.card import make_card
 from retrace.datasets.split import split_questions, split_sentences
@@ -29,6 +30,7 @@ def main() -> None:
             raise InputError(f"data/params.yaml: files.{name}: {str(folder)!r} is not a folder")
     with (
         guarded("files", folders.values(), params.settings),
+        timed("source", folder=SOURCES),
         atomic_folder(source_folder("files"), summed=True) as folder,
     ):
         with copied(settings.chosen(folder)):

@@ -9,6 +9,7 @@ what was found, and the licences, are in data/hub/card.json. What was fetched be
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
+from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import source_folder
 from retrace.datasets.card import make_card
 from retrace.hub.settings import HubParams
@@ -17,7 +18,11 @@ from retrace.hub.source import write_source
 
 def main() -> None:
     params = HubParams.read()
-    with guarded("hub", [], params.settings), atomic_folder(source_folder("hub"), summed=True) as folder:
+    with (
+        guarded("hub", [], params.settings),
+        timed("source", folder=SOURCES),
+        atomic_folder(source_folder("hub"), summed=True) as folder,
+    ):
         origin = write_source(folder, params.hub)
         card = make_card(folder)
         write_json(folder / "card.json", card | {"origin": origin})

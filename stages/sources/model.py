@@ -13,6 +13,7 @@ import argparse
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
+from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
 from retrace.core.settings import read_params
 from retrace.hub.checkpoint import copy_checkpoint, set_padding
@@ -27,7 +28,11 @@ def main() -> None:
     settings = (ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name)).settings
     read = [origin.path] if isinstance(origin, PinnedFolder) else []
     target, lock = (CHECKPOINT, "model") if name is None else (named_checkpoint(name), f"model-{name}")
-    with guarded(lock, read, settings), atomic_folder(target, summed=True) as folder:
+    with (
+        guarded(lock, read, settings),
+        timed("model", name is None, SOURCES),
+        atomic_folder(target, summed=True) as folder,
+    ):
         if origin is None:
             write_json(folder / FACTS, {"from": None})
             print("training starts from random weights")

@@ -6,6 +6,7 @@ python -m stages.sources.sample
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
+from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import source_folder
 from retrace.datasets.card import make_card
 from retrace.sample.generate import SampleParams, write_sample
@@ -13,7 +14,11 @@ from retrace.sample.generate import SampleParams, write_sample
 
 def main() -> None:
     params = SampleParams.read()
-    with guarded("sample", [], params.settings), atomic_folder(source_folder("sample"), summed=True) as folder:
+    with (
+        guarded("sample", [], params.settings),
+        timed("source", folder=SOURCES),
+        atomic_folder(source_folder("sample"), summed=True) as folder,
+    ):
         write_sample(folder, params.sample)
         card = make_card(folder)
         write_json(folder / "card.json", card)

@@ -35,7 +35,9 @@ def test_a_process_is_started_for_each_gpu_that_there_is(name: str, monkeypatch:
     assert command[-2:] == ["-m", "stages.pretrain"]
 
 
-@pytest.mark.parametrize(("ends", "code"), [("sys.exit(75)", 75), ("os.kill(os.getpid(), 9)", 137)])
+@pytest.mark.parametrize(
+    ("ends", "code"), [("sys.exit(75)", 75), ("os.kill(os.getpid(), 9)", 137), ("os.kill(os.getpid(), 15)", 75)]
+)
 def test_the_launcher_ends_as_the_first_process_that_failed(tmp_path: Path, ends: str, code: int) -> None:
     text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
     (tmp_path / "two.yaml").write_text(text)

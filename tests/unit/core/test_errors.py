@@ -25,6 +25,7 @@ def _raise(error: BaseException):
     [
         (InputError("a.tsv:3: label '7' is not allowed"), "error: a.tsv:3: label '7' is not allowed\n"),
         (FileNotFoundError(errno.ENOENT, "no", "x.json"), "error: x.json: no such file or folder\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "a/b"), "error: a/b: Permission denied\n"),
         (OSError(errno.ENOSPC, "full", "m.bin"), "error: m.bin: full; nothing was left half-written\n"),
         (SafetensorError("header too large"), "error: weights: header too large\n"),
     ],

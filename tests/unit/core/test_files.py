@@ -44,6 +44,17 @@ def test_a_full_disk_is_named_whoever_writes(
     assert _names(tmp_path) == []
 
 
+def test_what_the_system_refuses_is_said_of_the_file_itself(tmp_path: Path) -> None:
+    (tmp_path / "out/in").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError, match=r"'.+/out'$"):
+        write_text(tmp_path / "out", "a folder is there")
+    with pytest.raises(PermissionError, match=r"Permission denied: '.+/a'$"), atomic_folder(tmp_path / "a"):
+        raise SafetensorError("I/O error: Permission denied (os error 13)")
+    with pytest.raises(FileNotFoundError, match=r"'elsewhere'$"), atomic_folder(tmp_path / "a"):
+        Path("elsewhere").read_text()
+    assert _names(tmp_path) == ["out"]
+
+
 def test_a_failed_folder_leaves_the_old_one_whole(tmp_path: Path) -> None:
     with atomic_folder(tmp_path / "out") as folder:
         (folder / "a").write_text("1")

@@ -140,6 +140,15 @@ def test_a_stage_is_asked_to_stop_and_ends_in_one_line() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.parametrize("number", guard.STOPPING)
+def test_a_stage_that_is_asked_to_stop_while_it_imports_says_that_it_goes_on(number: signal.Signals) -> None:
+    imports = f"import retrace, signal; signal.raise_signal({int(number)})"
+    done = subprocess.run(
+        [sys.executable, "-c", imports, "stages.x"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (75, "asked to stop; run it again\n")
+
+
 def test_a_stage_ends_with_the_dvc_that_started_it(tmp_path: Path) -> None:
     start = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {HOLD!r}]).wait()"
     environment = {"PYTHONPATH": str(ROOT), "DVC_STAGE": "x"}

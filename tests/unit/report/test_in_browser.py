@@ -214,13 +214,17 @@ def test_predictions_are_searched_filtered_and_ordered(project: Path, show: Any)
     page.click("#b-tabs button:nth-child(2)")
     assert count()[1] == 896
     assert page.locator(".passage mark").count() > 0
-    marked = page.evaluate("""[...document.querySelectorAll('.item')].map(item => [
-      [...item.querySelectorAll(".passage [data-t*='Full']")].map(part => part.textContent).join(''),
-      [...item.querySelectorAll('.said li')].find(li => li.textContent.startsWith('Full')).children[1].textContent])""")
-    assert any(len(once) > 0 for once, _ in marked)
-    assert [once for once, _ in marked] == [said[2:].strip().replace("no answer", "") for _, said in marked], (
-        "once each"
-    )
+    for who in ("Full", baseline_name("word_overlap")):
+        marked = page.evaluate(
+            """who => [...document.querySelectorAll('.item')].map(item => [
+              [...item.querySelectorAll(`.passage [data-t*='${who}']`)].map(part => part.textContent).join(''),
+              [...item.querySelectorAll('.said li')].find(li => li.textContent.startsWith(who))
+                .children[1].textContent])""",
+            who,
+        )
+        assert any(len(once) > 0 for once, _ in marked)
+        once_each = [said[2:].strip().replace("no answer", "") for _, said in marked]
+        assert [once for once, _ in marked] == once_each, who
 
 
 def _right(project: Path) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """`retrace review` on real repositories of git and DVC, whose reports are written by hand."""
 
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from ruamel.yaml import YAML
 from retrace.cli.main import load_command
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
+from retrace.perplexity.documents import write_documents
+from retrace.perplexity.measures import Losses, Sizes
 from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
 from retrace.review.revision import default_base
 from tests.study import RUN, method_of
@@ -241,6 +244,34 @@ def test_answers_to_questions_are_paired(repository: Repository, capsys) -> None
     assert {change["figure"] for change in found["changes"]} == {"f1", "exact_match", "HasAns_f1"}
     for change in found["changes"]:
         assert change["interval"]["low"] == pytest.approx(10 - 196 * error, abs=0.25)
+
+
+def _lose(nats: list[float], tokens: int = 20) -> dict[str, Any]:
+    """Losses of a language model: nats per token by document, each of as many tokens."""
+    losses, count = np.array(nats), np.full(len(nats), float(tokens))
+    one = Losses(float(losses.mean()), losses * tokens, count), Sizes(count, count / 2, count * 4)
+    write_documents({"valid": {"masked": one}})
+    return {"valid": {"masked": float(np.exp(losses.mean())), "unigram": 160.0}}
+
+
+def test_perplexities_are_paired_by_document(repository: Repository, capsys) -> None:
+    """Half of 100 documents fall from log 6 nats by 0.2: in resamples a binomial share of them."""
+    Path("reports").mkdir()
+    six = math.log(6)
+    before = _lose([six] * 100)
+    repository.track("reports/perplexity-documents.parquet")
+    repository.commit(perplexity=before)
+    repository.write(perplexity=_lose([six, six - 0.2] * 50))
+    (change,) = _found(capsys)["changes"]
+    now = 6 * math.exp(-0.1)
+    assert change["new"] - change["old"] == pytest.approx(now - 6)
+    error = now * 0.2 * (0.25 / 100) ** 0.5
+    assert change["interval"]["low"] == pytest.approx(now - 6 - 1.96 * error, abs=0.01)
+    assert change["interval"]["high"] == pytest.approx(now - 6 + 1.96 * error, abs=0.01)
+    assert "of one seed, whose difference is −0.68 to −0.46 for the choice of documents" in change["why"]
+    # Of other tokens nothing can be paired, and the tolerance is left.
+    repository.write(perplexity=_lose([six, six - 0.2] * 50, tokens=21))
+    assert "documents" not in _found(capsys)["changes"][0]["why"]
 
 
 def _scores(std: float) -> None:
