@@ -18,14 +18,13 @@ from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import FilesParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
-from retrace.hub.settings import HubParams
+from retrace.hub.settings import HubClassificationParams, HubParams
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import Grid
 from retrace.review.settings import ReviewParams
 from retrace.sample.generate import SampleParams
-from retrace.sources.hub_settings import HubClassificationParams
 from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
