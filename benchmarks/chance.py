@@ -28,8 +28,8 @@ from retrace.datasets.examples import Example  # noqa: E402
 from retrace.datasets.squad import Answer, Question  # noqa: E402
 from retrace.evaluation.assessment import MethodRun, assess  # noqa: E402
 from retrace.evaluation.classification import ClassificationTask  # noqa: E402
+from retrace.evaluation.outcomes import Scoring  # noqa: E402
 from retrace.evaluation.question_answering import QuestionAnsweringTask  # noqa: E402
-from retrace.evaluation.scoring import Scoring  # noqa: E402
 from retrace.evaluation.settings import MetricSettings  # noqa: E402
 from retrace.results.predictions import Epoch  # noqa: E402
 from retrace.statistics.comparisons import compare  # noqa: E402

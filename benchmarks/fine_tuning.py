@@ -160,7 +160,7 @@ def source() -> Any:
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:
     """One epoch of Retrace's fine-tuning."""
-    from retrace.finetuning.finetune import TaskObjective
+    from retrace.finetuning.run import TaskObjective
     from retrace.training.loop import Budget, Run, train
 
     objective = TaskObjective(task, settings, seed)

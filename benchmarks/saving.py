@@ -25,7 +25,7 @@ from transformers import BertConfig, LlamaConfig, PretrainedConfig  # noqa: E402
 
 from retrace.compute.device import open_device  # noqa: E402
 from retrace.compute.sharding import gather_weights  # noqa: E402
-from retrace.core.registry import load_plugin  # noqa: E402
+from retrace.core.settings import load_plugin  # noqa: E402
 from retrace.models.heads import make_model  # noqa: E402
 from retrace.training.checkpoint import Checkpointer, Position  # noqa: E402
 from retrace.training.optimizer import make_optimizers  # noqa: E402

@@ -18,13 +18,11 @@ from retrace.core.guard import guarded
 from retrace.core.origin import timed
 from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test, source_folder
 from retrace.evaluation.assessment import KINDS, MethodRun, assess
-from retrace.evaluation.outcomes import ScoredTask
+from retrace.evaluation.outcomes import ScoredTask, Scoring
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails
-from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import EvaluateParams
-from retrace.results.baselines import write_baselines
 from retrace.results.grid import Grid, Kind
-from retrace.results.predictions import Epoch, read_drawn, read_epochs, read_tested
+from retrace.results.predictions import Epoch, read_drawn, read_epochs, read_tested, write_baselines
 
 PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
 

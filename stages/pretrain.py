@@ -24,8 +24,7 @@ from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import load_tokenizer
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Run, train
-from retrace.training.out_of_memory import named_out_of_memory
-from retrace.training.throughput import write_run_record
+from retrace.training.throughput import named_out_of_memory, write_run_record
 
 TOKENIZER, TOKENS, MODEL = Path("models/tokenizer"), Path("models/tokens"), Path("models/pretrained")
 CURVE, RECORD = Path("reports/curves/pretrain.csv"), Path("reports/runs/pretrain.json")

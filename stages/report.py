@@ -41,7 +41,7 @@ from retrace.report.settings import PRESETS, ReportParams, read_presets
 from retrace.report.summary import summary_sections
 from retrace.report.tasks import task_section
 from retrace.report.verdict import verdict
-from retrace.results.baselines import BASELINES
+from retrace.results.predictions import BASELINES
 
 MODEL = Path("models/pretrained")
 

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from retrace.compute.device import Device
-from retrace.finetuning.finetune import TaskObjective
+from retrace.finetuning.run import TaskObjective
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_config, make_model
 from retrace.models.settings import ModelSettings

@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard, to_device
-from retrace.models.language_model import make_language_model, make_pair_model
+from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import (
     BlockModelling,
     LabelledBatch,
@@ -64,7 +64,7 @@ def start(
     """A model and what it learns."""
     config = config or tiny_config(family, TOKENIZER)
     if pairs:
-        model = to_device(make_pair_model(config, 0, attention), device)
+        model = to_device(make_language_model(config, 0, attention, pairs=True), device)
         return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1)
 
     def label(blocks: Tensor, draws: torch.Generator) -> LabelledBatch:

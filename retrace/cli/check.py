@@ -12,8 +12,17 @@ import typer
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
-from retrace.core.registry import plugin_names
-from retrace.core.settings import DATA_PARAMS, PARAMS, Params, build, file_of, read_yaml, require_one_of, values_of
+from retrace.core.settings import (
+    DATA_PARAMS,
+    PARAMS,
+    Params,
+    build,
+    file_of,
+    plugin_names,
+    read_yaml,
+    require_one_of,
+    values_of,
+)
 from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import FilesParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings

@@ -18,9 +18,8 @@ from retrace.core.files import read_json
 from retrace.datasets.examples import class_order
 from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
-from retrace.evaluation.outcomes import Answered, Classified, answered
+from retrace.evaluation.outcomes import Answered, Classified, Scoring, answered
 from retrace.evaluation.probabilities import class_name, classes_with_columns, probabilities_of, some_of
-from retrace.evaluation.scoring import Scoring
 from retrace.sources.formats import Rows, labels_of, read_rows
 from retrace.statistics.intervals import Scored, resample
 from retrace.statistics.intervals import intervals as intervals_of

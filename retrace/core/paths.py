@@ -34,19 +34,19 @@ def running_text(folder: Path) -> Path:
     return folder / "text"
 
 
-def sentences_path(folder: Path, part: str) -> Path:
-    """Labelled sentences of `train`, `dev` or `test`."""
-    return folder / "sst2" / f"{part}.tsv"
+def task_folder(task: str, data: Path = DATA) -> Path:
+    """What is known of a classification task: its classes and, of all but SST-2, its examples."""
+    return data / TASKS.name / task
+
+
+def sentences_path(folder: Path, part: str, task: str = "sst2") -> Path:
+    """Labelled texts of `train`, `dev` or `test`: SST-2's in the source's folder, another task's beside the sources."""
+    return folder / task / f"{part}.tsv" if task == "sst2" else task_folder(task, folder.parent) / f"{part}.jsonl"
 
 
 def questions_path(folder: Path, part: str, task: str = "squad") -> Path:
     """Questions of `train`, `dev` or `test`: of SQuAD in the source's folder, of another set beside the sources."""
     return (folder / task if task == "squad" else folder.parent / QUESTIONS.name / task) / f"{part}.json"
-
-
-def task_folder(task: str, data: Path = DATA) -> Path:
-    """What is known of a classification task: its classes and, of all but SST-2, its examples."""
-    return data / TASKS.name / task
 
 
 def card_path(task: str) -> Path:
@@ -62,8 +62,7 @@ def on_test(task: str) -> str:
 
 def has_test(folder: Path, task: str) -> bool:
     """Whether a task has a test split beside the one that chooses the epoch; `folder` is the source's."""
-    classified = sentences_path(folder, "test") if task == "sst2" else task_folder(task, folder.parent) / "test.jsonl"
-    return classified.is_file() or questions_path(folder, "test", task).is_file()
+    return any(path(folder, "test", task).is_file() for path in (sentences_path, questions_path))
 
 
 def splits_of(folder: Path, task: str) -> tuple[str, ...]:

@@ -3,13 +3,17 @@
 A `Section` is a part of the files, such as `pretrain`. A `Params` is all that one stage reads: its fields are the keys
 that dvc.yaml lists under `params:` of that stage. What is wrong ends in an `InputError` of one line that names the
 file, the key, the value and what is allowed.
+
+Model families, fine-tuning methods and metrics are plug-ins: the name in params.yaml is that of a file in their folder.
 """
 
+import importlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal, Self, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError
@@ -191,6 +195,21 @@ def require_one_of(allowed: Collection[str], name: str, key: str) -> None:
     if name not in allowed:
         expected = f"one of {', '.join(allowed)}" if allowed else "none, as there are none"
         raise InputError(f"{file_of(key)}: {key}: {name!r} is not allowed; expected {expected}")
+
+
+def plugin_names(package: str) -> list[str]:
+    """The names of the modules in a package, sorted."""
+    folder = Path(__file__).parents[2] / package.replace(".", "/")
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+
+
+def load_plugin(package: str, name: str, key: str) -> ModuleType:
+    """Import the module called `name` of a package.
+
+    Raises InputError, which names `key` of params.yaml, where there is none.
+    """
+    require_one_of(plugin_names(package), name, key)
+    return importlib.import_module(f"{package}.{name}")
 
 
 def shown(value: Any) -> str:

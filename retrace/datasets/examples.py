@@ -76,9 +76,9 @@ def read_examples(source: Path, task: str, part: str) -> list[Example]:
 
     Raises InputError where the file is missing or, for SST-2, a row is wrong.
     """
-    if task == SST2:
-        return read_sentences(sentences_path(source, part))
-    path = task_folder(task, source.parent) / f"{part}.jsonl"
+    path = sentences_path(source, part, task)
+    if path.suffix == ".tsv":
+        return read_sentences(path)
     return [Example(**json.loads(line)) for _, line in numbered_lines(path)]
 
 

@@ -16,8 +16,7 @@ import torch
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.registry import plugin_names
-from retrace.core.settings import build, read_params
+from retrace.core.settings import build, plugin_names, read_params
 from retrace.core.weights import module_of
 from retrace.models.heads import FAMILIES, Head, make_config, make_model, pretraining_head, read_config
 from retrace.models.settings import ModelSettings

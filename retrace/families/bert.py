@@ -3,7 +3,7 @@
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining
 
-from retrace.models.last_layer import PostNormLastLayer
+from retrace.models.attention import PostNormLastLayer
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 

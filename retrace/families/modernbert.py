@@ -7,8 +7,7 @@ from torch.nn.functional import linear
 from transformers import ModernBertConfig, ModernBertForMaskedLM
 from transformers.models.modernbert import modeling_modernbert
 
-from retrace.models.attention import rotated, signed, turned
-from retrace.models.last_layer import attend_at, by_head, rows_at
+from retrace.models.attention import attend_at, by_head, rotated, rows_at, signed, turned
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 

@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn.functional import gelu
 from transformers import PreTrainedConfig, RobertaConfig, RobertaForMaskedLM
 
-from retrace.models.last_layer import PostNormLastLayer
+from retrace.models.attention import PostNormLastLayer
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
@@ -19,6 +20,7 @@ from retrace.models.heads import Head, in_body, make_model, read_config, read_mo
 TASK_OF = {"classification": "sst2", "qa": "squad"}  # whose settings count for a model with such a head
 PRETRAINED = Path("models/pretrained")
 FILE = "trained.safetensors"  # the weights that a method trains, where these are not all
+SPREAD = 1e-2  # standard deviation of an adapter's initial weights, truncated at two of them: section 3.6 of its paper
 
 
 @dataclass(frozen=True)
@@ -101,3 +103,34 @@ def load_trained(model: nn.Module, folder: Path) -> None:
     if wanted != {name: weight.shape for name, weight in saved.items()}:
         raise InputError(f"{folder / FILE}: the weights do not match this method and model")
     model.load_state_dict(saved, strict=False)
+
+
+class Bottleneck(nn.Module):
+    """An adapter (Houlsby et al. 2019): down-projection, swish, up-projection and a skip connection.
+
+    It is almost the identity at first.
+    """
+
+    def __init__(self, size: int, reduction: int) -> None:
+        super().__init__()
+        narrow = max(1, size // reduction)
+        self.down, self.up = nn.Linear(size, narrow), nn.Linear(narrow, size)
+        for layer in (self.down, self.up):
+            nn.init.trunc_normal_(layer.weight, std=SPREAD, a=-2 * SPREAD, b=2 * SPREAD)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(…, C) → (…, C)."""
+        return hidden + self.up(functional.silu(self.down(hidden)))
+
+
+class Adapted(nn.Module):
+    """A linear layer of the body with a bottleneck behind it."""
+
+    def __init__(self, matrix: nn.Linear, reduction: int) -> None:
+        super().__init__()
+        self.matrix, self.adapter = matrix, Bottleneck(matrix.out_features, reduction)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """(…, in) → (…, C)."""
+        return self.adapter(self.matrix(hidden))

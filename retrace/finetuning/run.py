@@ -1,28 +1,198 @@
-"""One cell of the fine-tuning matrix: a task by a method from a seed."""
+"""One cell of the fine-tuning matrix, a task by a method from a seed: train, and write predictions of every epoch.
+
+The weights of one epoch are kept, and its predictions are scored: the epoch of the lowest validation loss, or the last.
+Epoch 0, before training, is never kept. A test set has predictions before training and of the kept weights only, and
+chooses nothing. A task computes no metric: it writes down what the model answered, and `stages.evaluate` scores it.
+"""
 
 import argparse
+import json
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, NotRequired, TypedDict
 
-from retrace.compute.device import open_device
-from retrace.compute.sharding import gather_weights, to_device
-from retrace.core.files import atomic_folder
+import torch
+from torch import Tensor, nn
+
+from retrace.compute.device import Device, open_device
+from retrace.compute.sharding import gather_weights, load_weights, to_device
+from retrace.compute.tensors import rounded_up, seeded
+from retrace.core.errors import InputError
+from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
 from retrace.core.settings import Precision
-from retrace.finetuning.finetune import fine_tune, write_tuned
+from retrace.finetuning.features import Parts, computed_once
 from retrace.finetuning.method import Method, is_part, round_frozen, save_trained
 from retrace.finetuning.settings import FineTuneSettings, MethodSettings
-from retrace.finetuning.task import Task
+from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
 from retrace.models.heads import check_length, set_dropout
-from retrace.results.grid import PREDICTIONS, RUNS, WEIGHTS, Cell
+from retrace.results import grid
+from retrace.results.grid import Cell, Kind
+from retrace.results.predictions import (
+    DRAWN,
+    LOSSES,
+    PREDICTIONS,
+    TEST_LOSSES,
+    TEST_PREDICTIONS,
+    UPDATES,
+    write_predictions,
+)
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.out_of_memory import named_out_of_memory
-from retrace.training.throughput import write_run_record
+from retrace.training.loop import Budget, Epoch, Run, train
+from retrace.training.progress import Meter
+from retrace.training.throughput import Speed, named_out_of_memory, write_run_record
 
-Example = TypeVar("Example")
+LENGTHS = 6  # for which a model is compiled
+POOL = 100  # batches that are sorted by length together: 2% of padding on SST-2; a larger pool is less random
+
+
+def bucketed(lengths: Sequence[int], batch_size: int, generator: torch.Generator) -> list[list[int]]:
+    """Indices of all examples in batches of similar length, in random order; the last of a pool may be smaller."""
+    order = torch.randperm(len(lengths), generator=generator).tolist()
+    batches = []
+    for start in range(0, len(order), batch_size * POOL):
+        pool = sorted(order[start : start + batch_size * POOL], key=lambda index: lengths[index])
+        batches += [pool[first : first + batch_size] for first in range(0, len(pool), batch_size)]
+    return [batches[index] for index in torch.randperm(len(batches), generator=generator).tolist()]
+
+
+class TaskObjective(Generic[Example]):
+    """A task's training examples for the training loop; a batch is a list of their numbers."""
+
+    def __init__(self, task: Task[Example], settings: FineTuneSettings, seed: int) -> None:
+        self._task, self._settings, self._seed = task, settings, seed
+        examples = task.examples("train")
+        order = torch.randperm(len(examples), generator=seeded(seed, "subset")).tolist()[: settings.max_train_examples]
+        self.drawn = sorted(order) if len(order) < len(examples) else None  # numbers; None for all
+        self.examples: Sequence[Example] = [examples[index] for index in sorted(order)]
+        self._lengths = [task.length(example) for example in self.examples]
+        self.steps = len(self.batches(1))
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """The epoch's batches of similar length."""
+        return bucketed(self._lengths, self._settings.batch_size, seeded(self._seed, f"fine-tuning epoch {epoch}"))
+
+    def targets(self, batch: list[int]) -> int:
+        return sum(self._task.targets(self.examples[index]) for index in batch)
+
+    def tokens(self, batch: list[int]) -> int:
+        return sum(self._lengths[index] for index in batch)
+
+    def part(self, batch: list[int], rows: slice, device: Device) -> Tensors:
+        """Some of the examples, collated."""
+        chosen = batch[rows]
+        longest = max(self._lengths[index] for index in chosen)
+        length = rounded_up(longest, max(self._lengths), LENGTHS) if device.compiler else None
+        return moved(self._task.collate([self.examples[index] for index in chosen], length), device)
+
+    def loss(self, model: nn.Module, part: Tensors) -> Tensor:
+        return self._task.loss(self._task.scores(model, part), part)
+
+
+class Predicted(TypedDict):
+    """Losses and predictions of one epoch on the validation set and, before training, on the test set."""
+
+    loss: dict[str, Any]
+    rows: list[Row]
+    test: NotRequired["Predicted"]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Predictions and losses of every epoch, and the speed of training."""
+
+    kind: Kind
+    rows: list[Row]  # with their epoch
+    losses: list[dict[str, Any]]  # `kept`: whether the weights are of this epoch
+    speed: Speed
+    drawn: list[int] | None = None  # numbers of the training examples; None for all
+    tests: Sequence[Predicted] = ()  # before training and of the kept epoch
+
+
+def fine_tune(
+    task: Task[Example], model: nn.Module, settings: FineTuneSettings, seed: int, device: Device, title: str,
+    checkpointer: Checkpointer | None = None,
+) -> Tuned:  # fmt: skip
+    """Train `model`, and leave it with the weights of the epoch that is kept."""
+    objective = TaskObjective(task, settings, seed)
+    parts = {"train": objective.examples, "dev": task.examples("dev")}
+    if task.has_test:
+        parts["test"] = task.examples("test")
+    began = time.monotonic()
+    with computed_once(task, model, parts, 2 * settings.batch_size, device) as computed:
+        if computed is not parts:
+            device = replace(device, compiler=None)  # a head alone gains nothing
+        before = time.monotonic() - began  # of features, which take the place of the body's part in every update
+        objective.examples = computed["train"]
+        budget = Budget(settings.epochs)
+        run = Run(title, model, objective, device, settings.optimizer, settings.lr, budget, checkpointer)
+        recorder = _Recorder(task, run, computed, settings)
+        speed = train(run, recorder.after_epoch)
+        load_weights(model, run.kept)
+        found: list[Predicted] = run.journal
+        losses = [epoch["loss"] for epoch in found]
+        (kept,) = (loss["epoch"] for loss in losses if loss["kept"])
+        tests = [epoch["test"] for epoch in found if "test" in epoch]
+        if task.has_test:
+            tests.append(recorder.tested(kept))
+    rows = [row for epoch in found for row in epoch["rows"]]
+    return Tuned(task.kind, rows, losses, replace(speed, seconds=before + speed.seconds), objective.drawn, tests)
+
+
+class _Recorder(Generic[Example]):
+    """Predicts before training and after every epoch, and keeps the weights of one."""
+
+    def __init__(self, task: Task[Example], run: Run, parts: Parts[Example], settings: FineTuneSettings) -> None:
+        self._task, self._run, self._parts, self._settings = task, run, parts, settings
+
+    def after_epoch(self, epoch: Epoch, meter: Meter) -> Predicted:
+        """Losses and predictions of an epoch."""
+        run = self._run
+        loss, rows = self._answered("dev", epoch.number)
+        meter.say(f"{run.title}  epoch {epoch.number}  validation loss {loss:.4f}")
+        better = all(loss < found["loss"]["validation_loss"] for found in run.journal[1:])
+        kept = bool(epoch.number) and (better or self._settings.checkpoint == "last")
+        if kept:
+            for earlier in run.journal:
+                earlier["loss"]["kept"] = False
+            trained = gather_weights(run.model, only_trained=True)
+            run.kept.update({name: value.cpu().clone() for name, value in trained.items()})
+        losses = {"epoch": epoch.number, "training_loss": epoch.loss, "validation_loss": loss, "kept": kept}
+        predicted = Predicted(loss=losses, rows=rows)
+        if epoch.number == 0 and self._task.has_test:
+            predicted["test"] = self.tested(0)
+        return predicted
+
+    def tested(self, epoch: int) -> Predicted:
+        """Loss and predictions on the test set by the weights that the model has, which are those after `epoch`."""
+        loss, rows = self._answered("test", epoch)
+        return {"loss": {"epoch": epoch, "loss": loss, "kept": epoch > 0}, "rows": rows}
+
+    def _answered(self, part: str, epoch: int) -> tuple[float, list[Row]]:
+        run, examples = self._run, self._parts[part]
+        scores, loss = predict(self._task, run.model, examples, 2 * self._settings.batch_size, run.device)
+        if not math.isfinite(loss):
+            said = f"the {'validation' if part == 'dev' else part} loss is {loss} at epoch {epoch}"
+            raise InputError(f"{run.title}: {said}; a lower lr than {run.lr} may help")
+        return loss, [{"epoch": epoch, **row} for row in self._task.rows(examples, scores)]
+
+
+def write_tuned(path: Path, tuned: Tuned) -> None:
+    """Write the folder that `retrace.results.predictions` reads."""
+    with atomic_folder(path, summed=True) as folder:
+        write_predictions(folder / PREDICTIONS, tuned.kind, tuned.rows)
+        write_json(folder / LOSSES, tuned.losses)
+        write_json(folder / UPDATES, tuned.speed.points)
+        if tuned.drawn is not None:
+            write_text(folder / DRAWN, f"{json.dumps(tuned.drawn)}\n")
+        if tuned.tests:
+            rows = [row for tested in tuned.tests for row in tested["rows"]]
+            write_predictions(folder / TEST_PREDICTIONS, tuned.kind, rows)
+            write_json(folder / TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
 
 
 def read_cell(task: str) -> Cell:
@@ -59,14 +229,14 @@ def run_cell(
         tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, checkpointer)
         weights = gather_weights(model)
         if device.is_main:
-            with atomic_folder(WEIGHTS / cell.path, summed=True) as folder:
+            with atomic_folder(grid.WEIGHTS / cell.path, summed=True) as folder:
                 if is_part(model):
                     save_trained(model, weights, folder)
                 else:
                     model.save_pretrained(folder, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
                 copy_tokenizer(base, folder)
-            write_tuned(PREDICTIONS / cell.path, tuned)
-            write_run_record(RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
+            write_tuned(grid.PREDICTIONS / cell.path, tuned)
+            write_run_record(grid.RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
     checkpointer.remove()  # not before the guard has found everything as it was
 
 

@@ -7,8 +7,18 @@ from typing import Any, Literal
 from pydantic import Field
 
 from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin
-from retrace.core.settings import PARAMS, Count, DataSource, Dropout, Params, Positive, Precision, Section, build
+from retrace.core.settings import (
+    PARAMS,
+    Count,
+    DataSource,
+    Dropout,
+    Params,
+    Positive,
+    Precision,
+    Section,
+    build,
+    load_plugin,
+)
 from retrace.training.settings import OptimizerSettings
 
 METHODS = "retrace.methods"

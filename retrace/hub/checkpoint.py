@@ -15,7 +15,7 @@ from yaml import YAMLError
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import FACTS
-from retrace.core.registry import plugin_names
+from retrace.core.settings import plugin_names
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder

@@ -36,8 +36,7 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     import torch
     from torch import nn
 
-    from retrace.finetuning.bottleneck import Adapted
-    from retrace.finetuning.method import is_new
+    from retrace.finetuning.method import Adapted, is_new
     from retrace.models.heads import layer_matrices
 
     torch.manual_seed(torch.initial_seed())  # the same bottlenecks for a seed, however large the head drawn before

@@ -1,21 +1,32 @@
-"""Attention and rotary positions for CPUs, where passes over memory cost more than products.
+"""Attention and rotary positions for CPUs, and the last layer of a language model at scored positions only.
 
-transformers' own convert scores and turned vectors to float32 and back; here they stay in the precision of the
-products, whose softmax still adds in float32. At 128 tokens PyTorch's fused attention is slower than either on a CPU.
+On a CPU passes over memory cost more than products. transformers' own attention and rotation convert scores and turned
+vectors to float32 and back; here they stay in the precision of the products, whose softmax still adds in float32. At
+128 tokens PyTorch's fused attention is slower than either on a CPU.
+
+Nothing reads the last layer's output where nothing is scored, so beyond keys and values the other positions, of which
+masked modelling leaves most unscored, need no work there.
 """
 
 from collections.abc import Callable
 from functools import wraps
+from types import new_class
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import masking_utils
-
-from retrace.models.precision import product_precision
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 Tables = tuple[Tensor, Tensor]
+
+
+def product_precision(device: torch.device) -> torch.dtype:
+    """The precision of matrix products on a device: autocast's where it is on."""
+    kind = device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
 
 
 def lean_attention(
@@ -104,3 +115,56 @@ def rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim:
 
 def _turn(states: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return states.roll(states.shape[-1] // 2, -1).mul_(sin).addcmul_(states, cos)
+
+
+def score_late(body: nn.Module, kind: type[nn.Module]) -> None:
+    """Make the last layer of a body one of a `kind` that may be computed at scored positions only, once."""
+    *_, last = (module for module in body.modules() if isinstance(module, GradientCheckpointingLayer))
+    if not isinstance(last, kind):
+        last.__class__ = new_class("LastLayer", (kind, type(last)))
+
+
+def rows_at(hidden: Tensor, scored: Tensor) -> Tensor:
+    """Hidden states (B, T, C) at positions (B, M) of the flattened batch → (B, M, C)."""
+    return hidden.flatten(0, 1).index_select(0, scored.flatten()).unflatten(0, scored.shape)
+
+
+def by_head(states: Tensor, size: int) -> Tensor:
+    """States (B, T, C) by head of `size` numbers → (B, H, T, D)."""
+    return states.unflatten(-1, (-1, size)).transpose(1, 2)
+
+
+def attend_at(
+    scored: Tensor, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float,
+    dropout: float,
+) -> Tensor:  # fmt: skip
+    """The config's attention for queries (B, H, M, D) at scored positions → (B, M, C); the mask is (B, 1, T, T)."""
+    if mask is not None:
+        rows = torch.arange(len(scored), device=scored.device)[:, None]
+        mask = mask[rows, 0, scored % key.shape[2]][:, None]
+    attention = ALL_ATTENTION_FUNCTIONS[module.config._attn_implementation]
+    dropout = dropout if module.training else 0.0
+    return attention(module, query, key, value, mask, scaling=scaling, dropout=dropout)[0].flatten(2)
+
+
+class PostNormLastLayer(nn.Module):
+    """The last layer of BERT or RoBERTa, to be mixed into theirs."""
+
+    attention: Any
+    feed_forward_chunk: Any
+
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *rest: Any, scored: Tensor | None = None,
+        **others: Any,
+    ) -> Tensor:  # fmt: skip
+        """Hidden states (B, T, C) → those after the layer: at positions (B, M) of the flattened batch, else all."""
+        if scored is None:
+            return super().forward(hidden_states, attention_mask, *rest, **others)
+        attention = self.attention.self
+        asked, size = rows_at(hidden_states, scored), attention.attention_head_size
+        query = by_head(attention.query(asked), size)
+        key, value = (by_head(of(hidden_states), size) for of in (attention.key, attention.value))
+        context = attend_at(
+            scored, attention, query, key, value, attention_mask, attention.scaling, attention.dropout.p
+        )
+        return self.feed_forward_chunk(self.attention.output(context, asked))

@@ -27,7 +27,7 @@ from transformers import (
 from transformers.utils import logging
 
 from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin
+from retrace.core.settings import load_plugin
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
 from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary

@@ -1,21 +1,59 @@
 """Language models that score only chosen positions, and the pairs of BERT.
 
 The head is a product with the whole vocabulary, at small sizes most of the work, so a masked model scores masked
-positions only. Attention may stay within documents where several share a block (Raffel et al. 2020).
+positions only, and its loss keeps no scores. Attention may stay within documents where several share a block (Raffel
+et al. 2020).
 """
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import torch
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from retrace.core.weights import weight_names
-from retrace.models.attention import added_mask
-from retrace.models.cross_entropy import head_loss
+from retrace.models.attention import added_mask, product_precision, rows_at, score_late
 from retrace.models.heads import family_of, make_model, objective_of, read_config, read_model
-from retrace.models.last_layer import rows_at, score_late
 from retrace.tokens.tokenizer import Vocabulary
+
+
+def head_loss(hidden: Tensor, head: nn.Linear, targets: Tensor) -> Tensor:
+    """The negative log-likelihood of N targets by a linear head, summed, in nats.
+
+    PyTorch keeps a head's scores, its largest tensor, for the backward pass, in two precisions; here only the gradients
+    of states and weights are kept. Its `linear_cross_entropy` does so too, but takes longer on a CPU than both apart.
+    Hidden states (N, C), targets (N,), in a compiled model also -100 for none. Products have autocast's precision.
+    """
+    precision = product_precision(hidden.device)
+    return cast(Tensor, _HeadLoss.apply(hidden, head.weight, head.bias, targets, precision))
+
+
+class _HeadLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, precision: torch.dtype
+    ) -> Tensor:
+        hidden, weight, right = hidden.to(precision), weight.to(precision), targets[:, None]
+        # Batches are padded for compiled models only, which leave targets out within another pass over the scores.
+        has_target, right = (right >= 0, right.clamp(min=0)) if torch.compiler.is_compiling() else (None, right)
+        scores = hidden @ weight.T if bias is None else torch.addmm(bias.to(precision), hidden, weight.T)
+        logs = scores.float().log_softmax(1)
+        of_targets = logs.gather(1, right)
+        loss = -(of_targets if has_target is None else of_targets * has_target).sum()
+        change = logs.exp_()  # the gradient of the scores: their probabilities, less 1 for the target
+        change.scatter_(1, right, change.gather(1, right) - 1)
+        if has_target is not None:
+            change = change * has_target
+        of_bias = None if bias is None else change.sum(0)
+        change = change.to(precision)
+        ctx.save_for_backward(change @ weight, change.T @ hidden, of_bias)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        scaled = [None if saved is None else saved.float() * gradients[0] for saved in ctx.saved_tensors]
+        return (*scaled, None, None)
 
 
 def within_documents(ids: Tensor, first: int, causal: bool, attention: str | None) -> Tensor:
@@ -90,14 +128,14 @@ class PairModel(LanguageModel):
         return self(ids, at)[0]
 
 
-def make_language_model(config: PreTrainedConfig, seed: int, attention: str) -> LanguageModel:
-    """A language model with random weights drawn from `seed`."""
+def make_language_model(config: PreTrainedConfig, seed: int, attention: str, pairs: bool = False) -> LanguageModel:
+    """A language model, or a `PairModel`, with random weights drawn from `seed`.
+
+    Raises InputError where the family has no head for pairs.
+    """
+    if pairs:
+        return PairModel(make_model("pairs", config, seed, attention))
     return LanguageModel(make_model("language_model", config, seed, attention))
-
-
-def make_pair_model(config: PreTrainedConfig, seed: int, attention: str) -> PairModel:
-    """The same with a head for pairs; raises InputError where the family has none."""
-    return PairModel(make_model("pairs", config, seed, attention))
 
 
 def read_language_model(folder: Path, seed: int, attention: str) -> LanguageModel:

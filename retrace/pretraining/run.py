@@ -20,7 +20,6 @@ from retrace.models.language_model import (
     PairModel,
     continue_model,
     make_language_model,
-    make_pair_model,
 )
 from retrace.objectives.language_modelling import (
     BlockModelling,
@@ -121,7 +120,7 @@ def _initial_model(
         model = continue_model(checkpoint, vocabulary, pairs, seed, attention)
     else:
         config = make_config(params.family, params.model, vocabulary)
-        model = (make_pair_model if pairs else make_language_model)(config, seed, attention)
+        model = make_language_model(config, seed, attention, pairs)
     config = model.body.config
     if params.pretrain.intra_document_attention:
         if "sliding_attention" in (getattr(config, "layer_types", None) or ()):

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.files import file_digest, write_json
-from retrace.core.registry import load_plugin
+from retrace.core.settings import load_plugin
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.finetuning.method import FILE
 from retrace.finetuning.settings import METHODS

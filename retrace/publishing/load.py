@@ -19,8 +19,7 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_file, read_json
 from retrace.core.paths import source_folder
-from retrace.core.registry import load_plugin
-from retrace.core.settings import build
+from retrace.core.settings import build, load_plugin
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
 from retrace.finetuning.settings import METHODS, MethodSettings

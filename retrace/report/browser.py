@@ -26,9 +26,8 @@ from retrace.evaluation.outcomes import decided_answers, logits_of
 from retrace.report.blocks import Browser, Fold, Section, Table
 from retrace.report.names import baseline_name, method_name, noun_of, title_of
 from retrace.report.results import PREDICTIONS, Task
-from retrace.results.baselines import read_baselines
 from retrace.results.grid import Grid, Kind
-from retrace.results.predictions import kept_epoch, read_epochs, read_tested
+from retrace.results.predictions import kept_epoch, read_baselines, read_epochs, read_tested
 
 PRINTED = 20  # examples of each task
 LONG = 600  # characters of a text that are printed

@@ -1,4 +1,7 @@
-"""What a fine-tuning run hands to evaluation: predictions and losses after every epoch, and on a test set."""
+"""What a fine-tuning run hands to evaluation: predictions and losses after every epoch, and on a test set.
+
+What baselines decided, evaluation keeps in the same way: reports/baselines/<task>.parquet, a column a baseline.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from retrace.results.grid import Kind
 
 PREDICTIONS, LOSSES, UPDATES = "predictions.parquet", "losses.json", "updates.json"
 TEST_PREDICTIONS, TEST_LOSSES = "test-predictions.parquet", "test-losses.json"  # of a task with a test split
+BASELINES = Path("reports/baselines")
 DRAWN = "drawn.json"  # numbers of the training examples, where not all were trained on
 
 LOGIT = "logit_"  # and the number of a class
@@ -105,3 +109,16 @@ def _checked(path: Path, kind: Kind, table: pa.Table) -> pa.Table:
         if found.get(name) not in (columns[name], pa.null()):
             raise InputError(f"{path}: column {name}: expected {columns[name]}, found {found.get(name, 'none')}")
     return table.select(list(columns)).cast(pa.schema(columns))
+
+
+def write_baselines(task: str, decided: Mapping[str, Sequence[Any]]) -> None:
+    """Write class numbers, or `text` and `start` of answers ("" and -1 for none), in the order of the examples."""
+    BASELINES.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({name: list(given) for name, given in decided.items()}), BASELINES / f"{task}.parquet")
+
+
+def read_baselines(task: str) -> dict[str, list[Any]]:
+    """Class numbers or answers by baseline; none where nothing was kept."""
+    path = BASELINES / f"{task}.parquet"
+    found = pd.read_parquet(path) if path.is_file() else pd.DataFrame()
+    return {str(name): values.tolist() for name, values in found.items()}

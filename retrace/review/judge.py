@@ -117,6 +117,6 @@ class Judge:
 
 @cache
 def _legend(metrics: tuple[str, ...]) -> Legend:
-    from retrace.evaluation.scoring import Scoring  # here, as its metrics take seconds to import
+    from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
 
     return Scoring(metrics).legend

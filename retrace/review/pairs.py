@@ -12,9 +12,8 @@ from scipy.special import softmax
 from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST, questions_path, source_folder
 from retrace.datasets.squad import read_questions
-from retrace.evaluation.outcomes import Answered, Classified, logits_of
+from retrace.evaluation.outcomes import Answered, Classified, Scoring, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.documents import DOCUMENTS, are_same_documents, read_documents
 from retrace.perplexity.measures import resampled

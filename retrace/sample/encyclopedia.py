@@ -14,8 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from retrace.sample.language import BY_KIND, LIKE, PHRASES, Relation, Style, ask, phrase, state
-from retrace.sample.opinions import judge
+from retrace.sample.language import BY_KIND, LIKE, PHRASES, Relation, Style, ask, judge, phrase, state
 from retrace.sample.world import Entity, World
 
 TOLD = 4  # facts an article tells; the rest of what holds is left out
@@ -82,9 +81,9 @@ def _reception(rng: random.Random, entity: Entity, style: Style) -> list[str]:
     favourable = rng.random() < 0.5
     sentences = []
     for _ in range(rng.randint(1, 2)):
-        judgement = judge(rng, favourable, style.rare_share)
+        judgement, _ = judge(rng, favourable, style.rare_share)
         end = rng.choice(PHRASES["good_ends" if favourable else "bad_ends"])
-        sentences.append(_sentence(f"in {entity.title} {judgement.text} , {end}"))
+        sentences.append(_sentence(f"in {entity.title} {judgement} , {end}"))
     return sentences
 
 

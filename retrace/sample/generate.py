@@ -20,8 +20,7 @@ from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.core.settings import Params, Section, require
 from retrace.datasets.text import text_path
 from retrace.sample.encyclopedia import Article, write_articles, write_questions
-from retrace.sample.language import Style
-from retrace.sample.opinions import write_reviews
+from retrace.sample.language import Style, write_reviews
 from retrace.sample.world import NameMaker, build_world
 
 # Of 72 training articles, and of 224 held-out ones.
@@ -77,7 +76,8 @@ def write_sample(folder: Path, settings: SampleSettings) -> None:
         ("train", worlds["train"], Style(False, LABELLED), settings.reviews),
         ("dev", worlds["valid"], Style(True, ASKED), settings.held_out_reviews),
     ):
-        rows = write_reviews(rng(f"{part} reviews"), world, reviews, style, without=written)
+        places = [e.title.lower() for e in world.others if e.kind in ("work", "town")]
+        rows = write_reviews(rng(f"{part} reviews"), places, reviews, style, without=written)
         written.update(text for text, _ in rows)
         lines = ["sentence\tlabel\n", *(f"{text}\t{label}\n" for text, label in rows)]
         write_text(sentences_path(folder, part), "".join(lines))

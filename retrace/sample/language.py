@@ -1,4 +1,4 @@
-"""What the encyclopedia can say: relations, the nouns that name them, and the frames around the nouns, in words.json.
+"""What the corpus can say, by words.json: relations and the nouns that name them, and judgements of praise and blame.
 
 Every relation has seven nouns for one meaning ("founder", "originator"). There are so many of them that the labelled
 questions have each too seldom to teach what it asks for, a person or a year or a river; the encyclopedia does. The
@@ -11,9 +11,15 @@ would be a guess, and the score a matter of luck.
 A phrasing is a pair (frame, noun). Phrasings are divided between the training part and the held-out part by
 `is_held_out`, so both parts know every frame and every noun, yet no phrasing of a held-out statement or question was
 seen in training.
+
+The encyclopedia's receptions and the labelled reviews (the sentiment task) share adjectives, negators and connectives.
+In the encyclopedia every judgement ends with what came of it ("and guests stayed away"); the reviews carry a label
+instead and seldom use rare adjectives. The default model learns from the encyclopedia how such sentences are built, not
+yet which adjectives praise: without rare adjectives in the labels it does hardly better than one never pretrained.
 """
 
 import random
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +30,13 @@ WORDS: dict[str, list[str]] = {name: words.split() for name, words in _FILE["wor
 PHRASES: dict[str, list[str]] = _FILE["phrases"]
 # {n}: the noun; {s}: the subject; {a}: the answer.
 STATEMENTS, QUESTIONS = PHRASES["statements"], PHRASES["questions"]
+
+PRAISE, BLAME, ASPECTS = WORDS["praise"], WORDS["blame"], WORDS["aspects"]
+COMMON = 14  # of the words of praise and of blame; the rest is rare in labelled reviews
+DEGREES, NEGATORS = PHRASES["degrees"], PHRASES["negators"]
+CONTRASTS = PHRASES["contrasts"]  # the judgement that counts is y, the other, of the opposite kind, is x
+WITH_PLACE = 0.3  # share of reviews that name the place
+HELD_OUT = 4  # one of so many phrasings of a judgement is kept for the held-out part
 
 # Kinds of answers, and how a sentence names one of them.
 SHOWN = {
@@ -86,3 +99,52 @@ def ask(relation: Relation, frame: int, noun: int, subject: str) -> str:
     """A question about `subject`, with its question mark or full stop."""
     text = QUESTIONS[frame].format(n=relation.nouns[noun], s=subject)
     return text[0].upper() + text[1:]
+
+
+def _clause(rng: random.Random, favourable: bool, rare_share: float, negate: bool) -> tuple[str, int]:
+    """'the ale was hardly stale' and the index of its phrasing, negator by aspect."""
+    aspect = rng.randrange(len(ASPECTS))
+    noun = ASPECTS[aspect]
+    verb = "were" if noun in WORDS["plural_aspects"] else "was"
+    adjectives = PRAISE if favourable != negate else BLAME
+    adjective = rng.choice(adjectives[COMMON:] if rng.random() < rare_share else adjectives[:COMMON])
+    if negate:
+        negator = rng.randrange(len(NEGATORS))
+        return f"the {noun} {verb} {NEGATORS[negator]} {adjective}", negator + aspect
+    degree = rng.randrange(len(DEGREES) * 2)
+    word = DEGREES[degree] + " " if degree < len(DEGREES) else ""
+    return f"the {noun} {verb} {word}{adjective}", degree + aspect
+
+
+def judge(rng: random.Random, favourable: bool, rare_share: float) -> tuple[str, int]:
+    """Draw a judgement, plain, negated, contrasted or doubled: its text, and a number for its phrasing."""
+    draw = rng.random()
+    if draw < 0.40:
+        return _clause(rng, favourable, rare_share, negate=draw < 0.24)
+    if draw < 0.85:
+        contrast = rng.randrange(len(CONTRASTS))
+        counts, first = _clause(rng, favourable, rare_share, rng.random() < 0.25)
+        other, second = _clause(rng, not favourable, rare_share, rng.random() < 0.25)
+        return CONTRASTS[contrast].format(x=other, y=counts), first + second
+    first, index = _clause(rng, favourable, rare_share, rng.random() < 0.7)
+    second, other = _clause(rng, favourable, rare_share, rng.random() < 0.3)
+    return f"{first} and {second}", index + other
+
+
+def write_reviews(
+    rng: random.Random, places: Sequence[str], count: int, style: Style, without: Container[str] = ()
+) -> list[tuple[str, int]]:
+    """`count` different (sentence, label) pairs, half of them favourable, none of whose sentences is in `without`."""
+    reviews: dict[str, int] = {}
+    while len(reviews) < count:
+        favourable = len(reviews) % 2 == 0
+        judgement, phrasing = judge(rng, favourable, style.rare_share)
+        if (phrasing % HELD_OUT == 0) != style.held_out:
+            continue
+        place = f"at the {rng.choice(places)} " if rng.random() < WITH_PLACE else ""
+        text = place + judgement
+        if text not in without:
+            reviews.setdefault(text, int(favourable))
+    pairs = list(reviews.items())
+    rng.shuffle(pairs)
+    return pairs

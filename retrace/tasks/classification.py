@@ -62,7 +62,6 @@ class Classification:
         return cls(name, source, tokenizer, settings.max_length, segments, causal)
 
     def examples(self, part: str) -> list[EncodedExample]:
-        """The part's examples."""
         return self.encoded(read_examples(self._source, self.name, part))
 
     def encoded(self, examples: Sequence[Example]) -> list[EncodedExample]:
@@ -86,7 +85,6 @@ class Classification:
         check_length(self.name, self._max_length, least, holds)
 
     def length(self, example: EncodedExample) -> int:
-        """Tokens of an example."""
         return example.length
 
     def wrap(self, model: nn.Module) -> nn.Module:

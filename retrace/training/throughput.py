@@ -1,11 +1,14 @@
-"""What a training run took: time, memory and floating-point operations, beside the peak of devices.
+"""What a training run takes: time, memory and floating-point operations, beside the peak of devices.
 
 Model FLOPs utilisation (Chowdhery et al. 2022, PaLM, appendix B) is the operations of the model's matrix products,
 forward and backward, over those that the device could do in the same time.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from retrace.compute.device import Device, peak_memory
-from retrace.core.files import write_json
+from retrace.core.errors import InputError
+from retrace.core.files import size, write_json
 from retrace.core.origin import find_origin
 from retrace.core.records import RunRecord
+from retrace.core.settings import read_params
 
 # Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
@@ -102,3 +107,20 @@ def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module)
         origin=find_origin(torch.cuda.get_device_name(device.torch_device) if on_gpu else None),
     )
     write_json(path, record.to_json())
+
+
+@contextmanager
+def named_out_of_memory(run: str) -> Iterator[None]:
+    """Raise InputError where a device runs out of memory, with the need planned for `run` and what takes less."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        # By name: estimates change no result, so that no stage depends on them.
+        needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
+        planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
+        most = os.environ.get("RETRACE_MICRO_BATCH")
+        raise InputError(
+            f"{run}: {'. '.join(str(error).split('. ')[:3])}; {planned}less is taken with "
+            f"RETRACE_MICRO_BATCH=N, N examples at once{f' (now {most})' if most else ''}, and with "
+            "RETRACE_ACTIVATION_CHECKPOINTING=true"
+        ) from None

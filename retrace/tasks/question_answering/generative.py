@@ -20,7 +20,7 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, rounded_up, true_positions
 from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin, plugin_names
+from retrace.core.settings import load_plugin, plugin_names
 from retrace.datasets.squad import Question
 from retrace.finetuning.task import Tensors
 from retrace.models.heads import FAMILIES, Head, read_config

@@ -13,8 +13,7 @@ from xml.sax.saxutils import quoteattr
 from retrace.datasets.examples import read_sentences
 from retrace.sample.encyclopedia import Article, write_articles
 from retrace.sample.generate import HELD_OUT, READ, SampleSettings, write_sample
-from retrace.sample.language import Style
-from retrace.sample.opinions import ASPECTS
+from retrace.sample.language import ASPECTS, Style
 from retrace.sample.world import NameMaker, build_world
 
 SIZE = SampleSettings(articles=600, reviews=1800, questioned=300, held_out_articles=100, held_out_reviews=400)

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.estimates import needs
-from retrace.training.out_of_memory import named_out_of_memory
+from retrace.training.throughput import named_out_of_memory
 from tests.commands import retrace
 
 GIB = 2**30

@@ -6,8 +6,7 @@ from nltk.corpus import LazyCorpusLoader, WordNetCorpusReader
 
 from retrace.cli.wordnet import NEEDED
 from retrace.evaluation.metrics import meteor
-from retrace.evaluation.outcomes import Answered
-from retrace.evaluation.scoring import figures
+from retrace.evaluation.outcomes import Answered, figures
 from tests.commands import Done, retrace
 
 HEAD = "  1 WordNet 3.0 Copyright of nobody\n"

@@ -1,7 +1,7 @@
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin, plugin_names
+from retrace.core.settings import load_plugin, plugin_names
 
 
 def test_finds_a_plugin_by_its_file() -> None:

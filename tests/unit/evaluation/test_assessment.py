@@ -11,10 +11,9 @@ from retrace.evaluation.assessment import MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
-from retrace.evaluation.outcomes import Answered, Classified, ScoredTask
+from retrace.evaluation.outcomes import Answered, Classified, ScoredTask, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, TaskDetails
-from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.predictions import Epoch
 from retrace.statistics.scales import Shortfall

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, matthews_corrcoef, precision_recall_fscore_support, roc_auc_score
 
 from retrace.evaluation.metrics import accuracy, calibration, f1, matthews, precision, recall, roc_auc
-from retrace.evaluation.outcomes import Classified
-from retrace.evaluation.scoring import figures
+from retrace.evaluation.outcomes import Classified, figures
 
 METRICS = (accuracy, precision, recall, f1, matthews, roc_auc, calibration)
 HAND = Classified(("no", "yes"), np.array([1, 1, 1, 0, 0]), np.array([1, 1, 0, 1, 0]))  # 2 hits, 1 missed, 1 false

@@ -8,10 +8,9 @@ from retrace.datasets.squad import Answer, Question
 from retrace.evaluation.assessment import MethodRun, assess
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.flags import figure_flags
-from retrace.evaluation.outcomes import ScoredTask
+from retrace.evaluation.outcomes import ScoredTask, Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.records import TaskDetails
-from retrace.evaluation.scoring import Scoring
 from retrace.evaluation.settings import MetricSettings
 from retrace.results.predictions import Epoch
 from retrace.statistics.scales import Flags

@@ -16,8 +16,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from retrace.evaluation.metrics import bleu, meteor, rouge, squad_v2
-from retrace.evaluation.outcomes import Answered
-from retrace.evaluation.scoring import figures
+from retrace.evaluation.outcomes import Answered, figures
 
 SCORES = [squad_v2, meteor, bleu, rouge]
 WORDS = "the Ada Lund built mills , milling in 1601 . Łódź 東京の İ ß 🙂 don't e\u0301 A.I. \u200b -".split()

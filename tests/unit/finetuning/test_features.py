@@ -16,8 +16,8 @@ from retrace.compute.device import Device
 from retrace.finetuning import features
 from retrace.finetuning import task as tasks
 from retrace.finetuning.features import Lookup, computed_once
-from retrace.finetuning.finetune import Tuned, fine_tune
 from retrace.finetuning.method import read_method
+from retrace.finetuning.run import Tuned, fine_tune
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Task, outputs
 from retrace.models.heads import make_model, set_dropout

@@ -9,8 +9,8 @@ import torch
 
 from retrace.compute.device import Device
 from retrace.core.errors import InputError
-from retrace.finetuning import finetune as fine_tuning
-from retrace.finetuning.finetune import TaskObjective, fine_tune, write_tuned
+from retrace.finetuning import run as fine_tuning
+from retrace.finetuning.run import TaskObjective, fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import predict
 from retrace.models.heads import make_model

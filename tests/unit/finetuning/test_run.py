@@ -9,9 +9,8 @@ from safetensors.torch import load_file
 
 from retrace.core.settings import Precision
 from retrace.finetuning import run
-from retrace.finetuning.finetune import fine_tune
 from retrace.finetuning.method import read_method
-from retrace.finetuning.run import run_cell
+from retrace.finetuning.run import fine_tune, run_cell
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.results.grid import Cell
 from retrace.tasks.classification import Classification

@@ -9,8 +9,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.finetuning.bottleneck import Bottleneck
-from retrace.finetuning.method import is_part, load_trained, read_method, round_frozen, save_trained
+from retrace.finetuning.method import Bottleneck, is_part, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
 from retrace.models.heads import Head, layer_matrices, make_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generated, Generator

@@ -6,8 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-from retrace.models.cross_entropy import head_loss
-from retrace.models.language_model import LanguageModel, make_language_model
+from retrace.models.language_model import LanguageModel, head_loss, make_language_model
 from retrace.training.throughput import count_flops
 from tests.tiny import FAMILIES, MASKED_FAMILIES, tiny_config, tiny_tokenizer
 

@@ -7,7 +7,7 @@ import torch
 
 from retrace.core.errors import InputError
 from retrace.models.heads import read_model
-from retrace.models.language_model import PairModel, make_pair_model, read_language_model
+from retrace.models.language_model import PairModel, make_language_model, read_language_model
 from retrace.objectives.language_modelling import IGNORED, Masking
 from retrace.objectives.next_sentence import PairModelling, Pairs, relation_accuracy
 from retrace.tokens.blocks import find_documents
@@ -157,7 +157,7 @@ def test_processes_share_a_batch_without_overlap() -> None:
 
 
 def test_the_loss_is_the_sum_of_both_means() -> None:
-    model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager").eval()
+    model = make_language_model(tiny_config("bert", TOKENIZER), 0, "eager", pairs=True).eval()
     objective = _pairs()
     batch = next(iter(objective.batches(1)))
     loss, count = objective.loss(model, batch.to(tiny_device())), objective.targets(batch)
@@ -170,7 +170,8 @@ def test_the_loss_is_the_sum_of_both_means() -> None:
 
 
 def _trained(epochs: int) -> PairModel:
-    model = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager")
+    model = make_language_model(tiny_config("bert", TOKENIZER), 0, "eager", pairs=True)
+    assert isinstance(model, PairModel)
     optimiser = OptimizerSettings(kind="adamw", warmup_ratio=0.1, decay_start=0.5)
     train(Run("pairs", model, _pairs(), tiny_device(), optimiser, 0.003, Budget(epochs)), lambda epoch, meter: None)
     return model.eval()
@@ -178,7 +179,7 @@ def _trained(epochs: int) -> PairModel:
 
 def test_a_model_learns_which_sentences_belong_together() -> None:
     held_out = list(_pairs().batches(0))
-    untrained = make_pair_model(tiny_config("bert", TOKENIZER), 0, "eager").eval()
+    untrained = make_language_model(tiny_config("bert", TOKENIZER), 0, "eager", pairs=True).eval()
     before, after = (relation_accuracy(model, held_out, tiny_device()) for model in (untrained, _trained(150)))
     assert before < 0.75
     assert after > 0.9
@@ -200,7 +201,7 @@ def test_the_pooled_head_goes_with_the_model_into_classification(tmp_path: Path)
 @pytest.mark.parametrize("family", ["modernbert", "roberta", "llama"])
 def test_other_families_have_no_pairs(family: str) -> None:
     with pytest.raises(InputError, match="next_sentence: true is not allowed with family: "):
-        make_pair_model(tiny_config(family, TOKENIZER), 0, "eager")
+        make_language_model(tiny_config(family, TOKENIZER), 0, "eager", pairs=True)
 
 
 def test_one_document_makes_no_pairs() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from retrace.core.errors import InputError
-from retrace.core.registry import load_plugin
+from retrace.core.settings import load_plugin
 from retrace.finetuning.method import is_part, save_trained
 from retrace.finetuning.settings import METHODS
 from retrace.hub.pins import Pin

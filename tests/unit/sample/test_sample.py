@@ -14,11 +14,10 @@ from retrace.datasets.examples import read_examples, read_sentences
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.evaluation.classification import ClassificationTask
+from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.evaluation.scoring import Scoring
 from retrace.sample.generate import SampleParams, SampleSettings, write_sample
-from retrace.sample.language import BY_KIND, LIKE, QUESTIONS, SHOWN, STATEMENTS, is_held_out
-from retrace.sample.opinions import BLAME, COMMON, PRAISE
+from retrace.sample.language import BLAME, BY_KIND, COMMON, LIKE, PRAISE, QUESTIONS, SHOWN, STATEMENTS, is_held_out
 from retrace.sample.world import NameMaker, build_world
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from retrace.core.paths import has_test, questions_path, sentences_path
 from retrace.core.settings import read_params
 from retrace.datasets.examples import Example, read_examples, write_task
 from retrace.evaluation.records import Details
-from retrace.finetuning.finetune import fine_tune, write_tuned
+from retrace.finetuning.run import fine_tune, write_tuned
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import make_model
 from retrace.report.blocks import Fold, Section, Table

@@ -11,7 +11,7 @@ from transformers import LlamaForCausalLM
 from retrace.core.errors import InputError
 from retrace.core.settings import build
 from retrace.evaluation.outcomes import decided_answers
-from retrace.finetuning.finetune import fine_tune
+from retrace.finetuning.run import fine_tune
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import predict
 from retrace.models.heads import make_model, read_model

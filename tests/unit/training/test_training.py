@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
-from retrace.finetuning.finetune import bucketed
+from retrace.finetuning.run import bucketed
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import (
     IGNORED,
