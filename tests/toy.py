@@ -131,6 +131,12 @@ def copy_settings(folder: Path) -> Project:
     return Project(folder)
 
 
+def holding(folder: Path, text: str) -> list[Path]:
+    """The files of a project that hold a text, but for the tests that it has from here."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_relative_to(folder / "tests"))
+    return [path for path in files if text.encode() in path.read_bytes()]
+
+
 def _warm(program: str, *arguments: str) -> tuple[str, ...]:
     """The same command by the server of tests/warm.py, where that is for it."""
     if program == "dvc":

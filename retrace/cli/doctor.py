@@ -122,7 +122,8 @@ def _stages(path: Path) -> dict[str, Any]:
         stages = yaml.load(path.read_text(encoding="utf-8"), loader)["stages"]
         for name, stage in stages.items():
             entries = [*stage.get("deps", ()), *stage.get("outs", ())]
-            if not stage["cmd"] or not all(_MD5.fullmatch(entry["md5"]) and entry["path"] for entry in entries):
+            cut = any("" in part.values() for part in (stage, stage.get("params", {}), *entries))
+            if cut or not stage["cmd"] or not all(_MD5.fullmatch(entry["md5"]) and entry["path"] for entry in entries):
                 raise InputError(f"{path}: {name} is incomplete")
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

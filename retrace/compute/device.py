@@ -179,6 +179,10 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
         os.environ.update(FSDP_VERSION="2", FSDP_CPU_RAM_EFFICIENT_LOADING="false")
     if lease and torch.version.cuda and not parse_flag_from_env("ACCELERATE_USE_CPU"):
         lease_gpus()  # before CUDA starts, and so before the process group is made
+    restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    if restarts:  # of --max_restarts; the launcher's own store has the addresses of the processes that ended
+        port = str(int(os.environ["MASTER_PORT"]) + restarts)
+        os.environ.update(MASTER_PORT=port, TORCHELASTIC_USE_AGENT_STORE="False")
     accelerator = Accelerator()
     torch.set_num_threads(_threads(accelerator))
     set_seed(seed)

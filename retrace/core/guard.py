@@ -32,6 +32,7 @@ CODE = ("stages", "retrace")
 PAUSE = 0.2  # seconds between two looks at a lock or a process
 STARTING = 0.01  # seconds that Python takes at least before it reads a file of ours; how finely processes are timed
 STOPPING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # kill, Slurm before the time limit, Ctrl-C
+AHEAD = 60  # seconds that a file server's clock may be ahead; what is from later is from before this clock was set back
 Digests = dict[str, str]  # path → SHA-256 of the file
 
 
@@ -169,8 +170,9 @@ def _changed_while_starting() -> list[str]:
         return []
     began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - began
-    oldest = time.time() - age + STARTING
-    return [path for path in _loaded() if (PROJECT / path).stat().st_ctime > oldest]
+    now = time.time()
+    times = {path: (PROJECT / path).stat().st_ctime for path in _loaded()}
+    return [path for path, changed in times.items() if now - age + STARTING < changed <= now + AHEAD]
 
 
 def _changed_settings(settings: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """A pipeline killed at random moments and run again: does it end with the bytes of a run that nothing disturbed?
 
 Every trial takes a toy project in which all stages have run, takes one stage's outputs, its entry in dvc.lock and DVC's
-cache away, starts `dvc repro`, and kills (SIGKILL) the stage, DVC, all at once or, of a stage in two processes, the
+run cache away, starts `dvc repro`, and kills (SIGKILL) the stage, DVC, all at once or, of a stage in two processes, the
 launcher or one of the two, at a moment drawn evenly from the length of that run. Then a plain `dvc repro` runs to its
 end; where DVC was killed while it wrote its lock, after `retrace check`, as in `make repro`. Training saves its state
 every quarter of a second.
@@ -76,10 +76,10 @@ class Trials:
         shared, cold = trial.victim in ("launcher", "worker"), trial.victim not in ("stage", "all")
         kind = trial.stage, shared, cold
         if shared and trial.stage not in self._shared:
-            project = self._without(*kind)
+            project = self.without(*kind)
             self._seconds[kind], _, _ = self._repro(project, trial.stage, shared)
             self._shared[trial.stage] = digests(project.folder)
-        project = self._without(*kind)
+        project = self.without(*kind)
         running = project.start("dvc", "repro", *self._goals(trial.stage, shared))
         with suppress(subprocess.TimeoutExpired):
             running.wait(trial.moment * self._seconds.get(kind, GUESSED))
@@ -100,11 +100,11 @@ class Trials:
         wrong += [str(path) for path in project.folder.rglob("*.partial")]
         return Outcome(is_killed, resumed, mended, wrong)
 
-    def _without(self, stage: str, shared: bool, cold: bool) -> Project:
+    def without(self, stage: str, shared: bool = False, cold: bool = False) -> Project:
         """A project in which all stages but this one have run."""
         shutil.rmtree(self._folder, ignore_errors=True)
         shutil.copytree(self._whole, self._folder, symlinks=True)
-        shutil.rmtree(self._folder / ".dvc/cache")
+        shutil.rmtree(self._folder / ".dvc/cache/runs")
         file, _, name = stage.rpartition(":")
         lock = (self._folder / (file or "dvc.yaml")).with_suffix(".lock")
         locked = YAML().load(lock)

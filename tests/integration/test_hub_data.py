@@ -17,7 +17,7 @@ from tests.hub import READ_TOKEN, STRANGER_TOKEN, Cut, LocalHub, Silence, Status
 from tests.hub.content import add_datasets
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT
 from tests.hub.server import Fault
-from tests.toy import Project
+from tests.toy import Project, holding
 
 pytestmark = pytest.mark.slow
 
@@ -176,6 +176,7 @@ def test_missing_private_and_gated_repositories(user: Project, hub: LocalHub) ->
     assert "gated" in said
     assert STRANGER_TOKEN not in said
     _fetch(user.with_variables(HF_TOKEN=READ_TOKEN))
+    assert holding(user.folder, READ_TOKEN) == []
 
 
 def test_a_token_of_the_machine_is_not_sent(user: Project, hub: LocalHub, tmp_path: Path) -> None:

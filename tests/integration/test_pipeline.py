@@ -15,7 +15,8 @@ from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.evaluation.outcomes import decided_answers
 from retrace.finetuning.method import FILE
 from retrace.results.predictions import read_epochs
-from tests.toy import Project
+from tests.integration.conftest import PLANTED
+from tests.toy import Project, holding
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -89,6 +90,10 @@ def test_everything_is_there(finished: Project) -> None:
         path for path in finished.folder.rglob(".gitignore") if path.parent.name not in (".dvc", finished.folder.name)
     ]
     assert written == [], "DVC wrote ignore files of its own"
+
+
+def test_no_secret_of_the_environment_is_written_anywhere(finished: Project) -> None:
+    assert holding(finished.folder, PLANTED) == []
 
 
 def test_a_stage_reads_no_params_but_those_that_dvc_compares(clone: Project) -> None:

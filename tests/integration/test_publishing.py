@@ -15,7 +15,7 @@ from huggingface_hub import ModelCard
 from retrace.core.files import SUMS
 from tests.commands import Done
 from tests.hub import READ_TOKEN, WRITE_TOKEN, Cut, LocalHub, Status
-from tests.toy import Project, copy_project
+from tests.toy import Project, copy_project, holding
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -205,6 +205,8 @@ def test_tokens_and_faults_end_in_success_or_in_one_line(finished: Project, hub:
         assert done.err.count("\n") == 1
         assert "Traceback" not in done.err
     assert WRITE_TOKEN not in "".join(done.out + done.err for done in (busy, limited, down))
+    assert holding(finished.folder, WRITE_TOKEN) == []
+    assert not any(WRITE_TOKEN.encode() in content for content in hub.files("model", "org/busy").values())
 
 
 def test_a_base_must_be_this_pretrained_model(finished: Project, hub: LocalHub, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:"])
+@pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: "])
 def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project, at: str) -> None:
     text = (ROOT / "dvc.lock").read_text()
     (checkout.folder / "dvc.lock").write_text(text[: text.rindex(at) + len(at) - 1])

@@ -48,3 +48,20 @@ def test_the_launcher_ends_as_the_first_process_that_failed(tmp_path: Path, ends
     done = subprocess.run(command, cwd=tmp_path, env=started, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert "process 1 ended" in done.stderr.splitlines()[-1]
+
+
+def test_processes_that_are_started_again_meet_again(tmp_path: Path) -> None:
+    text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
+    (tmp_path / "two.yaml").write_text(text)
+    (tmp_path / "work.py").write_text(
+        "import os\nfrom retrace.compute.device import open_device\ndevice = open_device(1)\n"
+        "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os.kill(os.getpid(), 9 * device.rank)\n"
+        "print(device.all_reduce_sum([device.rank + 1]), flush=True)\n"
+    )
+    command = [sys.executable, "-m", "retrace.compute.launch", "--max_restarts", "1", "--config_file", "two.yaml"]
+    started = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": "", "RETRACE_THREADS": "1"}
+    done = subprocess.run(
+        [*command, "--main_process_port", "0", "work.py"], cwd=tmp_path, env=started, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[3.0]\n" * 2), done.stderr

@@ -25,6 +25,7 @@ def _raise(error: BaseException):
     [
         (InputError("a.tsv:3: label '7' is not allowed"), "error: a.tsv:3: label '7' is not allowed\n"),
         (FileNotFoundError(errno.ENOENT, "no", "x.json"), "error: x.json: no such file or folder\n"),
+        (FileNotFoundError("No such file: m.st"), "error: m.st: no such file, or not to be read\n"),
         (PermissionError(errno.EACCES, "Permission denied", "a/b"), "error: a/b: Permission denied\n"),
         (OSError(errno.ENOSPC, "full", "m.bin"), "error: m.bin: full; nothing was left half-written\n"),
         (SafetensorError("header too large"), "error: weights: header too large\n"),
@@ -84,6 +85,18 @@ def test_work_is_done_although_nobody_reads_what_it_prints(tmp_path: Path, strea
     os.close(writing)
     assert code == 0
     assert (tmp_path / "done").read_text() == "yes"
+
+
+def test_a_stage_of_dvc_ends_at_once_with_all_that_it_printed() -> None:
+    work = (
+        "import atexit; from retrace.core.errors import exit_cleanly; atexit.register(print, 'registered')\n"
+        "exit_cleanly(lambda: print('printed')); print('went on')"
+    )
+    environment = {**os.environ, "DVC_STAGE": "x"}
+    done = subprocess.run(
+        [sys.executable, "-c", work], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("printed\nregistered\n", "")
 
 
 def test_a_broken_connection_is_no_reader_that_has_read_enough() -> None:

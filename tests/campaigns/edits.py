@@ -1,0 +1,103 @@
+"""Settings and code edited at a stage's first and last moments: is what DVC recorded what the stage did?
+
+Every trial takes away what `tokenize` wrote, starts `dvc repro tokenize`, and edits a setting or the stage's own code:
+within a second after DVC began the stage, or when the stage writes its last folder, or within half a second after it
+wrote its last file, as DVC is about to look at the files itself. Either the stage fails and names what changed, or what
+dvc.lock has beside each other are inputs and outputs of an undisturbed run. A further `dvc repro` ends in the outputs
+of the edited version.
+
+    python -m tests.campaigns.edits [--trials 18] [--seed 1]
+"""
+
+import json
+import random
+import sys
+import time
+from collections import Counter
+
+from ruamel.yaml import YAML
+
+from tests.campaigns.kills import RESULT, Trials, finished_toy, options
+from tests.toy import Project
+
+STAGE, RECORD = "tokenize", "reports/runs/stages/tokenize.json"
+EDITS = {
+    "params.yaml": ("vocab_size: 400", "vocab_size: 390"),
+    "stages/tokenize.py": ('"counts.json", counts', '"counts.json", {"edited": counts}'),
+}
+MOMENTS = {"first": 1.0, "last": 0.0, "after": 0.5}  # seconds in which it is edited, once one of these is there
+AWAITED = {"last": ("models/.tokens.partial", "models/tokens"), "after": (RECORD,)}
+
+
+def edit(project: Project, name: str) -> None:
+    """Make the edit of this file."""
+    path = project.folder / name
+    before = path.read_text()
+    after = before.replace(*EDITS[name])
+    assert after != before
+    path.write_text(after)
+
+
+def recorded(project: Project) -> tuple[str, str]:
+    """What dvc.lock says that the stage used, and that it made, but for the record of its time."""
+    stage = YAML(typ="safe").load(project.folder / "dvc.lock")["stages"][STAGE]
+    made = [out for out in stage["outs"] if out["path"] != RECORD]
+    return json.dumps([stage["deps"], stage["params"]]), json.dumps(made)
+
+
+def undisturbed(trials: Trials) -> dict[str, tuple[str, str]]:
+    """What is recorded of a run with each edit and of one without, by the edited file."""
+    found = {}
+    for name in ("", *EDITS):
+        project = trials.without(STAGE)
+        if name:
+            edit(project, name)
+        project.run("dvc", "repro", STAGE)
+        found[name] = recorded(project)
+    return found
+
+
+def trial(trials: Trials, right: dict[str, tuple[str, str]], name: str, moment: str, pause: float) -> tuple[str, str]:
+    """Edit a file at a moment; what became of the stage, and what is wrong, if anything."""
+    project = trials.without(STAGE)
+    with project.start("dvc", "repro", STAGE) as running:
+        assert running.stdout is not None
+        while moment == "first" and not running.stdout.readline().startswith("Running stage"):
+            assert running.poll() is None
+        while moment != "first" and not any((project.folder / path).exists() for path in AWAITED[moment]):
+            time.sleep(0.001)
+        time.sleep(pause)
+        edit(project, name)
+        _, said = running.communicate()
+    if running.returncode:
+        ended, wrong = "failed", "" if f"error: {name}" in said else said
+    else:
+        versions = {right[""]: "done before the edit", right[name]: "done with the edit"}
+        ended = versions.get(recorded(project), "recorded what it was not done with")
+        wrong = "" if recorded(project) in versions else ended
+    project.run("dvc", "repro", STAGE)
+    if not wrong and recorded(project) != right[name]:
+        wrong = "a further repro has other outputs"
+    return ended, wrong
+
+
+def main() -> None:
+    count, seed = options(__doc__, "trials", 18)
+    draw, found = random.Random(seed), dict[str, Counter[str]]()
+    with finished_toy() as (whole, folder):
+        trials = Trials(whole, folder / "trial")
+        right = undisturbed(trials)
+        for number in range(count):
+            name, moment = [*EDITS][number % 2], [*MOMENTS][number // 2 % 3]
+            ended, wrong = trial(trials, right, name, moment, draw.uniform(0, MOMENTS[moment]))
+            print(name, moment, ended, wrong, flush=True)
+            of = found.setdefault(f"{name}, {moment}", Counter())
+            of += Counter({"runs": 1, ended: 1, "right": not wrong})
+    RESULT.with_name("edits.json").write_text(json.dumps({"seed": seed, **found}, indent=2) + "\n")
+    during = sum((of for what, of in found.items() if "after" not in what), Counter())
+    print(json.dumps(during))
+    sys.exit(during["right"] != during["runs"])
+
+
+if __name__ == "__main__":
+    main()
