@@ -15,10 +15,21 @@ from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.records import RunRecord
 from retrace.core.settings import PARAMS, Precision, build, read_params
-from retrace.estimates.architectures import HEADS, Published, config_of, find_model
+from retrace.estimates.architectures import (
+    HEADS,
+    ClosedForm,
+    Count,
+    Grouping,
+    Published,
+    closed_form,
+    config_of,
+    count_parameters,
+    find_model,
+    rows,
+    sums,
+)
 from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
 from retrace.estimates.needs import STATES, TRAINED, require_room
-from retrace.estimates.parameters import ClosedForm, Count, Grouping, closed_form, count_parameters, rows, sums
 from retrace.estimates.published_memory import formula_memory
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings
