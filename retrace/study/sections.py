@@ -14,9 +14,17 @@ from transformers import PreTrainedConfig
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
 from retrace.estimates import published_memory as published
-from retrace.estimates.architectures import HEADS, find_model, preset_names
+from retrace.estimates.architectures import (
+    HEADS,
+    Count,
+    closed_form,
+    count_parameters,
+    find_model,
+    preset_names,
+    rows,
+    sums,
+)
 from retrace.estimates.memory import Load, Needs, update_needs
-from retrace.estimates.parameters import Count, closed_form, count_parameters, rows, sums
 from retrace.finetuning.method import read_method
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
