@@ -34,13 +34,11 @@ torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), tw
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/chance.py
-	python benchmarks/processes.py
 	python benchmarks/growth.py --project $(PROJECT)
 	cd $(PROJECT) && python $(CURDIR)/benchmarks/noop.py
 	python benchmarks/memory.py
 	python benchmarks/full_size.py
 	python benchmarks/tokenising.py --project $(PROJECT)
-	python benchmarks/planning.py --project $(PROJECT)
 	python benchmarks/saving.py
 	python benchmarks/hub.py --project $(PROJECT)
 	python benchmarks/pretraining.py --project $(PROJECT)

@@ -1,4 +1,4 @@
-"""What the benchmarks against transformers' `Trainer` share: sides in turn, each in a process of its own."""
+"""What benchmarks share: against transformers' `Trainer` the sides, in turn, each in a process of its own; results."""
 
 import argparse
 import json
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # so that a side sees the stages whatever folder it runs in
+sys.path.insert(0, str(ROOT))  # so that a program sees the stages whatever folder it runs in
 
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
 Side = Callable[[argparse.Namespace], dict[str, float]]
 
 
@@ -66,6 +67,17 @@ def in_turn(seeds: Sequence[int], rates: Mapping[str, tuple[str, float | None]])
         }
         for name, runs in found.items()
     }
+
+
+def seconds_in_turn(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each call of each side."""
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, call in sides.items():
+            began = time.perf_counter()
+            call()
+            found[name].append(time.perf_counter() - began)
+    return found
 
 
 def write_result(name: str, result: Mapping[str, Any]) -> None:

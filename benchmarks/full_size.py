@@ -16,26 +16,21 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
+import torch
 from beside import write_result
+from torch import Tensor, nn
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-import torch  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-
-from retrace.compute.device import Device, open_device, peak_memory  # noqa: E402
-from retrace.estimates.architectures import find_model  # noqa: E402
-from retrace.estimates.memory import Load, update_needs  # noqa: E402
-from retrace.finetuning.method import read_method  # noqa: E402
-from retrace.models.heads import Head, make_model  # noqa: E402
-from retrace.models.language_model import LanguageModel  # noqa: E402
-from retrace.objectives.language_modelling import BlockModelling, Inputs, LabelledBatch, token_loss  # noqa: E402
-from retrace.training.loop import Budget, Run, Speed, train  # noqa: E402
-from retrace.training.settings import OptimizerSettings  # noqa: E402
+from retrace.compute.device import Device, open_device, peak_memory
+from retrace.estimates.architectures import find_model
+from retrace.estimates.memory import Load, update_needs
+from retrace.finetuning.method import read_method
+from retrace.models.heads import Head, make_model
+from retrace.models.language_model import LanguageModel
+from retrace.objectives.language_modelling import BlockModelling, Inputs, LabelledBatch, token_loss
+from retrace.training.loop import Budget, Run, Speed, train
+from retrace.training.settings import OptimizerSettings
 
 UPDATES = 3  # that are timed, after one that is not
 MASKED = 0.15  # share of a block

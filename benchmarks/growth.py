@@ -17,10 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+from beside import ROOT
 
-from tests.toy import Project  # noqa: E402
+from tests.toy import Project
 
 COPIED = ("stages", "retrace", "launch", "params.yaml", "data/params.yaml")
 

@@ -12,17 +12,15 @@ import argparse
 import json
 import shutil
 import statistics
-import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+from beside import seconds_in_turn
 
-from tests.hub import LocalHub  # noqa: E402
-from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT, datasets_of  # noqa: E402
-from tests.toy import Project, copy_project  # noqa: E402
+from tests.hub import LocalHub
+from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT, datasets_of
+from tests.toy import Project, copy_project
 
 ROUNDS = 7
 PARTS = {"text": WIKITEXT, "sst2": GLUE, "squad": SQUAD}
@@ -37,14 +35,12 @@ def main() -> None:
         copy = copy_project(Path(made) / "project").with_variables(**hub.environment(Path(made) / "home"))
         copy.set_all({f"files.{name}": value for name, value in files.items()})
         shutil.copytree(project / "data/own", copy.folder / "data/own", dirs_exist_ok=True)
-        run("files", copy)
+        copy.stage("sources.files")
         pins = {name: hub.add("dataset", name, of) for name, of in datasets_of(copy.folder / "data/files").items()}
         copy.set_all({f"hub.{part}.repository": f"{name}@{pins[name]}" for part, name in PARTS.items()})
-        first = run("hub", copy)
-        seconds: dict[str, list[float]] = {"files": [], "hub": []}
-        for _ in range(ROUNDS):
-            for source, times in seconds.items():
-                times.append(run(source, copy))
+        sides = {source: partial(copy.stage, f"sources.{source}") for source in ("files", "hub")}
+        ((first,),) = seconds_in_turn({"hub": sides["hub"]}, 1).values()
+        seconds = seconds_in_turn(sides, ROUNDS)
     medians = {source: round(statistics.median(times), 2) for source, times in seconds.items()}
     result = {
         "seconds_of_the_first_fetch": round(first, 2),
@@ -53,13 +49,6 @@ def main() -> None:
         "added_seconds": round(medians["hub"] - medians["files"], 2),
     }
     print(json.dumps(result, indent=2))
-
-
-def run(source: str, project: Project) -> float:
-    """Seconds of a source's stage."""
-    start = time.perf_counter()
-    project.stage(f"sources.{source}")
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

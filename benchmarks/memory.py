@@ -24,22 +24,19 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+import torch
+from beside import TORCHRUN
+from torch import Tensor, nn
 
-import torch  # noqa: E402
-from own import TORCHRUN  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-
-from retrace.compute.device import Device, open_device  # noqa: E402
-from retrace.compute.sharding import to_device  # noqa: E402
-from retrace.estimates.memory import Load, Needs, update_needs  # noqa: E402
-from retrace.finetuning.method import read_method  # noqa: E402
-from retrace.models.heads import make_config, make_model  # noqa: E402
-from retrace.models.settings import ModelSettings  # noqa: E402
-from retrace.tokens.tokenizer import Vocabulary  # noqa: E402
-from retrace.training.loop import Budget, Run, train  # noqa: E402
-from retrace.training.settings import OptimizerSettings  # noqa: E402
+from retrace.compute.device import Device, open_device
+from retrace.compute.sharding import to_device
+from retrace.estimates.memory import Load, Needs, update_needs
+from retrace.finetuning.method import read_method
+from retrace.models.heads import make_config, make_model
+from retrace.models.settings import ModelSettings
+from retrace.tokens.tokenizer import Vocabulary
+from retrace.training.loop import Budget, Run, train
+from retrace.training.settings import OptimizerSettings
 
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
 MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_positions=256, dropout=0.1)

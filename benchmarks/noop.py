@@ -12,8 +12,9 @@ import json
 import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
+
+from beside import seconds_in_turn
 
 ROUNDS = 7
 
@@ -24,10 +25,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         empty = Path(folder)
         make_empty(empty, stages)
-        seconds: dict[str, list[float]] = {"pipeline": [], "empty": []}
-        for _ in range(ROUNDS):
-            seconds["pipeline"].append(repro(Path.cwd()))
-            seconds["empty"].append(repro(empty))
+        seconds = seconds_in_turn({"pipeline": lambda: repro(Path.cwd()), "empty": lambda: repro(empty)}, ROUNDS)
     medians = {name: round(statistics.median(times), 3) for name, times in seconds.items()}
     result = {"stages": stages, "median_seconds": medians, "ratio": round(medians["pipeline"] / medians["empty"], 3)}
     print(json.dumps(result, indent=2))
@@ -44,14 +42,11 @@ def make_empty(folder: Path, stages: int) -> None:
         subprocess.run(command, cwd=folder, check=True)
 
 
-def repro(folder: Path) -> float:
-    """Seconds of one `dvc repro` in which nothing is to be done."""
-    start = time.perf_counter()
+def repro(folder: Path) -> None:
+    """`dvc repro` with nothing to be done."""
     done = subprocess.run(["dvc", "repro"], cwd=folder, capture_output=True, text=True, check=True)
-    seconds = time.perf_counter() - start
     if "Running stage" in done.stdout:
         raise SystemExit(f"{folder}: the pipeline was not up to date")
-    return seconds
 
 
 if __name__ == "__main__":

@@ -44,12 +44,17 @@ def main() -> None:
 
 def retrace(arguments: argparse.Namespace) -> dict[str, float]:
     """Retrace's recipe on packed blocks."""
-    from own import open_pretraining
-
+    from retrace.compute.device import open_device
     from retrace.pretraining.run import load
+    from retrace.pretraining.settings import PretrainParams
+    from retrace.tokens.blocks import open_stream
+    from retrace.tokens.tokenizer import load_tokenizer
     from retrace.training.loop import Budget, Run, train
+    from stages import pretrain
 
-    settings, tokenizer, stream, device = open_pretraining(arguments.seed)
+    settings = PretrainParams.read().model_copy(update={"seed": arguments.seed})
+    stream, tokenizer = open_stream(pretrain.TOKENS / "train.npy"), load_tokenizer(pretrain.TOKENIZER)
+    device = open_device(arguments.seed, settings.precision)
     model, objective = load(settings, None, tokenizer, stream, device)
     budget = Budget(10**6, seconds=arguments.seconds)
     run = Run("retrace", model, objective, device, settings.pretrain.optimizer, settings.lr, budget)

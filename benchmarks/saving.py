@@ -10,26 +10,21 @@ training waits 1 ms, 13 ms and 1.6 s (saving.json, with other work on the cores)
 
 import os
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+import torch
 from beside import write_result
+from transformers import BertConfig, LlamaConfig, PretrainedConfig
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-import torch  # noqa: E402
-from transformers import BertConfig, LlamaConfig, PretrainedConfig  # noqa: E402
-
-from retrace.compute.device import open_device  # noqa: E402
-from retrace.compute.sharding import gather_weights  # noqa: E402
-from retrace.core.settings import load_plugin  # noqa: E402
-from retrace.models.heads import make_model  # noqa: E402
-from retrace.training.checkpoint import Checkpointer, Position  # noqa: E402
-from retrace.training.optimizer import make_optimizers  # noqa: E402
-from retrace.training.settings import OptimizerSettings  # noqa: E402
+from retrace.compute.device import open_device
+from retrace.compute.sharding import gather_weights
+from retrace.core.settings import load_plugin
+from retrace.models.heads import make_model
+from retrace.training.checkpoint import Checkpointer, Position
+from retrace.training.optimizer import make_optimizers
+from retrace.training.settings import OptimizerSettings
 
 ROUNDS = 5
 LLAMA = LlamaConfig(

@@ -15,14 +15,10 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
+from beside import ROOT, TORCHRUN
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from own import TORCHRUN  # noqa: E402
-
-from retrace.evaluation.records import METRICS, Metrics  # noqa: E402
-from tests.toy import Project, copy_as_it_is  # noqa: E402
+from retrace.evaluation.records import METRICS, Metrics
+from tests.toy import Project, copy_as_it_is
 
 RESULT = ROOT / "benchmarks" / "seeds.csv"
 RUN = ["corpus", "task", "method", "precision", "processes", "seed"]

@@ -12,20 +12,16 @@ import argparse
 import json
 import os
 import statistics
-import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+from beside import ROOT, seconds_in_turn
 
-from retrace.core.paths import running_text, source_folder  # noqa: E402
-from retrace.core.settings import build, read_params  # noqa: E402
-from retrace.datasets.text import read_documents, text_path  # noqa: E402
-from retrace.tokens.blocks import write_stream  # noqa: E402
-from retrace.tokens.tokenizer import load_tokenizer  # noqa: E402
+from retrace.core.paths import running_text, source_folder
+from retrace.core.settings import build, read_params
+from retrace.datasets.text import read_documents, text_path
+from retrace.tokens.blocks import write_stream
+from retrace.tokens.tokenizer import load_tokenizer
 
 ROUNDS = 5
 
@@ -37,23 +33,17 @@ def main() -> None:
     tokenizer = load_tokenizer(Path("models/tokenizer"))
     path = text_path(running_text(source_folder(build(str, read_params(), "data"))), "train")
     documents = list(read_documents(path))
-    seconds: dict[str, list[float]] = {"stream": [], "bare": []}
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "train.npy"
-        for _ in range(ROUNDS):
-            seconds["stream"].append(timed(lambda: write_stream(target, tokenizer, documents)))
-            seconds["bare"].append(timed(lambda: tokenizer.encode_batch_fast(documents)))
+        sides = {
+            "stream": lambda: write_stream(target, tokenizer, documents),
+            "bare": lambda: tokenizer.encode_batch_fast(documents),
+        }
+        seconds = seconds_in_turn(sides, ROUNDS)
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     megabytes = sum(len(document.encode()) for document in documents) / 1e6
     speed = {name: round(megabytes / median, 2) for name, median in medians.items()}
     print(json.dumps({"megabytes_a_second": speed, "ratio": round(medians["bare"] / medians["stream"], 2)}, indent=2))
-
-
-def timed(call: Callable[[], object]) -> float:
-    """Seconds of one call."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -7,13 +7,9 @@ before training and after each epoch, which `stages.evaluate` scores.
     python -m stages.finetune_squad --task squad --method full --seed 1
 """
 
-from typing import Any
-
 from retrace.core.errors import exit_cleanly
-from retrace.core.paths import QUESTIONS, source_folder
-from retrace.finetuning.method import read_method
+from retrace.core.paths import QUESTIONS
 from retrace.finetuning.run import read_cell, run_cell
-from retrace.finetuning.task import Task
 from retrace.tasks.question_answering.generative import ANSWERING
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 
@@ -21,13 +17,7 @@ from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 def main() -> None:
     cell = read_cell("squad")
     params = FineTuneAnswerParams.read(task=cell.task, method=cell.method)
-    settings, source = params.task, source_folder(params.data)
-    method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
-
-    def read_task() -> Task[Any]:
-        return ANSWERING[settings.answers].read(cell.task, source, method.base, settings)
-
-    run_cell(cell, method, read_task, settings, params.precision, [source, QUESTIONS / cell.task], params.settings)
+    run_cell(cell, params, QUESTIONS / cell.task, ANSWERING[params.task.answers].read)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ scores.
 """
 
 from retrace.core.errors import exit_cleanly
-from retrace.core.paths import source_folder, task_folder
-from retrace.finetuning.method import read_method
+from retrace.core.paths import task_folder
 from retrace.finetuning.run import read_cell, run_cell
 from retrace.finetuning.settings import FineTuneParams
 from retrace.tasks.classification import Classification
@@ -18,13 +17,7 @@ from retrace.tasks.classification import Classification
 def main() -> None:
     cell = read_cell("sst2")
     params = FineTuneParams.read(task=cell.task, method=cell.method)
-    settings, source = params.task, source_folder(params.data)
-    method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
-
-    def read_task() -> Classification:
-        return Classification.read(cell.task, source, method.base, settings)
-
-    run_cell(cell, method, read_task, settings, params.precision, [source, task_folder(cell.task)], params.settings)
+    run_cell(cell, params, task_folder(cell.task), Classification.read)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Head
 from retrace.report.browser import PRINTED, predictions_section, read_all
-from retrace.report.facts import run_facts
-from retrace.report.flags import flag_chips, flags_line, found_flags
+from retrace.report.head import flag_chips, flags_line, found_flags, run_facts, verdict
 from retrace.report.page import REPORTS, WRITTEN, write_report
 from retrace.report.pretraining import pretraining_section, tokens_and_losses
 from retrace.report.results import PREDICTIONS, judged, read_curve, read_tasks
@@ -40,7 +39,6 @@ from retrace.report.runs import (
 from retrace.report.settings import PRESETS, ReportParams, read_presets
 from retrace.report.summary import summary_sections
 from retrace.report.tasks import task_section
-from retrace.report.verdict import verdict
 from retrace.results.predictions import BASELINES
 
 MODEL = Path("models/pretrained")

@@ -19,9 +19,7 @@ from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.extractive import ExtractiveTask
 from retrace.tasks.question_answering.generative import GenerativeTask
 from retrace.tasks.question_answering.settings import ReadingSettings
-from retrace.training.checkpoint import Position
-from retrace.training.loop import Budget, Objective, Run, _rest_of_epoch
-from retrace.training.optimizer import make_optimizers
+from retrace.training.loop import Budget, Objective, Run, Training
 from retrace.training.settings import OptimizerSettings
 from tests.sharded import TOKENIZER, VOCABULARY, start
 from tests.tiny import FAMILIES, MODEL, TEXT, tiny_questions, tiny_sentences
@@ -76,8 +74,9 @@ CASES = [
 
 def count_update(run: Run[Any, Any]) -> Dispatched:
     """What the second update of a run dispatches, drawing its batch left out."""
-    optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
-    updates = _rest_of_epoch(replace(run, objective=Drawn(run.objective)), run.model, optimizers, Position(epoch=0), [])
+    training = Training(replace(run, objective=Drawn(run.objective)), run.model)
+    training.at.epoch = 0
+    updates = training.rest_of_epoch()
     next(updates)
     with Dispatched() as found, Fetched(found.waits):
         next(updates)

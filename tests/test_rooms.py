@@ -85,7 +85,7 @@ def test_code_deps_are_the_rooms_that_a_stage_reaches(
 
 def test_who_asks_a_model_does_not_wait_for_what_scores_it(graph: grimp.ImportGraph) -> None:
     """The first answer of `retrace predict` takes as long as its imports, without pandas, scikit-learn and plots."""
-    reached = graph.find_upstream_modules("retrace.cli.predict")
+    reached = graph.find_upstream_modules("retrace.serving.predictor")
     slow = ("retrace.evaluation", "retrace.report", "retrace.results.predictions")
     assert sorted(module for module in reached if module.startswith(slow)) == []
 

@@ -27,14 +27,13 @@ from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import FilesParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
-from retrace.hub.settings import HubParams
+from retrace.hub.settings import HubClassificationParams, HubParams
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import Grid
 from retrace.review.settings import ReviewParams
 from retrace.sample.generate import SampleParams
-from retrace.sources.hub_settings import HubClassificationParams
 from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
@@ -83,25 +82,27 @@ def check(cache: Annotated[bool, typer.Option(help="also remove damaged files fr
 def lock_fault() -> str | None:
     """Why DVC would not start here, in a line; None where it would.
 
-    A killed DVC leaves half of its record of who uses which file, or numbers of processes that are no DVC by now.
+    A killed DVC leaves half of its record of who uses which file, or its number there, which another program gets.
     """
     for pause in (WRITTEN, 0):
         try:
             lock = read_object(LOCK)
             users = [*lock.get("write", {}).values(), *chain.from_iterable(lock.get("read", {}).values())]
-            gone = {f"process {user['pid']} ({user['cmd']})" for user in users if not _is_dvc(int(user["pid"]))}
+            commands = {int(user["pid"]): user["cmd"] for user in users}
         except FileNotFoundError:
             return None
         except (InputError, AttributeError, KeyError, TypeError, ValueError):
             time.sleep(pause)
-        else:
-            is_stuck = gone and not any(_is_dvc(int(user["pid"])) for user in users)  # else it is in use
-            return f"{LOCK} names {min(gone)}, which runs no more" if is_stuck else None
+            continue
+        alive = list(filter(psutil.pid_exists, commands))  # DVC itself removes those that are gone
+        if not alive or any(map(_is_dvc, alive)):
+            return None
+        return f"{LOCK} names process {alive[0]} ({commands[alive[0]]}), which is another program by now"
     return f"{LOCK} is damaged"
 
 
 def _is_dvc(process: int) -> bool:
-    """Whether a process runs and is a DVC; the number may be another program's by now."""
+    """Whether a process is a DVC, or may be one."""
     try:
         return any(Path(part).name == "dvc" for part in psutil.Process(process).cmdline())
     except psutil.NoSuchProcess:

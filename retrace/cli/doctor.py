@@ -30,6 +30,7 @@ from retrace.core.settings import DATA_PARAMS, PARAMS, build, read_params, read_
 from retrace.results.grid import Grid
 
 PINS = Path("requirements.txt")
+INSTALL = f"python -m pip install -r {PINS}"
 LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 CELLS = ("models", "predictions")  # folders of task/method/seed
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
@@ -82,10 +83,7 @@ def _versions() -> Iterator[Finding]:
     pins = dict(line.split("==") for line in PINS.read_text(encoding="utf-8").split() if "==" in line)
     found = {name: _installed(name).partition("+")[0] for name in pins}
     others = [f"{name} is {found[name]}, pinned {pinned}" for name, pinned in pins.items() if found[name] != pinned]
-    if others:
-        yield Finding("versions", _some(others), f"python -m pip install -r {PINS}")
-    else:
-        yield Finding("versions", f"the {len(pins)} pinned in {PINS}")
+    yield Finding("versions", _some(others) or f"the {len(pins)} pinned in {PINS}", INSTALL if others else None)
 
 
 def _installed(package: str) -> str:
@@ -181,10 +179,8 @@ def _leftovers() -> Iterator[Finding]:
         return  # as said of the settings
     found = [path for folder in CELLS for path in sorted(Path(folder).glob("*/*/*")) if path.name.isdigit()]
     stale = [path for path in found if path.relative_to(path.parts[0]).as_posix() not in cells]
-    if stale:
-        yield Finding("stale results", f"of cells that {PARAMS} does not list: {_some(stale)}", _removal(stale))
-    else:
-        yield Finding("stale results", "none")
+    said = f"of cells that {PARAMS} does not list: {_some(stale)}" if stale else "none"
+    yield Finding("stale results", said, _removal(stale))
 
 
 def _cache() -> Iterator[Finding]:
@@ -196,14 +192,14 @@ def _cache() -> Iterator[Finding]:
     store = cache_folder()
     cached = {out["md5"]: out for out in outs if _cached(store, out["md5"]).is_file()}
     cut = [out["path"] for out in cached.values() if not _is_whole(store, out)]
-    if cut:
-        yield Finding("cache", f"cut short: {_some(cut)}", "retrace check --cache && dvc repro")
-    else:
-        every = len({out["md5"] for out in outs})
-        yield Finding("cache", f"{len(cached)} of {every} recorded outputs; `dvc repro` makes the others again")
-    whole, free = sum(int(out.get("size", 0)) for out in outs), shutil.disk_usage(".").free
-    said = f"{size(free)} are free; the recorded outputs take {size(whole)}, and as much in the cache"
-    yield Finding("space", f"{said}; see retrace needs", "dvc gc --workspace" if free < 2 * whole else None)
+    whole = f"{len(cached)} of {len({out['md5'] for out in outs})} recorded outputs; `dvc repro` makes the others again"
+    said = f"cut short: {_some(cut)}" if cut else whole
+    yield Finding("cache", said, "retrace check --cache && dvc repro" if cut else None)
+    needed, free = sum(int(out.get("size", 0)) for out in outs), shutil.disk_usage(".").free
+    said = (
+        f"{size(free)} are free; the recorded outputs take {size(needed)}, and as much in the cache; see retrace needs"
+    )
+    yield Finding("space", said, "dvc gc --workspace" if free < 2 * needed else None)
 
 
 def _cached(store: Path, digest: str) -> Path:
@@ -224,10 +220,9 @@ def _is_whole(store: Path, out: dict[str, str]) -> bool:
 def _devices() -> Iterator[Finding]:
     """GPUs, whether torch can use them, and whether bf16 is fast here."""
     gpus = visible_gpus()
-    if gpus and _installed("torch").endswith("+cpu"):
-        yield Finding("devices", f"{len(gpus)} GPUs, which this torch cannot use", f"python -m pip install -r {PINS}")
-    else:
-        yield Finding("devices", f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible")
+    is_useless = bool(gpus) and _installed("torch").endswith("+cpu")
+    said = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
+    yield Finding("devices", said + ", which this torch cannot use" * is_useless, INSTALL if is_useless else None)
     how = "fast" if _has_fast_bf16(bool(gpus)) else "not fast"
     yield Finding("bf16", f"{how} here, which is what `precision: auto` goes by")
 
@@ -249,8 +244,8 @@ def _some(items: Sequence[Any]) -> str:
     return ", ".join(map(str, items[:SHOWN])) + more
 
 
-def _removal(paths: Sequence[Path]) -> str:
-    return f"rm -r {shlex.join(map(str, paths))}"
+def _removal(paths: Sequence[Path]) -> str | None:
+    return f"rm -r {shlex.join(map(str, paths))}" if paths else None
 
 
 CHECKS = (_environment, _versions, _settings, _lockfiles, _locks, _leftovers, _cache, _devices)

@@ -15,12 +15,23 @@ from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.records import RunRecord
 from retrace.core.settings import PARAMS, Precision, build, read_params
-from retrace.estimates.architectures import HEADS, Published, config_of, find_model
+from retrace.estimates.architectures import (
+    HEADS,
+    ClosedForm,
+    Count,
+    Grouping,
+    Published,
+    closed_form,
+    config_of,
+    count_parameters,
+    find_model,
+    rows,
+    sums,
+)
 from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
 from retrace.estimates.needs import STATES, TRAINED, require_room
-from retrace.estimates.parameters import ClosedForm, Count, Grouping, closed_form, count_parameters, rows, sums
 from retrace.estimates.published_memory import formula_memory
-from retrace.finetuning.method import TASK_OF, read_method
+from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
 from retrace.pretraining.settings import PretrainSettings
@@ -58,7 +69,7 @@ def parameters(
     """
     named = find_model(model)
     params = read_params() if PARAMS.is_file() else {}
-    tune = read_method(params, method, TASK_OF.get(head or "")).tune
+    tune = read_method(params, method, SECTIONS[head][0] if head else None).tune
     network, counts = count_parameters(HEADS.get(head or ""), named.config, tune)
     if depth is not None:
         print(summary(network, depth=depth, verbose=0))
@@ -114,7 +125,7 @@ def memory(
     if length > longest:
         raise InputError(f"--length: {length} is not allowed; the model reads at most {longest} tokens")
     params = read_params() if PARAMS.is_file() else {}
-    chosen = read_method(params, method, TASK_OF.get(head))
+    chosen = read_method(params, method, SECTIONS[head][0])
     optimiser, mask_rate = _recipe(params, head)
     optimiser = optimiser.model_copy(update={"kind": chosen.settings.optimizer or optimiser.kind})
     device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)

@@ -18,7 +18,7 @@ from retrace.core.errors import InputError, exit_cleanly
 
 COMMANDS = {
     "check": ("check", "check params.yaml and data/params.yaml without running anything"),
-    "demo": ("demo", "a page on this machine on which all trained models answer"),
+    "demo": ("predict", "a page on this machine on which all trained models answer"),
     "doctor": ("doctor", "what is wrong with this checkout, and what mends it"),
     "memory": ("estimates", "memory of an update: estimated, published and measured"),
     "needs": ("estimates", "disk and memory that the runs of params.yaml take"),

@@ -1,4 +1,4 @@
-"""`retrace predict`: what fine-tuned models answer to texts, or to questions on a passage."""
+"""`retrace predict` and `retrace demo`: what trained models answer, in a terminal and on a page."""
 
 import json
 import sys
@@ -17,6 +17,7 @@ from retrace.serving.predictor import Predictor
 Row = dict[str, Any]
 Method = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
 Seed = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
+Port = typer.Option(min=0, max=65535, help="of 127.0.0.1; 0: any that is free")
 Ensemble = typer.Option("--ensemble", help="the mean over all seeds: of probabilities, or of scores of tokens")
 
 
@@ -50,6 +51,18 @@ def predict(
             print(json.dumps(row | answer, ensure_ascii=False))
         return
     print_table(list(found[0]), [[_shown(value) for value in answer.values()] for answer in found])
+
+
+def demo(port: Annotated[int, Port] = 8000) -> None:
+    """Serve a page on which all trained models answer side by side until Ctrl-C; nothing of it leaves this machine."""
+    from retrace.serving.demo import Demo  # here, as predictions need nothing of what a page takes seconds to import
+    from retrace.serving.server import listen, serve
+
+    with listen(port) as listener:
+        models = Demo(read_params())
+        print(f"http://127.0.0.1:{listener.getsockname()[1]} (Ctrl-C ends it)", flush=True)
+        serve(models, listener)
+    print("ended")
 
 
 def _given_questions(passage: Path | None, questions: Sequence[str]) -> Iterator[Row]:

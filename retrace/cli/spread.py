@@ -82,11 +82,13 @@ def spread(
     try:
         with handled(lambda number, _: received.append(number), heard):
             if plan.needed:
-                _run_alone(place, "needed", ["-s", *plan.needed], received)
+                _repro(place, {"needed": ["-s", *plan.needed]}, received)
             cells = out_of_date(plan.cells)
             if cells:
-                _run_cells(place, cells, jobs, received)
-            _run_alone(place, "rest", [], received)
+                at_once = min(jobs or len(cells), len(cells))
+                print(f"{len(cells)} stages, {at_once} at once; their output is in {crew.LOGS}", flush=True)
+                _repro(place, {name: ["-s", name] for name in cells}, received, at_once)
+            _repro(place, {"rest": []}, received)
     finally:
         put_in_order(plan.order, recorded)
 
@@ -133,21 +135,18 @@ def put_in_order(order: Sequence[str], recorded: Sequence[str]) -> None:
                 data["stages"][name] = data["stages"].pop(name)
 
 
-def _run_alone(place: Place, name: str, arguments: Sequence[str], received: Sequence[int]) -> None:
-    failed = crew.run(place, {name: [*DVC, *arguments]}, 1, received, alone=True)
-    if failed:
-        if log_of(name).is_file():
-            print(f"error: {crew.reason(name)}", file=sys.stderr)
-        raise typer.Exit(failed[name])
+def _repro(
+    place: Place, runs: Mapping[str, Sequence[str]], received: Sequence[int], at_once: int | None = None
+) -> None:
+    """Run `dvc repro` with each of these arguments, by name; alone where it is not said how many at once.
 
-
-def _run_cells(place: Place, cells: Sequence[str], jobs: int | None, received: Sequence[int]) -> None:
-    at_once = min(jobs or len(cells), len(cells))
-    print(f"{len(cells)} stages, {at_once} at once; their output is in {crew.LOGS}", flush=True)
-    failed = crew.run(place, {name: [*DVC, "-s", name] for name in cells}, at_once, received)
+    Raises typer.Exit with the exit code of one that failed.
+    """
+    failed = crew.run(place, {name: [*DVC, *of] for name, of in runs.items()}, at_once or 1, received, at_once is None)
+    reasons = [f"  {name}: {crew.reason(name)}" for name in failed if log_of(name).is_file()]  # else it was printed
+    if reasons:
+        print(f"error: {len(failed)} of {len(runs)} stages failed:", *reasons, sep="\n", file=sys.stderr)
     if failed:
-        print(f"error: {len(failed)} of {len(cells)} stages failed:", file=sys.stderr)
-        print(*(f"  {name}: {crew.reason(name)}" for name in failed), sep="\n", file=sys.stderr)
         raise typer.Exit(next(iter(failed.values())))
 
 

@@ -33,12 +33,8 @@ OWN_DATA, REPORTS = Path("data/own"), Path("reports")
 NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; of other studies; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
 WRITTEN = (PARAMS, DATA_PARAMS, PIPELINE, IGNORED)  # as the study has them
-OPTIONAL = (
-    "data/${data}",
-    "data/model",
-    "models/pretrained",
-    "reports/perplexity-details.json",
-)  # not of every pipeline
+# Not of every pipeline.
+OPTIONAL = ("data/${data}", "data/model", "models/pretrained", "reports/perplexity-details.json")
 LIVE = "live"  # reports that are drawn while training lasts
 
 

@@ -96,12 +96,14 @@ class PhraseIndex:
             words.append(0)  # where a text ends
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         starts = np.append(0, np.cumsum(lengths + 1))
-        order = _sorted_places(np.array(words, dtype=np.int64), int(lengths.max(initial=1)))
+        most = int(np.sort(np.append(lengths, (1, 1)))[-2])  # what is longer lies in no other text
+        order = _sorted_places(np.array(words, dtype=np.int64), most)
         places = array("i", order.astype(np.int32).tobytes())
-        ranges = {
-            row: _range(places, words, words[starts[row] : starts[row] + lengths[row]])
-            for row in np.flatnonzero(lengths).tolist()
-        }
+        ranges = {}
+        for row in np.flatnonzero(lengths).tolist():
+            start, size = int(starts[row]), int(lengths[row])
+            first = places.index(start) if size > most else 0
+            ranges[row] = (first, first + 1) if size > most else _range(places, words, words[start : start + size])
         return cls(np.repeat(np.arange(len(texts)), lengths + 1)[order], ranges, lengths)
 
 

@@ -1,22 +1,31 @@
-"""Models by name: the presets of the folder beside, a folder with a config, or the model of params.yaml."""
+"""Models by name, and how many parameters they have: counted on the meta device, which allocates none, and by formula.
+
+A name is a preset of the folder beside, a folder with a config, or none for the model of params.yaml. The formulas are
+those that the papers of four architectures imply, for the body without a head; `ClosedForm.symbols` says what their
+letters stand for.
+"""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
-from transformers import AutoConfig, PreTrainedConfig
+import torch
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, plugin_names, read_params
-from retrace.models.heads import FAMILIES, Head, make_config, read_config
+from retrace.core.weights import module_of
+from retrace.models.heads import FAMILIES, Head, make_config, make_model, pretraining_head, read_config
 from retrace.models.settings import ModelSettings
 from retrace.tokens.settings import SPECIAL, TokenizerSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 FOLDER = Path(__file__).with_suffix("")
 HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # as commands say it
+Grouping = Literal["parameter", "module", "layer"]
 
 
 @dataclass(frozen=True)
@@ -78,3 +87,173 @@ def _read(folder: Path) -> PreTrainedConfig:
             f"expected one of {', '.join(families)}"
         )
     return config
+
+
+@dataclass(frozen=True)
+class Count:
+    """A parameter of a model; tied weights count once."""
+
+    name: str
+    size: int  # how many numbers it holds
+    is_trained: bool
+    is_added: bool  # by the fine-tuning method
+    is_head: bool  # outside the pretrained body
+
+
+def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "eager") -> PreTrainedModel:
+    """A model whose weights have shapes and no values (torch's meta device).
+
+    Without a head it is the one with the family's pretraining head: its body is then what was pretrained. BERT's has a
+    pooler, as it was pretrained on pairs of sentences; RoBERTa's has none.
+    """
+    with torch.device("meta"):
+        return make_model(head or pretraining_head(config), config, 0, attention)
+
+
+def count_parameters(
+    head: Head | None, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object] | None = None
+) -> tuple[PreTrainedModel, list[Count]]:
+    """The model after a method's `tune`, on the meta device, and its parameters; those of the body without a head."""
+    model = empty_model(head, config)
+    original = {id(weight) for weight in model.parameters()}
+    if tune is not None:
+        with torch.device("meta"):
+            tune(model, head or "language_model")
+    body = cast(PreTrainedModel, model.base_model)
+    pretrained = {id(weight) for weight in body.parameters()}
+    shown = body if head is None else model
+    return shown, [
+        Count(name, weight.numel(), weight.requires_grad, id(weight) not in original, id(weight) not in pretrained)
+        for name, weight in shown.named_parameters()
+    ]
+
+
+def total(counts: Iterable[Count]) -> int:
+    """The sum of their sizes."""
+    return sum(count.size for count in counts)
+
+
+def sums(counts: Iterable[Count]) -> dict[str, int]:
+    """Parameters in total, trained, frozen, added by the method, and of the head; BERT's pooler is not of the head."""
+    counts = list(counts)
+    trainable = total(count for count in counts if count.is_trained)
+    biases = total(count for count in counts if count.is_head and count.name.endswith("bias"))
+    return {
+        "total": total(counts),
+        "trainable": trainable,
+        "frozen": total(counts) - trainable,
+        "added": total(count for count in counts if count.is_added),
+        "head_weights": total(count for count in counts if count.is_head) - biases,
+        "head_biases": biases,
+    }
+
+
+def rows(counts: Iterable[Count], by: Grouping) -> list[tuple[str, int, int]]:
+    """Name, size and trained size of each parameter, module (a matrix with its bias) or layer."""
+    found: dict[str, tuple[int, int]] = {}
+    for count in counts:
+        name = module_of(count.name) if by == "layer" else count.name
+        if by == "module":
+            name = name.rpartition(".")[0] or name
+        size, trained = found.get(name, (0, 0))
+        found[name] = size + count.size, trained + count.size * count.is_trained
+    return [(name, *sizes) for name, sizes in found.items()]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of a formula."""
+
+    name: str
+    formula: str
+    count: int
+    weights: str  # a pattern that finds the names of the parameters it counts
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The count by a family's formula, for the body without a head, and where a model has other parameters."""
+
+    symbols: str  # what the letters of the formulas are
+    terms: tuple[Term, ...]
+    differences: dict[str, int]  # by part: what the model has more, or less where negative
+
+    @property
+    def total(self) -> int:
+        """Parameters by the formula."""
+        return sum(term.count for term in self.terms)
+
+
+def bert(config: PreTrainedConfig) -> list[Term]:
+    """BERT (Devlin et al. 2018): biases everywhere, two norms a layer, a pooler for pairs of sentences."""
+    h, f, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    inner = r"layer\.\d+\.(intermediate|output)\.dense"
+    return [
+        Term("word embeddings", "Vh", config.vocab_size * h, r"embeddings\.word_embeddings"),
+        Term("position embeddings", "Ph", config.max_position_embeddings * h, r"embeddings\.position_embeddings"),
+        Term("segment embeddings", "Sh", config.type_vocab_size * h, r"embeddings\.token_type_embeddings"),
+        Term("norm of the embeddings", "2h", 2 * h, r"embeddings\.LayerNorm"),
+        Term("attention", "L(4h² + 4h)", layers * (4 * h * h + 4 * h), r"attention\.(self|output\.dense)"),
+        Term("feed-forward", "L(2hf + f + h)", layers * (2 * h * f + f + h), inner),
+        Term("norms of the layers", "4Lh", 4 * layers * h, r"layer\..*LayerNorm"),
+        Term("pooler", "h² + h", h * h + h, r"pooler"),
+    ]
+
+
+def roberta(config: PreTrainedConfig) -> list[Term]:
+    """RoBERTa (Liu et al. 2019): BERT's without segments and pooler; two of the positions are for padding."""
+    return [term for term in bert(config) if term.name not in ("segment embeddings", "pooler")]
+
+
+def modernbert(config: PreTrainedConfig) -> list[Term]:
+    """ModernBERT (Warner et al. 2024): no biases, gated feed-forward, one norm fewer in layer 0."""
+    h, f, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    return [
+        Term("word embeddings", "Vh", config.vocab_size * h, r"embeddings\.tok_embeddings"),
+        Term("norm of the embeddings", "h", h, r"embeddings\.norm"),
+        Term("attention", "4Lh²", 4 * layers * h * h, r"attn\.W(qkv|o)"),
+        Term("feed-forward", "3Lhf", 3 * layers * h * f, r"mlp\.W[io]"),
+        Term("norms of the layers", "(2L - 1)h", (2 * layers - 1) * h, r"(attn|mlp)_norm"),
+        Term("last norm", "h", h, r"final_norm"),
+    ]
+
+
+def llama(config: PreTrainedConfig) -> list[Term]:
+    """Llama (Touvron et al. 2023): no biases, three feed-forward matrices, keys and values of fewer heads."""
+    h, f, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    d = config.head_dim or h // config.num_attention_heads
+    queries, keys = d * config.num_attention_heads, d * config.num_key_value_heads
+    return [
+        Term("word embeddings", "Vh", config.vocab_size * h, r"embed_tokens"),
+        Term("attention", "L(2had + 2hkd)", layers * 2 * h * (queries + keys), r"self_attn\.._proj\."),
+        Term("feed-forward", "3Lhf", 3 * layers * h * f, r"mlp\.(gate|up|down)_proj"),
+        Term("norms of the layers", "2Lh", 2 * layers * h, r"(input|post_attention)_layernorm"),
+        Term("last norm", "h", h, r"\bnorm\."),
+    ]
+
+
+LAYERS = "L layers of size h and inner size f"
+FORMULAS: dict[str, tuple[str, Callable[[PreTrainedConfig], list[Term]]]] = {
+    "bert": (f"V tokens, P positions, S segments, {LAYERS}.", bert),
+    "llama": (f"V tokens, {LAYERS}, a and k heads of size d for queries and for keys and values.", llama),
+    "modernbert": (f"V tokens, {LAYERS}.", modernbert),
+    "roberta": (f"V tokens, P positions, {LAYERS}.", roberta),
+}
+
+
+def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> ClosedForm | None:
+    """The formula of the config's family beside a model's parameters; None where the family has no formula.
+
+    What a fine-tuning method added belongs to no term, whatever it is called.
+    """
+    if config.model_type not in FORMULAS:
+        return None
+    symbols, formula = FORMULAS[config.model_type]
+    terms = formula(config)
+    differences = {term.name: -term.count for term in terms}
+    for count in counts:
+        part = next((term.name for term in terms if re.search(term.weights, count.name)), None)
+        if part is None or count.is_added:  # of all layers together, such as layer.*.output.dense.adapter.up
+            part = re.sub(r"\.\d+\.", ".*.", count.name.rpartition(".")[0] or count.name)
+        differences[part] = differences.get(part, 0) + count.size
+    return ClosedForm(symbols, tuple(terms), {part: more for part, more in differences.items() if more})

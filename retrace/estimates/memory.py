@@ -23,7 +23,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.device import is_true, whole_number
 from retrace.compute.sharding import recompute_layers
 from retrace.core.errors import InputError
-from retrace.estimates.parameters import empty_model
+from retrace.estimates.architectures import empty_model
 from retrace.finetuning.method import is_part, round_frozen
 from retrace.models.heads import Head, objective_of
 from retrace.models.language_model import LanguageModel

@@ -17,7 +17,6 @@ from retrace.core.paths import named_checkpoint
 from retrace.finetuning.settings import MethodSettings, method_settings
 from retrace.models.heads import Head, in_body, make_model, read_config, read_model
 
-TASK_OF = {"classification": "sst2", "qa": "squad"}  # whose settings count for a model with such a head
 PRETRAINED = Path("models/pretrained")
 FILE = "trained.safetensors"  # the weights that a method trains, where these are not all
 SPREAD = 1e-2  # standard deviation of an adapter's initial weights, truncated at two of them: section 3.6 of its paper

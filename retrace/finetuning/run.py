@@ -9,7 +9,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, NotRequired, TypedDict
@@ -23,10 +23,10 @@ from retrace.compute.tensors import rounded_up, seeded
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.settings import Precision
+from retrace.core.paths import source_folder
 from retrace.finetuning.features import Parts, computed_once
-from retrace.finetuning.method import Method, is_part, round_frozen, save_trained
-from retrace.finetuning.settings import FineTuneSettings, MethodSettings
+from retrace.finetuning.method import is_part, read_method, round_frozen, save_trained
+from retrace.finetuning.settings import FineTuneParams, FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
 from retrace.models.heads import check_length, set_dropout
 from retrace.results import grid
@@ -205,20 +205,20 @@ def read_cell(task: str) -> Cell:
 
 
 def run_cell(
-    cell: Cell, method: Method, read_task: Callable[[], Task[Example]], settings: FineTuneSettings,
-    precision: Precision, inputs: Sequence[Path], read: Mapping[str, Any],
-) -> None:  # fmt: skip
+    cell: Cell, params: FineTuneParams, folder: Path, read_task: Callable[[str, Path, Path, Any], Task[Any]]
+) -> None:
     """Fine-tune and write weights, predictions, losses and speed.
 
-    `inputs` is what the task is read from, `read` the sections of params.yaml that all this is from, by dotted key.
-    Raises InputError where examples are longer than the model reads.
+    `read_task(name, source, base, settings)` reads the task, from the data source and `folder`, for the model saved in
+    `base`. Raises InputError where examples are longer than the model reads.
     """
-    base, settings = method.base, adjusted(settings, method.settings)
-    device = open_device(cell.seed, precision)
-    name = "-".join(cell.path.parts)
-    with guarded(f"{name}-{device.rank}", [base, *inputs], read) as guard, named_out_of_memory(cell.title):
+    method = read_method({"methods": {cell.method: params.entry}}, cell.method, cell.task)
+    base, source, settings = method.base, source_folder(params.data), adjusted(params.task, method.settings)
+    device = open_device(cell.seed, params.precision)
+    name, inputs = "-".join(cell.path.parts), [base, source, folder]
+    with guarded(f"{name}-{device.rank}", inputs, params.settings) as guard, named_out_of_memory(cell.title):
         check_length(f"{cell.task}.max_length", settings.max_length, base)
-        task = read_task()
+        task = read_task(cell.task, source, base, settings)
         started = method.start(task.head, base, cell.seed, device.attention, task.classes)
         if settings.dropout is not None:
             set_dropout(started, settings.dropout)
@@ -229,12 +229,12 @@ def run_cell(
         tuned = fine_tune(task, model, settings, cell.seed, device, cell.title, checkpointer)
         weights = gather_weights(model)
         if device.is_main:
-            with atomic_folder(grid.WEIGHTS / cell.path, summed=True) as folder:
+            with atomic_folder(grid.WEIGHTS / cell.path, summed=True) as made:
                 if is_part(model):
-                    save_trained(model, weights, folder)
+                    save_trained(model, weights, made)
                 else:
-                    model.save_pretrained(folder, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
-                copy_tokenizer(base, folder)
+                    model.save_pretrained(made, state_dict=weights)  # pyright: ignore[reportCallIssue] - they all have it
+                copy_tokenizer(base, made)
             write_tuned(grid.PREDICTIONS / cell.path, tuned)
             write_run_record(grid.RUNS / cell.path.with_suffix(".json"), tuned.speed, device, model)
     checkpointer.remove()  # not before the guard has found everything as it was

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from retrace.core.settings import Count, Params, Section
-from retrace.datasets.settings import SplitSettings
+from retrace.datasets.settings import SplitSettings, TaskParams, TaskSettings
 from retrace.hub.pins import PINNED, Pin, is_pin
 
 
@@ -80,3 +80,15 @@ class HubParams(Params):
     """What stages/sources/hub.py reads."""
 
     hub: HubSettings = Field(alias="data/params.yaml:hub")
+
+
+class HubTaskSettings(HubDataset, TaskSettings):
+    """A further classification task on a data set; train, dev and test are splits of it."""
+
+    train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
+
+
+class HubClassificationParams(TaskParams):
+    """What stages/sources/hub_classification.py reads."""
+
+    task: HubTaskSettings = Field(alias="data/params.yaml:hub.classification.${key}")

@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Literal
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
 from retrace.core.records import Record
-from retrace.evaluation.records import BaselineDetails, Figures, Intervals, SeedDetails
+from retrace.evaluation.records import BaselineDetails, SeedDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Table
-from retrace.report.names import UNITS, baseline_name, figure_name
+from retrace.report.head import Sentence
+from retrace.report.names import baseline_name
 from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
-from retrace.report.tasks import with_interval
-from retrace.report.verdict import Sentence
+from retrace.report.tasks import score_rows
 from retrace.statistics.scales import Legend
 
 FOLDER = Path(__file__).parent
@@ -144,15 +144,8 @@ def headline_figures(facts: ModelFacts) -> dict[str, float]:
 
 
 def _score_table(scores: Scores) -> Table:
-    trial, legend = scores.trial, scores.legend
-    columns: list[tuple[Figures, Intervals]] = [(trial.figures, trial.intervals), (trial.before, {})]
-    columns += [(of.figures, of.intervals) for of in scores.baselines.values()]
-    rows = [
-        (
-            figure_name(name, legend[name]),
-            UNITS.get(legend[name].scale, ""),
-            *(with_interval(name, legend, of, ends) for of, ends in columns),
-        )
-        for name in trial.figures
-    ]
-    return Table(("score", "unit", "this model", "before tuning", *map(baseline_name, scores.baselines)), rows)
+    trial = scores.trial
+    columns = [(trial.figures, trial.intervals, {}), (trial.before, {}, {})]
+    columns += [(of.figures, of.intervals, {}) for of in scores.baselines.values()]
+    header = ("score", "unit", "this model", "before tuning", *map(baseline_name, scores.baselines))
+    return Table(header, score_rows(trial.figures, scores.legend, columns))

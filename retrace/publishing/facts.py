@@ -14,19 +14,18 @@ from retrace.evaluation.assessment import SCRATCH
 from retrace.evaluation.records import DETAILS, Details, MethodDetails, SeedDetails, TaskDetails
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.settings import FineTuneSettings, entry_in_force
-from retrace.hub.settings import HubSettings, HubText
+from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
 from retrace.models.heads import read_config
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, RunResults, Scores, hub_origin
 from retrace.report.blocks import Table
+from retrace.report.head import verdict
 from retrace.report.results import judged, most_seeds, read_tasks
 from retrace.report.runs import counts_table, read_runs, seconds_of, settings_table, shares_of
 from retrace.report.summary import reading, summary_table
-from retrace.report.verdict import verdict
 from retrace.results.grid import RUNS, Cell, Grid
-from retrace.sources.hub_settings import HubTaskSettings
 from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import AnswerSettings
 

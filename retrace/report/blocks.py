@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from markupsafe import Markup
 
-from retrace.report.svg import Plot
+from retrace.report.svg import Form, Plot
 
 NOTHING = "–"  # stands for a figure that is not there
 LONG = 40  # characters of a cell, from which on it is a text and no name
@@ -37,8 +37,6 @@ class Table:
     kind: ClassVar[str] = "table"
     header: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
-    folded: str = ""  # the line that opens a folded table; not folded if empty
-    bold: Set[tuple[int, int]] = frozenset()  # cells, by row and column
     label: str = "Table"  # for readers who do not see it, and the name of its file
     groups: Sequence[tuple[str, int]] = ()  # a line above the header: text and how many columns it spans
     apart: int = 0
@@ -71,10 +69,11 @@ class Table:
         """What it is called when it is downloaded."""
         return re.sub(r"\W+", "-", self.label.lower()).strip("-") + ".csv"
 
-    def bodies(self) -> list[tuple[int, Sequence[Sequence[str | Cell]]]]:
-        """The rows, those that stand apart after the others, each part with the number of its first row."""
+    @property
+    def bodies(self) -> list[Sequence[Sequence[str | Cell]]]:
+        """The rows, and behind them those that stand apart."""
         cut = len(self.rows) - self.apart
-        return [(start, rows) for start, rows in ((0, self.rows[:cut]), (cut, self.rows[cut:])) if rows]
+        return [self.rows[:cut], *([self.rows[cut:]] if self.apart else [])]
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class Panels:
     legend: Sequence[tuple[str, int]] = ()  # names and places of lines that share a plot
 
     @property
-    def form(self) -> str:
+    def form(self) -> Form:
         """How wide the panels are."""
         return self.panels[0].plot.form
 
@@ -173,11 +172,9 @@ class Head:
 
 def figure_text(value: float | None, digits: int = 2) -> str:
     """A figure with a fixed number of digits and a true minus sign, a dash where there is none (None or NaN)."""
-    return (
-        NOTHING
-        if value is None or not math.isfinite(value)
-        else f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
-    )
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 1) -> str:

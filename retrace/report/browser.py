@@ -54,13 +54,12 @@ class Predictions:
 
     name: str  # of its figures: a test set's is another than the task's
     kind: Kind
-    examples: Sequence[Example] | Sequence[Question]
-    classes: Sequence[str]  # none of questions
     texts: Sequence[str]
-    passages: Sequence[str]  # of questions
     golds: Sequence[Sequence[str]]  # the right class, or answers
-    spans: Sequence[Sequence[tuple[int, int]]]  # start and length of the right answers
     opinions: Mapping[str, Opinion]  # by the name that is shown
+    classes: Sequence[str] = ()  # none of questions
+    passages: Sequence[str] = ()  # of questions
+    spans: Sequence[Sequence[tuple[int, int]]] = ()  # of questions: start and length of the right answers
 
 
 def read_all(params: Mapping[str, Any], source: Path) -> list[Predictions]:
@@ -78,8 +77,7 @@ def _read(grid: Grid, source: Path, task: str) -> Predictions:
     }
     baselines = {baseline_name(baseline): given for baseline, given in read_baselines(name).items()}
     if kind == "classification":
-        examples, classes = read_examples(source, task, part), read_classes(source, task)
-        return _classified(name, examples, classes, kept, baselines)
+        return _classified(name, read_examples(source, task, part), read_classes(source, task), kept, baselines)
     return _answered(name, read_questions(questions_path(source, part, task)), kept, baselines)
 
 
@@ -87,51 +85,51 @@ def _classified(
     name: str, examples: Sequence[Example], classes: tuple[str, ...], kept: Kept, baselines: Mapping[str, Sequence[int]]
 ) -> Predictions:
     labels, opinions = np.array([example.label for example in examples]), {}
+
+    def add(who: str, seeds: Sequence[np.ndarray], sure: Sequence[float] | None = None) -> None:
+        opinions[who] = Opinion([[classes[of] for of in seed] for seed in seeds], [of == labels for of in seeds], sure)
+
     for method, seeds in kept.items():
         logits = [logits_of(rows) for rows in seeds]
-        opinions[method] = (logits, softmax(logits[0], axis=1).max(axis=1))
-    decided = {method: ([of.argmax(axis=1) for of in logits], sure) for method, (logits, sure) in opinions.items()}
-    decided |= {baseline: ([np.array(given)], None) for baseline, given in baselines.items()}
+        add(method, [of.argmax(axis=1) for of in logits], softmax(logits[0], axis=1).max(axis=1))
+    for baseline, given in baselines.items():
+        add(baseline, [np.array(given)])
     texts = [example.text if example.pair is None else f"{example.text} / {example.pair}" for example in examples]
-    return Predictions(
-        name, "classification", examples, list(classes), texts, [], [[classes[label]] for label in labels], [],
-        {who: Opinion([[classes[of] for of in seed] for seed in seeds], [seed == labels for seed in seeds], sure)
-         for who, (seeds, sure) in decided.items()},
-    )  # fmt: skip
+    return Predictions(name, "classification", texts, [[classes[of]] for of in labels], opinions, list(classes))
 
 
 def _answered(
     name: str, questions: Sequence[Question], kept: Kept, baselines: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Predictions:
-    golds = [tuple(dict.fromkeys(answer.text for answer in question.answers)) for question in questions]
-    said: dict[str, tuple[list[Sequence[str]], Sequence[float] | None, Sequence[int]]] = {}
+    golds, opinions = [tuple(dict.fromkeys(of.text for of in question.answers)) for question in questions], {}
+
+    def add(
+        who: str, seeds: Sequence[Sequence[str]], starts: Sequence[int], sure: Sequence[float] | None = None
+    ) -> None:
+        f1 = [[compare(right, answer)[1] for right, answer in zip(golds, seed, strict=True)] for seed in seeds]
+        opinions[who] = Opinion(seeds, [[of >= RIGHT for of in seed] for seed in f1], sure, starts, f1[0])
+
     for method, seeds in kept.items():
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
         answers = [decided_answers(of) for of in seeds]
-        by_question = [[of.get(question.id, "") for question in questions] for of in answers]
         sure = (rows["score"] - rows["null_score"]).fillna(0).tolist()
-        said[method] = (list(by_question), sure, rows["start"].fillna(-1).astype(int).tolist())
+        said = [[of.get(question.id, "") for question in questions] for of in answers]
+        add(method, said, rows["start"].fillna(-1).astype(int).tolist(), sure)
     for baseline, given in baselines.items():
-        said[baseline] = ([[of["text"] for of in given]], None, [of["start"] for of in given])
-    opinions = {}
-    for who, (seeds, sure, starts) in said.items():
-        f1 = [[compare(right, answer)[1] for right, answer in zip(golds, seed, strict=True)] for seed in seeds]
-        opinions[who] = Opinion(seeds, [[of >= RIGHT for of in seed] for seed in f1], sure, starts, f1[0])
-    return Predictions(
-        name, "question_answering", questions, [], [question.text for question in questions],
-        [question.context for question in questions], golds,
-        [[(answer.start, len(answer.text)) for answer in question.answers] for question in questions], opinions,
-    )  # fmt: skip
+        add(baseline, [[of["text"] for of in given]], [of["start"] for of in given])
+    texts, passages = ([getattr(question, of) for question in questions] for of in ("text", "context"))
+    spans = [[(answer.start, len(answer.text)) for answer in question.answers] for question in questions]
+    return Predictions(name, "question_answering", texts, golds, opinions, passages=passages, spans=spans)
 
 
 def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], first: int | None = None) -> Section:
     """All predictions for the script, and as a table the `first` ones, or, without the script, some spread evenly."""
-    total = sum(len(each.examples) for each in found)
+    total = sum(len(each.texts) for each in found)
     several = max(len(of.right) for each in found for of in each.opinions.values()) > 1
     seeds = "The answer shown is of the first seed; dots: right (●) or wrong (○) with each seed. " if several else ""
     left_out = "".join(
-        f" Of {len(each.examples):,} {noun_of(each.name, each.kind)} {MOST:,} are here, evenly spread."
-        for each in found if len(each.examples) > MOST
+        f" Of {len(each.texts):,} {noun_of(each.name, each.kind)} {MOST:,} are here, evenly spread."
+        for each in found if len(each.texts) > MOST
     )  # fmt: skip
     note = (
         f"All {total:,} examples beside what each method said.{left_out} {seeds}Beside a class stands how sure "
@@ -140,30 +138,24 @@ def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], fir
     )
     places = {method_name(method): task.place(method) for task in tasks for method in task.methods}
     ranks = {task.name: {method_name(method): rank for rank, method in enumerate(task.methods)} for task in tasks}
-    ranked = [
-        replace(
-            each, opinions=dict(sorted(each.opinions.items(), key=lambda item: ranks[each.name].get(item[0], MOST)))
-        )
-        for each in found
-    ]  # baselines last
+    ranked = []  # baselines last
+    for each in found:
+        best = sorted(each.opinions.items(), key=lambda item, of=each.name: ranks[of].get(item[0], MOST))
+        ranked.append(replace(each, opinions=dict(best)))
     browser = Browser(pack([_packed(each) for each in ranked]), list(places.items()))
     return Section("Predictions", [note, browser, *(_printed(each, first) for each in ranked)])
 
 
 def _printed(found: Predictions, first: int | None) -> Fold:
     """A table of some examples with the right answer and what each method's first seed and each baseline said."""
-    total = len(found.examples)
+    total = len(found.texts)
     places = spread(total, PRINTED) if first is None else list(range(min(first, total)))
     rows = []
     for i in places:
-        texts = [
-            found.texts[i],
-            *([found.passages[i]] if found.passages else []),
-            " / ".join(found.golds[i]) or NO_ANSWER,
-        ]
+        passage = [found.passages[i]] if found.passages else []
+        texts = [found.texts[i], *passage, " / ".join(found.golds[i]) or NO_ANSWER]
         said = [
-            f"{'✓' if opinion.right[0][i] else '✗'} {_cut(opinion.said[0][i]) or NO_ANSWER}"
-            for opinion in found.opinions.values()
+            f"{'✓' if of.right[0][i] else '✗'} {_cut(of.said[0][i]) or NO_ANSWER}" for of in found.opinions.values()
         ]
         rows.append((str(i + 1), *map(_cut, texts), *said))
     header = ("№", "question", "passage", "right") if found.passages else ("№", "text", "right")
@@ -185,31 +177,25 @@ def pack(data: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _packed(found: Predictions) -> dict[str, Any]:
-    places = spread(len(found.examples), MOST)
-    numbers = [i + 1 for i in places] if len(places) < len(found.examples) else None
+    places = spread(len(found.texts), MOST)
     shown = [found.passages[i] for i in places] if found.passages else []
     passages = {passage: number for number, passage in enumerate(dict.fromkeys(shown))}
-    methods = []
+    methods, times = [], 100 if found.classes else 10
     for name, of in found.opinions.items():
         right = ["".join("1" if seed[i] else "0" for i in places) for seed in of.right]
-        sure = (
-            None
-            if of.sure is None
-            else [round(100 * of.sure[i]) if found.classes else round(10 * of.sure[i]) for i in places]
-        )
-        said = (
-            _placed(found, of, places) if passages else {"said": [found.classes.index(of.said[0][i]) for i in places]}
-        )
+        sure = None if of.sure is None else [round(times * of.sure[i]) for i in places]
+        said = _placed(of, places) if passages else {"said": [found.classes.index(of.said[0][i]) for i in places]}
         methods.append({"name": name, "right": right, "sure": sure, **said})
     return {
-        "title": title_of(found.name), "noun": noun_of(found.name, found.kind), "number": numbers, "methods": methods,
+        "title": title_of(found.name), "noun": noun_of(found.name, found.kind),
+        "number": [i + 1 for i in places] if len(places) < len(found.texts) else None, "methods": methods,
         "classes": found.classes, "text": [found.texts[i] for i in places], "passages": list(passages),
         "passage": [passages[passage] for passage in shown],
         "gold": [found.spans[i] if passages else found.classes.index(found.golds[i][0]) for i in places],
     }  # fmt: skip
 
 
-def _placed(found: Predictions, opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:
+def _placed(opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:
     """Where answers stand in their passages: -1 where there is none, and of `other` ones, which are no part of it."""
     answers = [opinion.said[0][i] for i in places]
     start = [opinion.starts[i] if answer else -1 for i, answer in zip(places, answers, strict=True)]

@@ -1,7 +1,7 @@
 """What readers call tasks, methods, baselines and figures."""
 
 from retrace.core.paths import ON_TEST
-from retrace.report.blocks import figure_text
+from retrace.report.blocks import figure_text, signed
 from retrace.statistics.scales import SCALES, SHARES, Figure
 
 TASKS = {"sst2": ("Reviews", "reviews"), "squad": ("Questions", "questions")}  # title, and what its examples are
@@ -14,6 +14,7 @@ KINDS = {  # of perplexity
     "causal": "causal, sliding windows",
     "unigram": "unigram baseline",
 }
+P_DIGITS = 4  # of p values
 UNITS = {
     "fraction": "%", "percentage": "%", "correlation": "−1 to 1", "count": "", "loss": "nats", "seconds": "s",
     "mebibytes": "MiB",
@@ -67,3 +68,14 @@ def shown_digits(figure: Figure) -> int:
 def shown(figure: Figure, value: float | None) -> str:
     """A figure as it is shown, a dash where there is none."""
     return figure_text(None if value is None else shown_factor(figure) * value, shown_digits(figure))
+
+
+def shown_signed(figure: Figure, difference: float) -> str:
+    """The difference of two figures as it is shown, with its sign."""
+    return signed(shown_factor(figure) * difference, shown_digits(figure))
+
+
+def p_text(p: float | None) -> str:
+    """A p value; a small one as a bound."""
+    smallest = 10**-P_DIGITS
+    return f"below {smallest:.{P_DIGITS}f}" if p is not None and p < smallest else figure_text(p, P_DIGITS)

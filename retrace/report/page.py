@@ -15,11 +15,16 @@ from markupsafe import Markup
 
 from retrace.core.files import atomic_folder, write_text
 from retrace.report.blocks import Block, Fold, Head, Panels, Section
-from retrace.report.svg import SHAPES, STYLE, mark, picture
+from retrace.report.svg import COLOURS, SHAPES, STYLE, Form, mark, tag
 
 REPORTS = Path("reports")
 WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 TEMPLATES = Path(__file__).parent
+MARGINS: dict[Form, tuple[int, int, int, int]] = {  # px: top, right, bottom, left of a plot; those of page.css
+    "small": (4, 6, 20, 30), "list": (4, 8, 20, 46), "wide": (12, 12, 24, 44), "rank": (0, 56, 22, 128),
+}  # fmt: skip
+WIDTHS: dict[Form, int] = {"small": 164, "list": 164, "wide": 760, "rank": 430}  # px of a panel, margins included
+FILE_WIDTH, GAP, CAPTION = 900, 20, 24  # px of a file: its width at most, between panels, of a panel's caption
 # Control characters would act on a terminal, and marks of direction on what stands beside them.
 HIDDEN = dict.fromkeys(
     (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"
@@ -34,8 +39,7 @@ def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS, he
     head = head or Head()
     with atomic_folder(to / "figures") as folder:
         for shown in panels_of([block for part in sections for block in part.blocks]):
-            drawn = [(panel.name, panel.place, panel.value, panel.plot) for panel in shown.panels]
-            write_text(folder / f"{shown.name}.svg", picture(shown.title, drawn, shown.legend) + "\n")
+            write_text(folder / f"{shown.name}.svg", picture(shown) + "\n")
     write_text(to / "report.md", as_markdown(title, sections, "figures", head))
     write_text(to / "report.html", as_html(title, sections, head))
 
@@ -47,6 +51,29 @@ def panels_of(blocks: Sequence[Block]) -> Iterator[Panels]:
             yield block
         elif isinstance(block, Fold):
             yield from panels_of(block.blocks)
+
+
+def picture(shown: Panels) -> str:
+    """A file with the plots side by side, each under its name and shape, its value beside it."""
+    top, right, bottom, left = MARGINS[shown.form]
+    width, height = WIDTHS[shown.form], CAPTION + top + max(panel.plot.height for panel in shown.panels) + bottom
+    columns = max(1, min(len(shown.panels), (FILE_WIDTH + GAP) // (width + GAP)))
+    drawn: list[Markup | str] = [tag("style", Markup(STYLE)), tag("text", shown.title, x=0, y=14, class_="ink")]
+    for i, panel in enumerate(shown.panels):
+        x, y = i % columns * (width + GAP), 28 + i // columns * (height + GAP)
+        shape = tag("g", mark(panel.place), transform=f"translate({x} {y + 2})") if panel.place is not None else ""
+        head = tag("text", panel.name, x=x + (16 if panel.place is not None else 0), y=y + 12, class_="ink")
+        beside = tag("text", panel.value, x=x + width - right, y=y + 12, text_anchor="end", class_="ink")
+        size = {"width": width - left - right, "height": panel.plot.height}
+        box = tag("svg", panel.plot.body, x=x + left, y=y + CAPTION + top, **size)
+        colour = None if panel.place is None else f"m{panel.place % COLOURS}"
+        drawn += [shape, head, beside, tag("g", box, class_=colour)]
+    for i, (name, place) in enumerate(shown.legend):
+        x = FILE_WIDTH * i // max(6, len(shown.legend))
+        drawn.append(tag("g", mark(place), tag("text", name, x=16, y=9), transform=f"translate({x} 30)"))
+    width, height = columns * (width + GAP) - GAP, 28 - (-len(shown.panels) // columns) * (height + GAP)
+    frame = {"role": "img", "aria_label": shown.title, "width": width, "height": height}
+    return tag("svg", *drawn, xmlns="http://www.w3.org/2000/svg", **frame, viewBox=f"0 0 {width} {height}")
 
 
 def as_html(title: str, sections: Sequence[Section], head: Head | None = None) -> str:

@@ -1,6 +1,7 @@
 """A task's rows of small plots: one a method, from the best to the worst, all of a row on the same axes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from markupsafe import Markup
@@ -10,8 +11,10 @@ from retrace.report import svg
 from retrace.report.blocks import Panel, Panels, figure_text
 from retrace.report.names import baseline_name, method_name
 from retrace.report.results import Curve, Task, mean_curve, thinned
-from retrace.report.svg import Axes, Plot
+from retrace.report.svg import Axes, Percent, Plot
 
+T = TypeVar("T")
+B = TypeVar("B", ClassBreakdown, AnswerBreakdown)
 Draw = Callable[[str], Plot]
 MOST_TIPS, MOST_POINTS = 40, 60  # a plot
 GROUPS = {  # title, and what the groups are
@@ -48,6 +51,10 @@ def _row(
     return Panels(f"{task.name}-{name}", title, note, panels)
 
 
+def _plot(method: str, drawn: Iterable[Markup], said: str, *size: Any) -> Plot:
+    return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", *size)
+
+
 def learning(task: Task) -> Panels:
     """The headline by epoch, beside the best baseline."""
     curves = {method: _scaled(task.epochs(method, task.headline), task.factor) for method in task.methods}
@@ -55,12 +62,12 @@ def learning(task: Task) -> Panels:
     axes, steps = _axes(curves, also=[base])
 
     def draw(method: str) -> Plot:
-        mean = mean_curve(list(curves[method].values()))
-        thin = [svg.line(axes, curve, "thin") for curve in curves[method].values()] if len(curves[method]) > 1 else []
+        seeds = list(curves[method].values())
+        mean = mean_curve(seeds)
+        thin = [svg.line(axes, curve, "thin") for curve in seeds] if len(seeds) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, 1)}") for x, y in mean])
         drawn = [_grid(axes, steps, "epoch"), svg.level(axes, base), *thin, svg.line(axes, mean), tips]
-        label = f"{method_name(method)}: {task.figure} by epoch, " + ", ".join(figure_text(y, 1) for _, y in mean)
-        return Plot(svg.joined(drawn), label)
+        return _plot(method, drawn, f"{task.figure} by epoch, {_figures(mean, 1)}")
 
     note = (
         f"{_capital(task.figure)} on validation by epoch"
@@ -74,28 +81,26 @@ def confusion(task: Task) -> Panels:
     """How many of each class are called what."""
 
     def draw(method: str) -> Plot:
-        breakdown = task.details.methods[method].breakdown
-        assert isinstance(breakdown, ClassBreakdown), "a classifier's"
+        breakdown = _breakdown(task, method, ClassBreakdown)
         names, counts = list(breakdown.classes), np.array(breakdown.confusion)
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         size, drawn = 100 / len(names), []
         for (i, j), share in np.ndenumerate(shares):
-            place = {"x": f"{j * size:.2f}%", "y": f"{i * size:.2f}%"}
             tip = f"{names[i]}, called {names[j]}: {counts[i, j]:,.0f} of {counts[i].sum():,.0f}"
-            box = {"width": f"{size:.2f}%", "height": f"{size:.2f}%", "fill_opacity": f"{0.04 + 0.4 * share:.2f}"}
-            drawn.append(svg.tag("rect", **place, **box, class_="cell", data_t=tip))
-            at = {"x": f"{(j + 0.5) * size:.2f}%", "y": f"{(i + 0.5) * size:.2f}%", "text_anchor": "middle"}
+            box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
+            drawn.append(svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip))
+            at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}
             if len(names) <= 6:
                 drawn.append(svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink"))
             if size >= 33:
                 drawn.append(svg.tag("text", f"{counts[i, j]:,.0f}", **at, dy=13))
         for i, name in enumerate(names):
-            short, at = _short(name, 4), f"{(i + 0.5) * size:.2f}%"
+            short, at = _short(name, 4), Percent((i + 0.5) * size)
             drawn.append(svg.tag("text", short, x=-6, y=at, dy=4, text_anchor="end"))
             if len(names) <= 4:
                 drawn.append(svg.tag("text", short, x=at, y="100%", dy=16, text_anchor="middle"))
         said = "; ".join(f"{names[i]} called {names[j]} {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape))
-        return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", max(96, 24 * len(names)))
+        return _plot(method, drawn, said, max(96, 24 * len(names)))
 
     note = "Rows: the right class; columns: what the method called it. Bold: % of the row"
     note += _of_seeds(task, "; means of the seeds") + "."
@@ -104,11 +109,7 @@ def confusion(task: Task) -> Panels:
 
 def calibration(task: Task) -> Panels:
     """How often a method is right by how sure it is."""
-    bins = {}
-    for method in task.methods:
-        breakdown = task.details.methods[method].breakdown
-        assert isinstance(breakdown, ClassBreakdown), "a classifier's"
-        bins[method] = breakdown.reliability
+    bins = {method: _breakdown(task, method, ClassBreakdown).reliability for method in task.methods}
     low = min([0.5, *(min(of["confidence"]) for of in bins.values() if of.get("confidence"))])
     axes = Axes((100 * low, 100), (0, 100))
 
@@ -123,7 +124,7 @@ def calibration(task: Task) -> Panels:
         frame = svg.grid(axes, [(v, f"{v:.0f}") for v in axes.x], [(v, f"{v}") for v in (0, 50, 100)])
         drawn = [frame, svg.line(axes, [(100 * low, 100 * low), (100, 100)], "dash"), *dots]
         said = ", ".join(f"{100 * sure:.0f}% sure {100 * right:.0f}% right" for sure, right, _ in found)
-        return Plot(svg.joined(drawn), f"{method_name(method)}: {said}")
+        return _plot(method, drawn, said)
 
     def error(method: str) -> str:
         found = task.details.methods[method].figures.get("calibration_error")
@@ -139,48 +140,31 @@ def calibration(task: Task) -> Panels:
 
 def thresholds(task: Task) -> list[Panels]:
     """The headline by the threshold from which on a method says that there is no answer."""
-    curves: dict[str, Curve] = {}
-    for method in task.methods:
-        breakdown = task.details.methods[method].breakdown
-        assert isinstance(breakdown, AnswerBreakdown), "of answers"
-        found = breakdown.threshold_curve
-        if task.headline in found:
-            curves[method] = list(zip(found["threshold"], found[task.headline], strict=True))
-    if len(curves) < len(task.methods):
+    found = {method: _breakdown(task, method, AnswerBreakdown).threshold_curve for method in task.methods}
+    if not all(task.headline in of for of in found.values()):
         return []
+    curves = {method: list(zip(of["threshold"], of[task.headline], strict=True)) for method, of in found.items()}
+    best = {method: max(curve, key=lambda point: point[1]) for method, curve in curves.items()}
     ends = np.quantile([x for curve in curves.values() for x, _ in curve], (0.05, 0.95))
     low, high = min(-1.0, float(ends[0])), max(1.0, float(ends[1]))
-    steps = svg.ticks(0, max(y for curve in curves.values() for _, y in curve))
+    steps = svg.ticks(0, max(y for _, y in best.values()))
     axes = Axes((low, high), (steps[0], steps[-1]))
+    across = [(v, figure_text(v, 0)) for v in (low, 0, high)]
 
     def draw(method: str) -> Plot:
-        inside = [(x, y) for x, y in curves[method] if low <= x <= high] or list(curves[method])
-        best = max(curves[method], key=lambda point: point[1])
-        frame = svg.grid(
-            axes, [(v, figure_text(v, 0)) for v in (low, 0, high)], [(v, f"{v:g}") for v in steps[:: _every(steps)]]
-        )
-        tips = [
-            (x, f"threshold {figure_text(x, 1)}: {figure_text(y, 1)}") for x, y in inside[:: _every(inside, MOST_TIPS)]
-        ]
-        drawn = [
-            frame,
-            svg.upright(axes, 0),
-            svg.line(axes, inside),
-            svg.dot(axes, *best, "hollow", 4),
-            svg.tips(axes, tips),
-        ]
-        return Plot(
-            svg.joined(drawn),
-            f"{method_name(method)}: at best {figure_text(best[1], 1)} at threshold {figure_text(best[0], 1)}",
-        )
+        inside = [(x, y) for x, y in curves[method] if low <= x <= high] or curves[method]
+        texts = [(x, f"threshold {figure_text(x, 1)}: {figure_text(y, 1)}") for x, y in _some(inside, MOST_TIPS)]
+        drawn = [svg.grid(axes, across, _every_other(steps)), svg.upright(axes, 0), svg.line(axes, inside)]
+        drawn += [svg.dot(axes, *best[method], "hollow", 4), svg.tips(axes, texts)]
+        x, y = (figure_text(at, 1) for at in best[method])
+        return _plot(method, drawn, f"at best {y} at threshold {x}")
 
     note = (
         f"{_capital(task.figure)} by the threshold: the method abstains where “no answer” scores more than so much "
         "above its best span. Dashed: 0, which is used. Ring and figure: the best, found on these very questions "
         "and so a little too good."
     )
-    best = {method: figure_text(max(y for _, y in curve), 1) for method, curve in curves.items()}
-    return [_row(task, "threshold", "When to answer", note, draw, lambda of: best[of])]
+    return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
 
 
 def groups(task: Task, kind: str) -> list[Panels]:
@@ -201,27 +185,18 @@ def groups(task: Task, kind: str) -> list[Panels]:
     axes = Axes((steps[0], steps[-1]), (len(names) - 0.5, -0.5))
 
     def draw(method: str) -> Plot:
-        shown = [(names.index(name), name, *of) for name, of in found[method].items()]
-        drawn = [svg.upright(axes, step, style="axis") for step in steps]
+        drawn = [svg.upright(axes, step, "axis") for step in steps]
         drawn += [svg.text(axes, axes.x[0], i, _group(name), "end", dx=-6) for i, name in enumerate(names)]
         drawn.append(svg.grid(axes, [(steps[0], f"{steps[0]:g}"), (steps[-1], f"{steps[-1]:g}")], []))
-        for i, name, count, score in shown:
-            ends = {"y1": svg.placed(axes.down(i)), "y2": svg.placed(axes.down(i))}
-            drawn.append(
-                svg.tag(
-                    "line",
-                    x1=svg.placed(axes.across(score.low)),
-                    x2=svg.placed(axes.across(score.high)),
-                    **ends,
-                    class_="band",
-                )
-            )
-            drawn.append(svg.dot(axes, score.value, i, radius=3))
-            box = {"y": svg.placed(axes.down(i - 0.5)), "height": svg.placed(100 / len(names))}
+        for name, (count, score) in found[method].items():
+            i = names.index(name)
+            band = {"x1": axes.across(score.low), "x2": axes.across(score.high), "y1": axes.down(i), "y2": axes.down(i)}
+            row = {"y": axes.down(i - 0.5), "height": Percent(100 / len(names))}
             tip = f"{name}: {score.said}\n{count:,} {task.noun}"
-            drawn.append(svg.tag("rect", x=0, width="100%", **box, class_="hit", data_t=tip))
-        said = ", ".join(f"{name} {score.said}" for _, name, _, score in shown)
-        return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", height, "list")
+            drawn += [svg.tag("line", **band, class_="band"), svg.dot(axes, score.value, i, radius=3),
+                      svg.tag("rect", x=0, width="100%", **row, class_="hit", data_t=tip)]  # fmt: skip
+        said = ", ".join(f"{name} {score.said}" for name, (_, score) in found[method].items())
+        return _plot(method, drawn, said, height, "list")
 
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
     what = what.format(text="passage" if task.kind == "question_answering" else "text", noun=task.noun)
@@ -233,22 +208,16 @@ def losses(task: Task) -> list[Panels]:
     valid = {method: task.epochs(method, "validation_loss") for method in task.methods}
     if not any(valid.values()):
         return []
-    points = {
-        method: mean_curve([curve for (of, _), curve in task.updates.items() if of == method])
-        for method in task.methods
-    }
-    per_epoch = {method: _updates_an_epoch(points[method], valid[method]) for method in task.methods}
-    train = {method: {"": [(x / per_epoch[method], y) for x, y in curve]} for method, curve in points.items()}
-    axes, steps = _axes(valid, also=[0.0, *(y for of in train.values() for _, y in of[""])])
+    train = {method: _by_epoch(task, method, valid[method]) for method in task.methods}
+    axes, steps = _axes(valid, also=[0.0, *(y for curve in train.values() for _, y in curve)])
 
     def draw(method: str) -> Plot:
         mean = mean_curve(list(valid[method].values()))
-        curve = thinned(train[method][""], MOST_POINTS)
         dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]
         tips = svg.tips(axes, [(x, f"epoch {x:g}: validation {figure_text(y, 3)}") for x, y in mean])
-        drawn = [_grid(axes, steps, "epoch"), svg.line(axes, curve, "thin"), svg.line(axes, mean), *dots, tips]
-        label = f"{method_name(method)}: validation loss by epoch, " + ", ".join(figure_text(y, 3) for _, y in mean)
-        return Plot(svg.joined(drawn), label)
+        thin = svg.line(axes, thinned(train[method], MOST_POINTS), "thin")
+        drawn = [_grid(axes, steps, "epoch"), thin, svg.line(axes, mean), *dots, tips]
+        return _plot(method, drawn, f"validation loss by epoch, {_figures(mean, 3)}")
 
     note = (
         f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: training, by update; thick: validation, by epoch. "
@@ -269,20 +238,34 @@ def _grid(axes: Axes, steps: Sequence[float], unit: str) -> Markup:
 
 
 def _every_other(steps: Sequence[float]) -> list[tuple[float, str]]:
-    return [(value, svg.tick_text(value)) for value in steps[:: _every(steps)]]
+    return [(value, svg.tick_text(value)) for value in _some(steps, 5)]
 
 
-def _every(values: Sequence[object], most: int = 5) -> int:
-    return 1 + (len(values) - 1) // most
+def _some(values: Sequence[T], most: int) -> Sequence[T]:
+    """Every second or third of them, so that at most so many are left."""
+    return values[:: 1 + (len(values) - 1) // most]
+
+
+def _figures(curve: Curve, digits: int) -> str:
+    return ", ".join(figure_text(y, digits) for _, y in curve)
 
 
 def _scaled(curves: Mapping[str, Curve], factor: float) -> dict[str, Curve]:
     return {seed: [(x, factor * y) for x, y in curve] for seed, curve in curves.items()}
 
 
-def _updates_an_epoch(points: Curve, valid: Mapping[str, Curve]) -> float:
+def _by_epoch(task: Task, method: str, valid: Mapping[str, Curve]) -> Curve:
+    """The mean training loss of the seeds by epoch, of which it has many points."""
+    points = mean_curve([curve for (of, _), curve in task.updates.items() if of == method])
     epochs = max((x for curve in valid.values() for x, _ in curve), default=0.0)
-    return points[-1][0] / epochs if points and epochs else 1.0
+    each = points[-1][0] / epochs if points and epochs else 1.0  # updates
+    return [(x / each, y) for x, y in points]
+
+
+def _breakdown(task: Task, method: str, kind: type[B]) -> B:
+    found = task.details.methods[method].breakdown
+    assert isinstance(found, kind), f"a breakdown of {method}'s kind of answers"
+    return found
 
 
 def _group(name: str) -> str:

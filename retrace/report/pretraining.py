@@ -10,7 +10,7 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
-from retrace.report.flags import flag_lines, perplexity_flags
+from retrace.report.head import flag_lines, perplexity_flags
 from retrace.report.names import KINDS, shown, with_unit
 from retrace.report.page import REPORTS
 from retrace.report.results import Curve, thinned
@@ -42,13 +42,13 @@ def pretraining_section(
     by_epoch = Table.of({"epoch": curve["epoch"].astype(str).tolist(), **columns}, "Pretraining by epoch")
     table = perplexity_table(report)
     measured = [of for split in report.splits.values() for of in split.measures.values()]
-    absent = [ABSENT] if any(None in (getattr(of, unit), *of.intervals.get(unit, {}).values())
-                             for of in measured for unit in PER) else []  # fmt: skip
+    values = [
+        value for of in measured for unit in PER for value in (getattr(of, unit), *of.intervals.get(unit, {}).values())
+    ]
+    absent = [ABSENT] if None in values else []
     fold = Fold("Losses by epoch", f"{len(curve)} rows", [by_epoch])
-    return Section(
-        "Pretraining",
-        [*warnings, _figure(report, curve, tokens, updates), table, f"{INTERVALS} {COMPARE}", *absent, fold],
-    )
+    figure = _figure(report, curve, tokens, updates)
+    return Section("Pretraining", [*warnings, figure, table, f"{INTERVALS} {COMPARE}", *absent, fold])
 
 
 def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, updates: Curve) -> Panels:
@@ -115,11 +115,8 @@ def perplexity_table(report: PerplexityReport) -> Table:
 
 def _with_interval(figures: PerplexityFigures, unit: str) -> Cell:
     value, ends = getattr(figures, unit), figures.intervals.get(unit)
-    if value is None or not ends:
-        return Cell(_figure_text(value, unit))
-    return Cell(
-        _figure_text(value, unit), small=f"({_figure_text(ends['low'], unit)} – {_figure_text(ends['high'], unit)})"
-    )
+    low, high = (_figure_text(ends[end], unit) if ends else "" for end in ("low", "high"))
+    return Cell(_figure_text(value, unit), small=f"({low} – {high})" if ends and value is not None else "")
 
 
 def _figure_text(value: float | None, unit: str) -> str:

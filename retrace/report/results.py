@@ -128,11 +128,10 @@ class Task:
         """The name of the best."""
         return max(self.details.baselines, key=lambda name: self.sign * self.baseline(name).value)
 
-    def seeds(self, method: str, figure: str | None = None) -> dict[str, float]:
+    def seeds(self, method: str) -> dict[str, float]:
         """The score of each seed."""
-        name = figure or self.headline
         found = self.details.methods[method].seeds.items()
-        return {seed: of.figures[name] * self.factor for seed, of in found if name in of.figures}
+        return {seed: of.figures[self.headline] * self.factor for seed, of in found if self.headline in of.figures}
 
     def std(self, method: str) -> float | None:
         """Of the seeds; None of one."""
@@ -150,8 +149,12 @@ class Task:
 
     def is_tie(self, method: str) -> bool:
         """Whether a method is not told apart from the best."""
-        found = None if method == self.methods[0] else self.difference(self.methods[0], method)
+        found = self.difference(self.methods[0], method)
         return found is not None and found.is_tie
+
+    def is_best(self, method: str) -> bool:
+        """Whether a method is the best, or not told apart from it."""
+        return method == self.methods[0] or self.is_tie(method)
 
     def is_above(self, method: str, baseline: str) -> bool:
         """Whether the 95% interval of a method's mean less a baseline's figure, on the same examples, is above 0."""

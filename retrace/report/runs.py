@@ -1,6 +1,6 @@
 """What was run on what: data, settings in force, size of the model, times, and where it came from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Section, Table
 from retrace.report.names import method_name, title_of
 from retrace.report.page import REPORTS
+from retrace.report.settings import flat
 from retrace.report.svg import Axes, Plot
 from retrace.results.grid import Grid
 
@@ -47,11 +48,9 @@ def data_fold(card: Mapping[str, Any], params: Mapping[str, Any]) -> Fold:
     parts = {name: of for name, of in card.items() if name not in ("findings", "origin")}
     parts |= {task: of["parts"] for task, of in further.items()}
     table = counts_table(parts)
-    words = next(
-        (f"{int(of['train']['words']):,} words of text; " for of in parts.values() if "words" in of.get("train", {})),
-        "",
-    )
-    gist = f"{words}{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"
+    words = [int(of["train"]["words"]) for of in parts.values() if "words" in of.get("train", {})]
+    gist = f"{words[0]:,} words of text; " if words else ""
+    gist += f"{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"
     return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), table])
 
 
@@ -83,25 +82,21 @@ def settings_fold(params: Mapping[str, Any], presets: Mapping[str, Mapping[str, 
         return Fold("Settings", f"{len(table.rows)} of them", [table])
     name, rows = min(((name, _changes(shown, of)) for name, of in presets.items()), key=lambda found: len(found[1]))
     changed = Table(("setting", "this run", f"preset {name}"), rows, label="Settings that differ")
+    every = Fold("Every setting", f"{len(table.rows)} of them", [table])
     gist = f"{len(rows)} of {len(table.rows)} differ from the preset {name}"
-    return Fold(
-        "Settings", gist, [*([changed] if rows else []), Fold("Every setting", f"{len(table.rows)} of them", [table])]
-    )
+    return Fold("Settings", gist, [*([changed] if rows else []), every])
 
 
 def settings_table(*values: Mapping[str, Any]) -> Table:
     """Settings by dotted key."""
-    rows = [(key, _shown(value)) for each in values for key, value in _flat(each)]
+    rows = [(key, _shown(value)) for each in values for key, value in flat(each).items()]
     return Table(("setting", "value"), rows, label="Settings")
 
 
 def _changes(params: Mapping[str, Any], preset: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    ours, theirs = dict(_flat(params)), dict(_flat(preset))
-    return [
-        (key, _shown(value), _shown(theirs[key]))
-        for key, value in ours.items()
-        if key in theirs and theirs[key] != value
-    ]
+    ours, theirs = flat(params), flat(preset)
+    both = [(key, value, theirs[key]) for key, value in ours.items() if key in theirs]
+    return [(key, _shown(value), _shown(other)) for key, value, other in both if value != other]
 
 
 def models_folds(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -> list[Fold]:
@@ -110,9 +105,8 @@ def models_folds(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -
     for name, (facts, counts) in models.items():
         total = sum(counts.values())
         rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
-        table = Table(
-            ("module", "parameters", "% of all"), [*rows, ("total", f"{total:,}", "100.0")], label=f"Parameters {name}"
-        )
+        rows.append(("total", f"{total:,}", "100.0"))
+        table = Table(("module", "parameters", "% of all"), rows, label=f"Parameters {name}")
         folds.append(Fold(f"Model {name}".strip(), f"{total:,} parameters", [_started(facts), table]))
     records = {run: record.model_dump(include=set(HEADINGS)) for run, record in runs.items()}
     names = [name for name in HEADINGS if any(of.get(name) is not None for of in records.values())]
@@ -143,13 +137,11 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
     most, total = max(value for _, value in bars), sum(value for _, value in bars)
     axes, drawn = Axes((0, most or 1.0)), []
     for i, ((name, place), value) in enumerate(bars):
-        y = i * ROW
-        length = {"y": y + 5, "height": 12}
-        drawn.append(svg.tag("text", name, x=-8, y=y + 15, text_anchor="end"))
-        drawn.append(svg.tag("rect", x=0, width="100%", **length, class_="track"))
+        box, text = {"y": i * ROW + 5, "height": 12}, {"y": i * ROW + 15, "text_anchor": "end"}
         colour = "bar" if place is None else f"bar m{place % svg.COLOURS}"
-        drawn.append(svg.tag("rect", x=0, width=f"{axes.across(value):.2f}%", **length, class_=colour))
-        drawn.append(svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, y=y + 15, text_anchor="end"))
+        drawn += [svg.tag("text", name, x=-8, **text), svg.tag("rect", x=0, width="100%", **box, class_="track"),
+                  svg.tag("rect", x=0, width=axes.across(value), **box, class_=colour),
+                  svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, **text)]  # fmt: skip
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars)
     plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
     note = (
@@ -218,33 +210,33 @@ def read_stages(folder: Path = STAGES) -> dict[str, StageRecord]:
 def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
     """Seconds of training by method, over all tasks, as means over seeds."""
     found: dict[str, dict[str, float]] = {}
-    for run, record in runs.items():
-        if run.count(" ") == 2:
-            _, method, seed = run.split()
-            of = found.setdefault(method, {})
-            of[seed] = of.get(seed, 0.0) + record.seconds
+    for _, method, seed, record in _cells(runs):
+        of = found.setdefault(method, {})
+        of[seed] = of.get(seed, 0.0) + record.seconds
     return {method: sum(of.values()) / len(of) for method, of in found.items()}
 
 
 def shares_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
     """The percentage of weights that each method trains, of several tasks the largest."""
     found: dict[str, float] = {}
-    for run, record in runs.items():
-        if run.count(" ") == 2:
-            method = run.split()[1]
-            found[method] = max(found.get(method, 0.0), 100 * record.trained_parameters / record.parameters)
+    for _, method, _, record in _cells(runs):
+        found[method] = max(found.get(method, 0.0), 100 * record.trained_parameters / record.parameters)
     return found
+
+
+def _cells(runs: Mapping[str, RunRecord]) -> Iterator[tuple[str, str, str, RunRecord]]:
+    """Task, method, seed and record of the runs of fine-tuning."""
+    for name, record in runs.items():
+        if name.count(" ") == 2:
+            task, method, seed = name.split()
+            yield task, method, seed, record
 
 
 def duration(seconds: float) -> str:
     """Seconds as a reader says them."""
-    return (
-        f"{seconds / 3600:.1f} h"
-        if seconds >= 5400
-        else f"{seconds / 60:.0f} min"
-        if seconds >= 90
-        else f"{seconds:.0f} s"
-    )
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 def _started(facts: Facts) -> str:
@@ -254,14 +246,6 @@ def _started(facts: Facts) -> str:
     licence = facts.get("license_name") or facts.get("license")
     what = "random weights of the sizes" if facts.get("random") else "the weights"
     return f"Training started from {what} of {facts['from']}" + (f" (licence: {licence})." if licence else ".")
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    flat: list[tuple[str, Any]] = []
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        flat += _flat(value, f"{name}.") if isinstance(value, Mapping) else [(name, value)]
-    return flat
 
 
 def _shown(value: Any) -> str:

@@ -1,5 +1,6 @@
 """Settings of the report."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,3 +45,11 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         if isinstance(of, dict) and isinstance(below.get(key), dict)
     }
     return below | above | both
+
+
+def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Settings by dotted key; a section that is empty has none."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return found

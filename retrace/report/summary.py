@@ -1,6 +1,7 @@
 """Methods and baselines of every task in one look: ranked dots, and a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from markupsafe import Markup
 
@@ -44,38 +45,34 @@ def ranked(task: Task) -> Plot:
     rows.sort(key=lambda row: -task.sign * row[0].value)
     low, high = min(score.low for score, *_ in rows), max(score.high for score, *_ in rows)
     steps = svg.ticks(max(0.0, low) if task.is_share else low, min(100.0, high) if task.is_share else high, 5)
-    axes, height = Axes((steps[0], steps[-1]), (0.0, 1.0)), ROW * len(rows)
-    drawn = [svg.upright(axes, step, style="axis") for step in steps]
+    axes = Axes((steps[0], steps[-1]))
+    drawn = [svg.upright(axes, step, "axis") for step in steps]
     for i, (score, method, name) in enumerate(rows):
-        drawn.append(
-            svg.tag("g", *_row(task, axes, score, method, name, i * ROW + ROW // 2), class_=_colour(task, method))
-        )
-    for step in steps:
-        drawn.append(
-            svg.tag("text", svg.tick_text(step), x=svg.placed(axes.across(step)), y="100%", dy=16, text_anchor="middle")
-        )
+        shown = _row(task, axes, score, method, name, i * ROW + ROW // 2)
+        drawn.append(svg.tag("g", *shown, class_=_colour(task, method)))
+    below = {"y": "100%", "dy": 16, "text_anchor": "middle"}
+    drawn += [svg.tag("text", svg.tick_text(step), x=axes.across(step), **below) for step in steps]
     said = "; ".join(f"{name} {score.said}" for score, _, name in rows)
-    return Plot(svg.joined(drawn), f"{task.title}, {task.figure}: {said}", height, "rank")
+    return Plot(svg.joined(drawn), f"{task.title}, {task.figure}: {said}", ROW * len(rows), "rank")
 
 
-def _row(task: Task, axes: Axes, score: Score, method: str | None, name: str, y: int) -> list[Markup]:
-    low, at, high = (svg.placed(axes.across(value)) for value in (score.low, score.value, score.high))
-    shape = [] if method is None else [svg.tag("g", svg.mark(task.place(method)), transform=f"translate(-126 {y - 5})")]
-    label = svg.tag("text", name, x=-110, y=y, dy=5, class_="name" if method else "grey")
-    band = svg.tag("line", x1=low, x2=high, y1=y, y2=y, class_="band")
+def _row(task: Task, axes: Axes, score: Score, method: str | None, name: str, y: int) -> Iterator[Markup]:
+    """The line of a method, or of a baseline where that is None."""
+    if method:
+        yield svg.tag("g", svg.mark(task.place(method)), transform=f"translate(-126 {y - 5})")
+    yield svg.tag("text", name, x=-110, y=y, dy=5, class_="name" if method else "grey")
+    yield svg.tag("line", x1=axes.across(score.low), x2=axes.across(score.high), y1=y, y2=y, class_="band")
     seeds = task.seeds(method) if method else {}
-    each = [svg.placed(axes.across(value)) for value in seeds.values()] if len(seeds) > 1 else []
-    below = [svg.tag("line", x1=x, x2=x, y1=y + 6, y2=y + 11, class_="seed") for x in each]
-    centre = svg.tag("circle", cx=at, cy=y, r=3.5, class_="fill" if method else "hollow")
-    tie, best = (task.is_tie(method), method == task.methods[0]) if method else (False, False)
-    style = "best" if tie or best else "name" if method else "grey"
-    value = svg.tag("text", figure_text(score.value, 1), x="100%", y=y, dx=40, dy=5, text_anchor="end", class_=style)
-    sign = [svg.tag("text", "≈", x="100%", y=y, dx=44, dy=5, class_="name")] if tie else []
-    tip = f"{name}: {score.said}"
-    if each:
-        tip += "\nseeds " + ", ".join(figure_text(value, 1) for value in seeds.values())
-    over = svg.tag("rect", x=0, width="100%", y=y - ROW // 2, height=ROW, class_="hit", data_t=tip)
-    return [*shape, label, band, *below, centre, value, *sign, over]
+    each = list(seeds.values()) if len(seeds) > 1 else []
+    for value in each:
+        yield svg.tag("line", x1=axes.across(value), x2=axes.across(value), y1=y + 6, y2=y + 11, class_="seed")
+    yield svg.tag("circle", cx=axes.across(score.value), cy=y, r=3.5, class_="fill" if method else "hollow")
+    style = "grey" if not method else "best" if task.is_best(method) else "name"
+    yield svg.tag("text", figure_text(score.value, 1), x="100%", y=y, dx=40, dy=5, text_anchor="end", class_=style)
+    if method and task.is_tie(method):
+        yield svg.tag("text", "≈", x="100%", y=y, dx=44, dy=5, class_="name")
+    tip = f"{name}: {score.said}" + ("\nseeds " + ", ".join(figure_text(value, 1) for value in each) if each else "")
+    yield svg.tag("rect", x=0, width="100%", y=y - ROW // 2, height=ROW, class_="hit", data_t=tip)
 
 
 def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: Mapping[str, float]) -> Table:
@@ -86,43 +83,42 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     columns = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
     rows: list[list[str | Cell]] = []
     for method in methods:
-        row: list[str | Cell] = [Cell(method_name(method), tasks[0].places[method]), _number(shares.get(method))]
-        for task in tasks:
-            row += _cells(task, method, columns) if method in task.methods else [NOTHING] * len(columns)
-        rows.append([*row, _number(seconds.get(method), 0)])
+        cells = [
+            _cells(task, method, columns) if method in task.methods else [NOTHING] * len(columns) for task in tasks
+        ]
+        name = Cell(method_name(method), tasks[0].places[method])
+        rows.append([name, figure_text(shares.get(method), 1), *chain(*cells), figure_text(seconds.get(method), 0)])
     for name in baselines:
-        row = [baseline_name(name), ""]
-        for task in tasks:
-            score = task.baseline(name) if name in task.details.baselines else None
-            found = [figure_text(score.value, 1), _interval(task, score, "mb")] if score else ["", ""]
-            row += [*found, *[""] * (len(columns) - 2)]
-        rows.append([*row, ""])
+        cells = [_baseline_cells(task, name, columns) for task in tasks]
+        rows.append([baseline_name(name), "", *chain(*cells), ""])
     groups = [("", 1), ("Weights", 1), *((f"{task.title}: {task.figure}{_unit(task)}", len(columns)) for task in tasks)]
     header = ["method", "trained, %", *(column for _ in tasks for column in columns), "time, s"]
     return Table(header, rows, label="Methods and tasks", groups=[*groups, ("Training", 1)], apart=len(baselines))
 
 
 def _cells(task: Task, method: str, columns: Sequence[str]) -> list[str | Cell]:
-    score, tie = task.score(method), task.is_tie(method)
-    mean = Cell(figure_text(score.value, 1) + (" ≈" if tie else ""), bold=tie or method == task.methods[0])
-    found = [mean, _interval(task, score, f"m{task.place(method) % svg.COLOURS}")]
-    return [*found, _number(task.std(method), 2)] if "sd" in columns else [*found]
+    score, tie = task.score(method), " ≈" if task.is_tie(method) else ""
+    mean = Cell(figure_text(score.value, 1) + tie, bold=task.is_best(method))
+    return [mean, _interval(task, score, method), figure_text(task.std(method), 2)][: len(columns)]
 
 
-def _interval(task: Task, score: Score, colour: str) -> Cell:
+def _baseline_cells(task: Task, name: str, columns: Sequence[str]) -> list[str | Cell]:
+    if name not in task.details.baselines:
+        return ["" for _ in columns]
+    score = task.baseline(name)
+    return [figure_text(score.value, 1), _interval(task, score), ""][: len(columns)]
+
+
+def _interval(task: Task, score: Score, method: str | None = None) -> Cell:
     every = [*map(task.score, task.methods), *map(task.baseline, task.details.baselines)]
     steps = svg.ticks(min(of.low for of in every), max(of.high for of in every), 5)
     ends = f"{figure_text(score.low, 1)} – {figure_text(score.high, 1)}"
     drawn = svg.strip(Axes((steps[0], steps[-1])), score.low, score.high, score.value)
-    return Cell("", small=ends, strip=drawn, colour=colour)
+    return Cell("", small=ends, strip=drawn, colour=_colour(task, method))
 
 
 def _colour(task: Task, method: str | None) -> str:
     return "mb" if method is None else f"m{task.place(method) % svg.COLOURS}"
-
-
-def _number(value: float | None, digits: int = 1) -> str:
-    return figure_text(value, digits)
 
 
 def _unit(task: Task) -> str:

@@ -1,18 +1,19 @@
 """A task's section: rows of plots, and folded away every pair of methods, every score, and the learning curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
 from retrace.core.paths import ON_TEST
-from retrace.evaluation.records import ClassBreakdown, Figures, Intervals, MethodDetails
-from retrace.report.blocks import Fold, Section, Table, figure_text, signed
-from retrace.report.names import UNITS, baseline_name, figure_name, method_name, shown, shown_digits, shown_factor
+from retrace.evaluation.records import ClassBreakdown, Figures, Intervals
+from retrace.report.blocks import Fold, Section, Table, figure_text
+from retrace.report.names import UNITS, baseline_name, figure_name, method_name, p_text, shown, shown_signed
 from retrace.report.panels import task_panels
 from retrace.report.results import Task
-from retrace.statistics.scales import CURVES, Figure
+from retrace.statistics.scales import CURVES, Figure, Legend
 
-P_DIGITS = 4
+Scores = tuple[Figures, Intervals, Figures]  # figures, their intervals, and their standard deviations over seeds
+
 CHOSEN_BY = (
     "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
     "Those of the test set follow."
@@ -32,7 +33,8 @@ def task_section(task: Task, names: Sequence[str]) -> Section:
     split = "test" if task.name.endswith(ON_TEST) and task.curve is None else "validation"
     note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots go from the best method to the worst."
     chosen = [TESTED] if split == "test" else [CHOSEN_BY] if f"{task.name}{ON_TEST}" in names else []
-    folds = [_pairs(task), _scores(task), *_classes(task), *([] if task.curve is None else [_curve(task, task.curve)])]
+    folds = [_pairs(task), _scores(task), _classes(task)]
+    folds += [] if task.curve is None else [_curve(task, task.curve)]
     return Section(task.title, [note, *chosen, *task_panels(task), *[fold for fold in folds if fold.blocks]])
 
 
@@ -42,18 +44,11 @@ def _pairs(task: Task) -> Fold:
     rows = []
     for pair in pairs:
         figure = task.details.legend[pair.figure]
-        by, digits = shown_factor(figure), shown_digits(figure)
-        low, high = sorted((by * pair.low, by * pair.high))
-        p = (
-            figure_text(pair.p_corrected, P_DIGITS)
-            if pair.p_corrected >= 10**-P_DIGITS
-            else f"below {10**-P_DIGITS:.{P_DIGITS}f}"
-        )
+        low, high = (shown_signed(figure, end) for end in sorted((pair.low, pair.high)))
         rows.append((
             figure_name(pair.figure, figure), f"{method_name(pair.first)} − {method_name(pair.second)}",
-            signed(by * pair.difference, digits), f"{signed(low, digits)} to {signed(high, digits)}", pair.test, p,
-            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict,
-            figure_text(by * pair.detectable, digits),
+            shown_signed(figure, pair.difference), f"{low} to {high}", pair.test, p_text(pair.p_corrected),
+            method_name(pair.verdict) if pair.verdict in task.places else pair.verdict, shown(figure, pair.detectable),
         ))  # fmt: skip
     header = ("score", "methods", "difference", "95% interval", "test", "p, corrected", "better", "detectable")
     note = (
@@ -69,33 +64,41 @@ def _scores(task: Task) -> Fold:
     """A row for each figure: baselines, then each method before and after training."""
     legend, methods = task.details.legend, task.details.methods
     names = [name for name in dict.fromkeys(name for of in methods.values() for name in of.figures) if name in legend]
-    rows = []
-    for name in names:
-        figure = legend[name]
-        cells = [with_interval(name, legend, of.figures, of.intervals) for of in task.details.baselines.values()]
-        for of in methods.values():
-            cells += [shown(figure, _before(of, name)), with_interval(name, legend, of.figures, of.intervals, of.std)]
-        rows.append((figure_name(name, figure), UNITS.get(figure.scale, ""), *cells))
-    columns = [column for method in methods for column in (f"{method_name(method)}, before", method_name(method))]
-    header = ("score", "unit", *map(baseline_name, task.details.baselines), *columns)
+    header = ["score", "unit", *map(baseline_name, task.details.baselines)]
+    columns: list[Scores] = [(of.figures, of.intervals, {}) for of in task.details.baselines.values()]
+    for method, of in methods.items():
+        before = pd.DataFrame([seed.before for seed in of.seeds.values()]).mean().to_dict()
+        header += [f"{method_name(method)}, before", method_name(method)]
+        columns += [(before, {}, {}), (of.figures, of.intervals, of.std)]
     note = "In brackets: 95% intervals. After ±: the seeds’ standard deviation. Before: the model before fine-tuning."
+    epochs = {method: ", ".join(str(seed.epoch) for seed in of.seeds.values()) for method, of in methods.items()}
+    kept = "; ".join(f"{method_name(method)} {of}" for method, of in epochs.items())
     notes = [f"{name}: {said}." for name, said in task.details.notes.items()]
-    kept = "; ".join(
-        f"{method_name(method)} {', '.join(str(seed.epoch) for seed in of.seeds.values())}"
-        for method, of in methods.items()
-    )
-    table = Table(header, rows, label=f"Scores {task.name}")
-    return Fold(
-        "Every score", f"{len(rows)} of them", [note, table, f"Epochs that were kept, by seed: {kept}.", *notes]
-    )
+    table = Table(header, score_rows(names, legend, columns), label=f"Scores {task.name}")
+    blocks = [note, table, f"Epochs that were kept, by seed: {kept}.", *notes]
+    return Fold("Every score", f"{len(names)} of them", blocks)
 
 
-def _before(method: MethodDetails, name: str) -> float | None:
-    found = [seed.before[name] for seed in method.seeds.values() if name in seed.before]
-    return sum(found) / len(found) if found else None
+def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:
+    """Name, unit and the columns' values of each figure."""
+    return [
+        (figure_name(name, legend[name]), UNITS.get(legend[name].scale, ""),
+         *(_with_interval(name, legend[name], *column) for column in columns))
+        for name in names
+    ]  # fmt: skip
 
 
-def _classes(task: Task) -> list[Fold]:
+def _with_interval(name: str, figure: Figure, values: Figures, intervals: Intervals, std: Figures) -> str:
+    """A figure, after ± its standard deviation over seeds, in brackets its interval, as far as they are known."""
+    text = shown(figure, values.get(name))
+    if name in std and figure.scale != "count":
+        text += f" ± {shown(figure, std[name])}"
+    if name in intervals:
+        text += " ({} – {})".format(*(shown(figure, intervals[name][end]) for end in ("low", "high")))
+    return text
+
+
+def _classes(task: Task) -> Fold:
     """Precision, recall and F1 by class; of classifiers only."""
     rows = [
         (name, figure_text(of.get("examples"), 0), method_name(method),
@@ -105,40 +108,17 @@ def _classes(task: Task) -> list[Fold]:
         for name, of in breakdown.classes.items()
     ]  # fmt: skip
     header = ("class", "examples", "method", "precision, %", "recall, %", "F1, %")
-    return (
-        [Fold("By class", "precision and recall", [Table(header, rows, label=f"Classes {task.name}")])] if rows else []
-    )
+    table = Table(header, rows, label=f"Classes {task.name}")
+    return Fold("By class", "precision and recall", [table] if rows else [])
 
 
 def _curve(task: Task, curve: pd.DataFrame) -> Fold:
-    legend = CURVES | task.details.legend
-    named = {"method": [method_name(name) for name in curve["method"]]}
-    columns = {
-        str(name): named.get(str(name))
-        or [shown(legend[str(name)], of) if name in legend else str(of) for of in values]
-        for name, values in curve.items()
-    }
-    by_heading = {_heading(name, legend): values for name, values in columns.items()}
-    table = Table.of(by_heading, f"Learning curves {task.name}")
+    legend, columns = CURVES | task.details.legend, {}
+    for name, values in curve.items():
+        figure = legend.get(str(name))
+        if figure:
+            columns[figure_name(str(name), figure)] = [shown(figure, of) for of in values]
+        else:
+            columns[str(name)] = [method_name(of) if name == "method" else str(of) for of in values]
+    table = Table.of(columns, f"Learning curves {task.name}")
     return Fold("Learning curves as a table", f"{len(curve)} rows", [table])
-
-
-def _heading(name: str, legend: Mapping[str, Figure]) -> str:
-    return figure_name(name, legend[name]) if name in legend else name.replace("_", " ")
-
-
-def with_interval(
-    score: str,
-    legend: Mapping[str, Figure],
-    values: Figures,
-    intervals: Intervals,
-    std: Mapping[str, float] | None = None,
-) -> str:
-    """A figure, after ± its standard deviation over seeds, in brackets its interval, as far as they are known."""
-    figure = legend[score]
-    text = shown(figure, values.get(score))
-    if std and score in std and figure.scale != "count":
-        text += f" ± {shown(figure, std[score])}"
-    if score in intervals:
-        text += " ({} – {})".format(*(shown(figure, intervals[score][end]) for end in ("low", "high")))
-    return text

@@ -1,17 +1,47 @@
-"""What differs between two revisions, what of it counts, and why."""
+"""What differs between two revisions, what of it counts, and why: by the models' answers, else by how seeds vary, else
+by the tolerance."""
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
 
-from retrace.core.records import RunRecord
+from retrace.core.paths import ON_TEST
+from retrace.evaluation.records import BESIDE
+from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
-from retrace.report.names import with_unit
-from retrace.review.judge import Change, Judge
-from retrace.review.revision import Revision, flat
-from retrace.statistics.scales import MEASURES
+from retrace.report.names import shown_signed, with_unit
+from retrace.report.settings import flat
+from retrace.review.revision import FIGURE, Place, Revision
+from retrace.review.settings import ReviewParams
+from retrace.statistics.comparisons import Difference
+from retrace.statistics.scales import CURVES, MEASURES, SHARES, Figure, Interval, Legend
 
 SHOWN = 0.2  # share by which time or memory has to differ to be shown
+UNKNOWN = Figure("score", "neither")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A headline figure that differs."""
+
+    place: Place
+    what: Figure
+    old: float
+    new: float
+    counts: bool  # it is beyond the noise, or a fall
+    is_fall: bool  # for the worse, by more than the tolerance, of a figure that methods are judged by
+    why: str
+    interval: Interval | None = None  # 95%, of the new figure less the old one
+
+    @property
+    def direction(self) -> Literal["better", "worse", "other"]:
+        """Whether it is for the better; of baselines, which no model is, it is neither."""
+        if self.what.better == "neither" or self.place.is_baseline:
+            return "other"
+        return "better" if (self.new > self.old) == (self.what.better == "higher") else "worse"
 
 
 @dataclass(frozen=True)
@@ -48,12 +78,98 @@ def review(old: Revision, new: Revision) -> Review:
     before, after = old.headlines, new.headlines
     both = [place for place in after.figures if place in before.figures]
     differing = [place for place in both if before.figures[place] != after.figures[place]]
-    counts = sorted({*before.flags, *after.flags})
-    flags = [Moved(" ".join(of), before.flags.get(of, 0), after.flags.get(of, 0)) for of in counts]
-    changes = list(Judge(old, new).changes(differing)) if differing else []
-    settings = _moved(flat(old.params), flat(new.params)) if old.params else []
-    return Review(len(both), changes, [*_notes(old, new)], [flag for flag in flags if flag.old != flag.new], settings,
-                  [*_run_changes(old.runs, new.runs)])  # fmt: skip
+    changes = list(_Judge(old, new).changes(differing)) if differing else []
+    flags = [
+        Moved(" ".join(of), before.flags.get(of, 0), after.flags.get(of, 0))
+        for of in sorted({*before.flags, *after.flags})
+    ]
+    params = _settings(flat(old.params), flat(new.params)) if old.params else []
+    return Review(
+        len(both),
+        changes,
+        [*_notes(old, new)],
+        [flag for flag in flags if flag.old != flag.new],
+        params,
+        [*_runs(old, new)],
+    )
+
+
+def signed(what: Figure, *differences: float) -> str:
+    """A difference, or the ends of its interval, as it is shown: of shares in points of 100."""
+    return " to ".join(shown_signed(what, each) for each in differences) + (" points" if what.scale in SHARES else "")
+
+
+class _Judge:
+    """What the differences between two revisions' figures are worth, by the settings of the second."""
+
+    def __init__(self, old: Revision, new: Revision) -> None:
+        self._sides = (old, new)
+        self._tolerance = ReviewParams.read(new.params).review.tolerance
+        self._params = EvaluateParams.read(new.params)
+        self._has_same_seeds = flat(old.params).get("finetune.seeds") == list(self._params.finetune.seeds)
+
+    def changes(self, differing: Sequence[Place]) -> Iterator[Change]:
+        """A change for each place at which both have a figure, and not the same."""
+        by_method: dict[tuple[str, str, bool], list[Place]] = defaultdict(list)
+        for place in differing:
+            by_method[place.of, place.who, place.is_baseline].append(place)
+        for (of, who, is_baseline), places in by_method.items():
+            paired = {} if is_baseline else self._paired(of, who, [place.figure for place in places])
+            for place in places:
+                found = paired.get(place.figure)
+                how = "of the same seeds, paired" if found else "by the spread over seeds"
+                yield self._change(place, found or self._by_spread(place), how)
+
+    def _paired(self, task: str, method: str, figures: Sequence[str]) -> Mapping[str, Difference]:
+        from retrace.review.pairs import paired_differences, paired_perplexity  # here, as it takes a second to import
+
+        if figures == [FIGURE]:
+            found = paired_perplexity(task, method, self._sides, self._params)
+            return {} if found is None else {FIGURE: found}
+        return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
+
+    def _by_spread(self, place: Place) -> Difference | None:
+        """The difference by the variance over seeds, taken to be the same where only one side's is known."""
+        tasks = [side.details.tasks.get(place.of) for side in self._sides if side.details]
+        methods = [task.methods[place.who] for task in tasks if task and place.who in task.methods]
+        known = [of for of in methods if place.figure in of.std]
+        if not known or place.is_baseline:
+            return None
+        error = math.sqrt(sum(of.std[place.figure] ** 2 / len(of.seeds) for of in known) * 2 / len(known))
+        old, new = (side.headlines.figures[place] for side in self._sides)
+        return Difference(new - old, 0.0, error, sum(len(of.seeds) - 1 for of in known))
+
+    def _change(self, place: Place, found: Difference | None, how: str) -> Change:
+        old, new = (side.headlines.figures[place] for side in self._sides)
+        what = CURVES[FIGURE] if place.figure == FIGURE else self._legend(place.of).get(place.figure, UNKNOWN)
+        limit = self._tolerance.of(what, old)
+        is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
+        why = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
+        interval, is_beyond = found and found.interval, is_far
+        drawn = "documents" if place.figure == FIGURE else "examples"
+        if found and interval:
+            is_clear = not interval["low"] <= 0 <= interval["high"]
+            ends = signed(what, interval["low"], interval["high"])
+            if found.is_of_models:
+                is_beyond = is_clear and is_far
+                why += f"; of one seed, whose difference is {ends} for the choice of {drawn}"
+            else:
+                is_beyond = is_clear
+                why = f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")
+        change = Change(place, what, old, new, is_beyond, False, why, interval)
+        is_fall = is_far and change.direction == "worse" and place.figure not in BESIDE
+        return replace(change, counts=is_beyond or is_fall, is_fall=is_fall)
+
+    def _legend(self, task: str) -> Legend:
+        kind = self._params.finetune.kind_of(task.removesuffix(ON_TEST))
+        return _legend(getattr(self._params.metrics, kind)) | CURVES
+
+
+@cache
+def _legend(metrics: tuple[str, ...]) -> Legend:
+    from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
+
+    return Scoring(metrics).legend
 
 
 def _notes(old: Revision, new: Revision) -> Iterator[str]:
@@ -75,15 +191,14 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
         yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{' and more' * (len(stale) > 3)}"
 
 
-def _moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Moved]:
-    keys = dict.fromkeys([*new, *old])
-    found = [Moved(key, old.get(key, NOTHING), new.get(key, NOTHING)) for key in keys]
+def _settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Moved]:
+    found = [Moved(key, old.get(key, NOTHING), new.get(key, NOTHING)) for key in dict.fromkeys([*new, *old])]
     return [moved for moved in found if moved.old != moved.new]
 
 
-def _run_changes(old: Mapping[str, RunRecord], new: Mapping[str, RunRecord]) -> Iterator[Moved]:
-    for name in (name for name in new if name in old):
-        for measure, figure in MEASURES.items():
-            before, after = getattr(old[name], measure), getattr(new[name], measure)
-            if before and after and abs(after - before) > SHOWN * before:
-                yield Moved(f"{name}: {with_unit(measure, figure)}", before, after)
+def _runs(old: Revision, new: Revision) -> Iterator[Moved]:
+    for name, after in new.runs.items():
+        for measure, figure in MEASURES.items() if name in old.runs else ():
+            was, now = getattr(old.runs[name], measure), getattr(after, measure)
+            if was and now and abs(now - was) > SHOWN * was:
+                yield Moved(f"{name}: {with_unit(measure, figure)}", was, now)

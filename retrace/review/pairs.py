@@ -17,14 +17,11 @@ from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.documents import DOCUMENTS, are_same_documents, read_documents
 from retrace.perplexity.measures import resampled
-from retrace.results.grid import Kind
+from retrace.results.grid import PREDICTIONS, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
-from retrace.review.headlines import FIGURE
-from retrace.review.revision import Revision
+from retrace.review.revision import FIGURE, Revision
 from retrace.statistics.comparisons import Difference, difference
 from retrace.statistics.intervals import Scored, resample
-
-PREDICTIONS = Path("predictions")
 
 
 def paired_differences(
@@ -34,25 +31,22 @@ def paired_differences(
 
     Empty where predictions are not at hand, or are not of the same examples.
     """
-    kind, settings = params.finetune.kind_of(task.removesuffix(ON_TEST)), params.metrics
+    own = task.removesuffix(ON_TEST)
+    kind, settings = params.finetune.kind_of(own), params.metrics
     read = {"classification": _classified, "question_answering": _answered}[kind]
-    old, new = (
-        [read(task, side, folder) for folder in (PREDICTIONS / task.removesuffix(ON_TEST) / method / str(seed)
-                                                 for seed in params.finetune.seeds)]
-        for side in sides
-    )  # fmt: skip
-    outcomes = [of for of in (*old, *new) if of is not None]
-    if len(outcomes) < len(old) + len(new) or any(_asked(of) != _asked(outcomes[0]) for of in outcomes):
+    outcomes = [
+        read(task, side, PREDICTIONS / own / method / str(seed)) for side in sides for seed in params.finetune.seeds
+    ]
+    found = [of for of in outcomes if of is not None]
+    if len(found) < len(outcomes) or any(_asked(of) != _asked(found[0]) for of in found):
         return {}
     scoring = Scoring(getattr(settings, kind)).of(figures)
-    drawn = resample(
-        {str(place): scoring.resampled(of) for place, of in enumerate(outcomes)},
-        len(outcomes[0]), settings.bootstrap_samples, settings.seed,
-    )  # fmt: skip
+    resampled = {str(place): scoring.resampled(of) for place, of in enumerate(found)}
+    drawn = resample(resampled, len(found[0]), settings.bootstrap_samples, settings.seed).values()
     scored = [
-        Scored(scoring.score(of), drawn[str(place)], scoring.shares(of), of.fewest) for place, of in enumerate(outcomes)
+        Scored(scoring.score(of), each, scoring.shares(of), of.fewest) for of, each in zip(found, drawn, strict=True)
     ]
-    before, after = scored[: len(old)], scored[len(old) :]
+    before, after = scored[: len(scored) // 2], scored[len(scored) // 2 :]
     return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
 
 

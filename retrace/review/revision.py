@@ -1,10 +1,13 @@
-"""A revision's reports, predictions and settings, by DVC: from the working tree, its cache or its remote."""
+"""A revision's headline figures, reports, predictions and settings, by DVC: from the working tree, its cache or its
+remote. metrics.json and perplexity.json are also read as an earlier version of Retrace wrote them."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
@@ -15,19 +18,35 @@ from ruamel.yaml.error import YAMLError
 
 from retrace.core.errors import InputError
 from retrace.core.origin import try_git
-from retrace.core.records import RunRecord
+from retrace.core.records import Record, RunRecord
 from retrace.core.settings import DATA_PARAMS, PARAMS
-from retrace.evaluation.records import DETAILS, METRICS, Details
-from retrace.perplexity.measures import PERPLEXITY
-from retrace.review.headlines import Headlines, of_metrics, of_perplexity
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskMetrics
+from retrace.perplexity.measures import PERPLEXITY, Perplexities
+from retrace.results.grid import RUNS
 
-RUNS = Path("reports/runs")
+FIGURE = "perplexity"
+LANGUAGE_MODEL = "language model"  # whose flags those of the running text are
+R = TypeVar("R", bound=Record)
 DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
-ABSENT = (
-    OSError,
-    DvcException,
-    DataIndexDirError,
-)  # of a file that is neither in the working tree nor in DVC's cache or remote
+ABSENT = (OSError, DvcException, DataIndexDirError)  # of a file that is neither here nor in DVC's cache or remote
+
+
+class Place(NamedTuple):
+    """Where a figure stands: "sst2", "full" and "accuracy", or "valid", "masked" and "perplexity"."""
+
+    of: str  # a task, or a split of the running text
+    who: str  # a method, a baseline, or a kind of perplexity
+    figure: str
+    is_baseline: bool = False
+
+
+@dataclass(frozen=True)
+class Headlines:
+    """What one revision's files say."""
+
+    figures: dict[Place, float]
+    flags: dict[tuple[str, str, str], int]  # task or split, who, flag → seeds that have it
+    is_former: bool  # whether an earlier version wrote them
 
 
 class Revision:
@@ -40,19 +59,34 @@ class Revision:
     @cached_property
     def headlines(self) -> Headlines:
         """The headline figures; none where it has none."""
-        found, read = Headlines(), {METRICS: of_metrics, PERPLEXITY: of_perplexity}
-        for path, of in read.items():
-            values = self._json(path)
-            found = found.and_of(of(values)) if isinstance(values, dict) else found
-        return found
+        metrics, perplexity = (self._json(path) or {} for path in (METRICS, PERPLEXITY))
+        is_former = False
+        try:
+            tasks = Metrics.from_json(metrics).tasks
+        except ValidationError:
+            tasks, is_former = _former_tasks(metrics), True
+        try:
+            text = Perplexities.from_json(perplexity)
+        except ValidationError:
+            text, is_former = _former_perplexities(perplexity), True
+        figures: dict[Place, float] = {}
+        for task, of in tasks.items():
+            for is_baseline, side in ((False, of.methods), (True, of.baselines)):
+                for who, values in side.items():
+                    figures |= {Place(task, who, name, is_baseline): value for name, value in values.items()}
+        for part, measures in text.splits.items():
+            known = {who: value for who, value in measures.items() if value is not None}
+            figures |= {Place(part, who, FIGURE, who == "unigram"): value for who, value in known.items()}
+        flags = {task: of.flags for task, of in tasks.items()}
+        flags |= {part: {LANGUAGE_MODEL: of} for part, of in text.flags.items()}
+        counts = {(of, who, flag): count for of, sides in flags.items() for who, found in sides.items()
+                  for flag, count in found.items()}  # fmt: skip
+        return Headlines(figures, counts, is_former)
 
     @cached_property
     def details(self) -> Details | None:
         """Its scores.json; None where that is not at hand, or an earlier version wrote it."""
-        try:
-            return Details.from_json(self._json(DETAILS) or {})
-        except ValidationError:
-            return None
+        return _record(Details, self._json(DETAILS) or {})
 
     @cached_property
     def params(self) -> dict[str, Any]:
@@ -73,8 +107,10 @@ class Revision:
         except ABSENT:
             return {}
         paths = sorted(Path(name) for name in names if name.endswith(".json"))
-        found = {path.relative_to(RUNS).with_suffix("").as_posix(): self._json(path) for path in paths}
-        return {name: of for name, values in found.items() if (of := _record(values)) is not None}
+        found = {
+            path.relative_to(RUNS).with_suffix("").as_posix(): _record(RunRecord, self._json(path)) for path in paths
+        }
+        return {name: record for name, record in found.items() if record is not None}
 
     @cached_property
     def stale_stages(self) -> list[str]:
@@ -104,18 +140,55 @@ class Revision:
         return bool(found) and None not in found.values()
 
     def _json(self, path: Path) -> Any:
-        content = self.read(path)
         try:
-            return None if content is None else json.loads(content)
+            return json.loads(self.read(path) or b"null")
         except ValueError:
             return None  # of a merge conflict, say
 
 
-def _record(values: Any) -> RunRecord | None:
+def _record(kind: type[R], values: Any) -> R | None:
+    """None where an earlier version wrote it."""
     try:
-        return RunRecord.from_json(values)
+        return kind.from_json(values)
     except ValidationError:
         return None
+
+
+def _former_tasks(found: Any) -> dict[str, TaskMetrics]:
+    """A method had every figure of every seed, and their `mean`; flags stood by "full 1" at the top."""
+    flags: dict[str, dict[str, Counter[str]]] = {}
+    for task, sides in _mappings(_mappings(found).get("flags")).items():
+        for who, of in _mappings(sides).items():
+            flags.setdefault(task, {}).setdefault(who.rsplit(" ", 1)[0], Counter()).update(list(of))
+    return {
+        task: TaskMetrics(
+            methods={who: _numbers(_mappings(of).get("mean")) for who, of in _mappings(sides).items()},
+            baselines={who: _numbers(of) for who, of in _mappings(_mappings(sides).get("baselines")).items()},
+            flags={who: dict(counts) for who, counts in flags.get(task, {}).items()},
+        )
+        for task, sides in _mappings(found).items()
+    }
+
+
+def _former_perplexities(found: Any) -> Perplexities:
+    """Every measure had all of its units, and flags stood beside the measures."""
+    splits = {
+        part: {who: _numbers(of).get("perplexity_per_token") for who, of in _mappings(measures).items()}
+        for part, measures in _mappings(found).items()
+    }
+    flags = {part: dict.fromkeys(map(str, of.get("flags") or ()), 1) for part, of in _mappings(found).items()}
+    return Perplexities(splits=splits, flags=flags)
+
+
+def _mappings(values: Any) -> dict[str, Mapping[str, Any]]:
+    """Those entries of a mapping that are mappings themselves; whatever else there is, is passed over."""
+    found = values.items() if isinstance(values, Mapping) else ()
+    return {str(name): of for name, of in found if isinstance(of, Mapping)}
+
+
+def _numbers(values: Any) -> dict[str, float]:
+    found = values.items() if isinstance(values, Mapping) else ()
+    return {str(name): of for name, of in found if isinstance(of, int | float) and not isinstance(of, bool)}
 
 
 def commit_of(base: str) -> str:
@@ -147,12 +220,3 @@ def default_base() -> tuple[str, str]:
     if common is None:
         return default, f"{default}, as this clone does not know where the branch left it"
     return common, f"where this branch left {default}"
-
-
-def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Settings by dotted key."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        name = f"{above}{key}"
-        found |= flat(value, f"{name}.") if isinstance(value, Mapping) and value else {name: value}
-    return found

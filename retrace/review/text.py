@@ -8,19 +8,10 @@ from retrace.core.paths import ON_TEST
 from retrace.core.settings import shown as as_yaml
 from retrace.evaluation.records import BESIDE
 from retrace.report.blocks import NOTHING, Table
-from retrace.report.names import (
-    KINDS,
-    TASKS,
-    baseline_name,
-    figure_name,
-    method_name,
-    shown,
-    title_of,
-)
+from retrace.report.names import KINDS, TASKS, baseline_name, figure_name, method_name, shown, title_of
 from retrace.report.page import fill_markdown
-from retrace.review.changes import Moved, Review
-from retrace.review.headlines import FIGURE
-from retrace.review.judge import Change, signed
+from retrace.review.changes import Change, Moved, Review, signed
+from retrace.review.revision import FIGURE
 
 MOST = 3  # changes that the verdict names
 SIGNS = {"better": "better", "worse": "worse", "other": "–"}
@@ -32,8 +23,7 @@ def as_markdown(review: Review, base: str) -> str:
     rest = [change for change in review.changes if not change.counts]
     text = fill_markdown(
         "review.md.j2", Path(__file__).parent, verdict=verdict(review), base=base, review=review,
-        moved=_table(moved) if moved else None, rest=_table(rest) if rest else None, count=len(rest),
-        flags=_flags(review.flags),
+        moved=_table(moved), rest=_table(rest), count=len(rest), flags=_flags(review.flags),
         params=_moved("setting", review.params, _value), runs=_moved("run", review.runs, _amount),
     )  # fmt: skip
     return text.replace("@", "@\u200b").strip()  # a name after @ would call someone on a forge
@@ -47,17 +37,15 @@ def verdict(review: Review) -> str:
     by_model = {change.place[:2]: change for change in reversed(judged)}  # of each the first figure
     changes = [change for change in judged if by_model[change.place[:2]] is change]
     better, worse = ([change for change in changes if change.direction == way] for way in ("better", "worse"))
-    if not better and not worse:
-        if not review.changes:
-            return f"no change: all {review.compared} figures are the same"
-        return (
-            f"within noise: {len(review.changes)} of {review.compared} figures differ, none of a model beyond the noise"
-        )
-    if not worse:
-        return f"better: {_names(better)}, outside the noise; nothing fell"
-    if not better:
+    if better and worse:
+        return f"mixed: {_names(worse)}; but {_names(better)}"
+    if worse:
         return f"worse: {_names(worse)}"
-    return f"mixed: {_names(worse)}; but {_names(better)}"
+    if better:
+        return f"better: {_names(better)}, outside the noise; nothing fell"
+    if not review.changes:
+        return f"no change: all {review.compared} figures are the same"
+    return f"within noise: {len(review.changes)} of {review.compared} figures differ, none of a model beyond the noise"
 
 
 def as_json(review: Review, base: str) -> dict[str, Any]:
@@ -90,13 +78,14 @@ def _name(change: Change) -> str:
     return f"{TASKS[name][1] if name in TASKS else name} {figure} ({place.who}{where})"
 
 
-def _table(changes: Sequence[Change]) -> Table:
+def _table(changes: Sequence[Change]) -> Table | None:
     rows = [
         (_of(change), figure_name(change.place.figure, change.what), SIGNS[change.direction],
          *(shown(change.what, value) for value in (change.old, change.new)), _difference(change), change.why)
         for change in changes
     ]  # fmt: skip
-    return Table(("of", "figure", "direction", "before", "now", "difference", "why"), rows)
+    header = ("of", "figure", "direction", "before", "now", "difference", "why")
+    return Table(header, rows) if rows else None
 
 
 def _of(change: Change) -> str:
@@ -112,14 +101,13 @@ def _difference(change: Change) -> str:
 
 def _flags(flags: Sequence[Moved]) -> list[str]:
     """A line for those that are new, that are gone, and that other numbers of seeds have."""
-    named = [(flag, flag.name.replace("_", " ")) for flag in flags]
-    parts = {
-        "new": [name for flag, name in named if not flag.old],
-        "gone": [name for flag, name in named if not flag.new],
-        "of more or fewer seeds": [
-            f"{name} (was {flag.old}, is {flag.new})" for flag, name in named if flag.old and flag.new
-        ],
-    }
+    parts: dict[str, list[str]] = {"new": [], "gone": [], "of more or fewer seeds": []}
+    for flag in flags:
+        name = flag.name.replace("_", " ")
+        if flag.old and flag.new:
+            parts["of more or fewer seeds"].append(f"{name} (was {flag.old}, is {flag.new})")
+        else:
+            parts["gone" if flag.old else "new"].append(name)
     return [f"{what}: {'; '.join(names)}" for what, names in parts.items() if names]
 
 

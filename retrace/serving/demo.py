@@ -169,12 +169,6 @@ def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) 
         return Card(name, place, answer or "no answer", gist)
     end = start + len(answer)
     before, after = passage[:start], passage[end:]
-    return Card(name, place, answer, gist, passage=(_last(before), answer, _first(after)))
-
-
-def _first(text: str) -> str:
-    return text if len(text) <= AROUND else f"{text[:AROUND].rstrip()} …"
-
-
-def _last(text: str) -> str:
-    return text if len(text) <= AROUND else f"… {text[-AROUND:].lstrip()}"
+    before = before if len(before) <= AROUND else f"… {before[-AROUND:].lstrip()}"
+    after = after if len(after) <= AROUND else f"{after[:AROUND].rstrip()} …"
+    return Card(name, place, answer, gist, passage=(before, answer, after))

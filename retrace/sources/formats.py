@@ -18,12 +18,9 @@ Records = Iterator[tuple[str, dict[str, Any]]]  # the place of each row, and its
 Rows = Sequence[tuple[str, Mapping[str, Any]]]
 # A file of a few kilobytes can refer to one text a billion times. What a file unpacks to, with what Python takes of a
 # row, is limited to a multiple of its size, where it is not little anyway.
-BATCH, ROW, LITTLE, FOLD = (
-    256,
-    256,
-    64 << 20,
-    100,
-)  # rows at a time, bytes of a row, bytes that any file may have, times
+BATCH = 256  # rows at a time
+ROW = 256  # bytes that Python takes for a row
+LITTLE, FOLD = 64 << 20, 100  # bytes that any file may unpack to; how many times its own
 
 
 def read_records(path: Path, file_format: str | None = None) -> Records:

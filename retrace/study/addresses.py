@@ -29,8 +29,7 @@ import pandas as pd
 from retrace.core.paths import on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, plugin_names
-from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.parameters import closed_form, count_parameters, sums
+from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_model, preset_names, sums
 from retrace.estimates.published_memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details
 from retrace.finetuning.method import read_method

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -13,13 +13,14 @@ from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, s
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
 from retrace.finetuning.method import PRETRAINED
-from retrace.report.blocks import NOTHING, Fold, Panels, Section, Table
+from retrace.report import svg
+from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.browser import predictions_section, read_all
-from retrace.report.charts import line_chart, points_by_epoch
 from retrace.report.names import figure_name, title_of
 from retrace.report.pretraining import pretraining_section, tokens_and_losses
-from retrace.report.results import PREDICTIONS, read_tasks
+from retrace.report.results import PREDICTIONS, Curve, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, runs_section, settings_fold, time_fold
+from retrace.report.svg import Axes, Plot
 from retrace.report.tasks import task_section
 from retrace.results.grid import Grid
 from retrace.results.predictions import read_updates
@@ -43,6 +44,8 @@ NOTICES = (
     "Retrace's rules for its own figures, applied to the published ones: figures off their scale or at odds with one "
     "another."
 )
+HEIGHT = 240  # px of a chart
+MOST_DOTS = 50  # points of a line, from which on they have none
 DRAWN = ("training_loss", "validation_loss", "accuracy", "f1_micro", "f1_macro")  # of a task's learning curve
 
 
@@ -75,18 +78,14 @@ def compared_sections(tables: Iterable[ComparedTable]) -> list[Section]:
 
 def _compared(table: ComparedTable) -> Table:
     columns = list(next(iter(table.rows.values())))
-    header = ["", *(f"{column}, {whose}" for column in columns for whose in ("published", "Retrace"))]
-    rows, bold = [], set()
-    for place, (heading, cells) in enumerate(table.rows.items()):
-        texts = [heading]
+    rows = []
+    for heading, cells in table.rows.items():
+        row: list[str | Cell] = [heading]
         for column in columns:
-            cell = cells[column]
-            for whose, text in (("published", cell.published_text), ("reproduced", cell.reproduced_text)):
-                if (heading, column) in table.best.get(whose, ()):
-                    bold.add((place, len(texts)))
-                texts.append(text)
-        rows.append(texts)
-    return Table(header, rows, bold=frozenset(bold))
+            texts = {"published": cells[column].published_text, "reproduced": cells[column].reproduced_text}
+            row += [Cell(text, bold=(heading, column) in table.best.get(who, ())) for who, text in texts.items()]
+        rows.append(row)
+    return Table(["", *(f"{column}, {whose}" for column in columns for whose in ("published", "Retrace"))], rows)
 
 
 def _doubts(study: PublishedStudy, evidence: Sequence[Mapping[str, str]]) -> list[str | Table]:
@@ -99,6 +98,14 @@ def _doubts(study: PublishedStudy, evidence: Sequence[Mapping[str, str]]) -> lis
     return blocks
 
 
+class Line(NamedTuple):
+    """A line of a chart; those of one series have its colour."""
+
+    series: str
+    run: str
+    points: Curve
+
+
 @dataclass(frozen=True)
 class Drawing:
     """What one figure of the report shows."""
@@ -107,7 +114,7 @@ class Drawing:
     title: str
     curve: pd.DataFrame  # of the methods that it shows
     figures: Legend  # columns of the curve
-    updates: Mapping[tuple[str, str], Sequence[tuple[int, float]]] = field(default_factory=dict)
+    updates: Mapping[tuple[str, str], Curve] = field(default_factory=dict)
     # By method and seed: how many updates were done, and the mean training loss since the point before.
 
 
@@ -179,48 +186,67 @@ def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None
     charts = []
     if pretraining is not None:  # from the first epoch on: the perplexity before training would flatten the rest
         trained = pretraining.loc[pretraining["epoch"] > 0].assign(method="validation", seed="")
-        points, title = points_by_epoch(trained, "perplexity"), "Pretraining: perplexity of the validation text"
-        charts.append(_chart("curve-pretraining", title, points, "perplexity"))
+        caption = "Pretraining: perplexity of the validation text, by epoch."
+        charts += line_chart("curve-pretraining", caption, _by_epoch(trained, "perplexity"), ("epoch", "perplexity"))
     for drawing in drawings:
-        draw = _of_one_method if len(set(drawing.curve["method"])) == 1 else _of_several
-        charts += [*_by_update(drawing), *draw(drawing)]
+        charts += [*_of_updates(drawing), *_of_epochs(drawing)]
     return Section("Learning curves", charts)
 
 
-def _of_one_method(drawing: Drawing) -> list[Panels]:
-    """Losses in one chart and scores in another, a line a seed, coloured by what it shows."""
-    charts = []
-    for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
-        figures = {key: of for key, of in drawing.figures.items() if (of.scale == "loss") == (kind == "loss")}
-        points = [point | {"series": figure_name(key, of), "run": f"{key} {point['run']}"}
-                  for key, of in figures.items() for point in points_by_epoch(drawing.curve, key)]  # fmt: skip
-        if points:
-            charts.append(_chart(f"{drawing.name}-{kind}", f"{drawing.title}: {kind}", points, unit))
-    return charts
-
-
-def _of_several(drawing: Drawing) -> list[Panels]:
-    """A chart for each figure, a line a method and seed, coloured by method."""
-    charts = []
-    for name, figure in drawing.figures.items():
-        title = figure_name(name, figure)
-        if points := points_by_epoch(drawing.curve, name):
-            charts.append(_chart(f"{drawing.name}-{name}", f"{drawing.title}: {title}", points, title))
-    return charts
-
-
-def _by_update(drawing: Drawing) -> list[Panels]:
+def _of_updates(drawing: Drawing) -> list[Panels]:
     """The training loss where the report shows it: a line a method and seed, coloured by method."""
-    points = [
-        {"x": update, "y": loss, "series": method, "run": f"{method} {seed}"}
-        for (method, seed), losses in drawing.updates.items()
-        for update, loss in losses
-    ]
-    if not points or "training_loss" not in drawing.figures:
-        return []
+    lines = [Line(method, f"{method} {seed}", losses) for (method, seed), losses in drawing.updates.items()]
     caption = f"{drawing.title}: training loss by update, each point the mean since the one before."
-    return [line_chart(f"{drawing.name}-updates", caption, points, ("update", "loss, in nats"))]
+    shown = lines if "training_loss" in drawing.figures else []
+    return line_chart(f"{drawing.name}-updates", caption, shown, ("update", "loss, in nats"))
 
 
-def _chart(name: str, what: str, points: Sequence[dict[str, Any]], unit: str) -> Panels:
-    return line_chart(name, f"{what}, by epoch.", points, ("epoch", unit))
+def _of_epochs(drawing: Drawing) -> list[Panels]:
+    """Of one method a chart of losses and one of scores, coloured by what is shown; of several one for each figure."""
+    name, title, curve, charts = drawing.name, drawing.title, drawing.curve, list[Panels]()
+    if len(set(curve["method"])) > 1:
+        for key, figure in drawing.figures.items():
+            what = figure_name(key, figure)
+            caption = f"{title}: {what}, by epoch."
+            charts += line_chart(f"{name}-{key}", caption, _by_epoch(curve, key), ("epoch", what))
+        return charts
+    for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
+        lines = [
+            Line(figure_name(key, figure), f"{key} {line.run}", line.points)
+            for key, figure in drawing.figures.items() if (figure.scale == "loss") == (kind == "loss")
+            for line in _by_epoch(curve, key)
+        ]  # fmt: skip
+        charts += line_chart(f"{name}-{kind}", f"{title}: {kind}, by epoch.", lines, ("epoch", unit))
+    return charts
+
+
+def _by_epoch(curve: pd.DataFrame, figure: str) -> list[Line]:
+    """A line for each method and seed, coloured by method."""
+    known = curve.dropna(subset=[figure])
+    lines = []
+    for method, seed in dict.fromkeys(zip(known["method"], known["seed"], strict=True)):
+        rows = known.loc[(known["method"] == method) & (known["seed"] == seed)]
+        points = list(zip(rows["epoch"], rows[figure], strict=True))
+        lines.append(Line(method, f"{method} {seed}".strip(), points))
+    return lines
+
+
+def line_chart(name: str, caption: str, lines: Sequence[Line], axes: tuple[str, str]) -> list[Panels]:
+    """All lines in one plot, as published reports have them; `axes` are what x and y are. None without lines."""
+    lines = [line for line in lines if line.points]
+    if not lines:
+        return []
+    series = {label: place for place, label in enumerate(dict.fromkeys(line.series for line in lines))}
+    xs, ys = ([float(point[i]) for line in lines for point in line.points] for i in (0, 1))
+    steps, across = svg.ticks(min(ys), max(ys), 6), svg.ticks(min(xs), max(xs), 8)
+    box = Axes((min(xs), max(max(xs), min(xs) + 1)), (steps[0], steps[-1]))
+    below = [(x, f"{x:g}") for x in across if box.x[0] <= x <= box.x[1]]
+    drawn = [svg.grid(box, below, [(y, svg.tick_text(y)) for y in steps])]
+    for line in lines:
+        tips = [(x, y, f"{line.run}\n{axes[0]} {x:g}: {figure_text(y, 4)}") for x, y in line.points]
+        dots = [svg.dot(box, x, y, radius=2.5, tip=tip) for x, y, tip in tips] if len(tips) < MOST_DOTS else []
+        shown = [svg.line(box, line.points), *dots]
+        drawn.append(svg.tag("g", *shown, class_=f"m{series[line.series] % svg.COLOURS}"))
+    last = "; ".join(f"{line.run} ends at {figure_text(line.points[-1][1], 4)}" for line in lines)
+    plot = Plot(svg.joined(drawn), f"{caption} {last}", HEIGHT, "wide")
+    return [Panels(name, "", f"{caption} Across: {axes[0]}; up: {axes[1]}.", [Panel("", plot)], list(series.items()))]

@@ -1,18 +1,19 @@
 """records.yaml: what a fixed budget reached, run by run, and which run is better than those before it beyond chance.
 
 docs/records.md is made from it. An entry has the figures of its seeds, so that the next one can be tested against it;
-of early runs only means were kept, and then nothing is tested.
+of early runs only the mean and the standard deviation were kept, and these are rounded.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from io import StringIO
+from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field, FiniteFloat
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
@@ -25,12 +26,12 @@ from retrace.evaluation.metrics import accuracy, squad_v2
 from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import UNITS, PerplexityReport
-from retrace.report.blocks import NOTHING, Code, Table, figure_text
-from retrace.report.names import figure_name, shown_factor
+from retrace.report.blocks import NOTHING, Cell, Code, Table, figure_text
+from retrace.report.names import figure_name, p_text, shown_factor
 from retrace.report.page import fill_markdown
 from retrace.report.runs import duration
-from retrace.statistics.comparisons import ALPHA, difference, holm
-from retrace.statistics.intervals import Scored
+from retrace.results.grid import RUNS
+from retrace.statistics.comparisons import ALPHA, holm
 from retrace.statistics.scales import SHARES
 from retrace.study.published import STUDIES
 from retrace.study.result import RESULT, StudyResult
@@ -39,7 +40,6 @@ RECORDS, ORIGIN = Path("records.yaml"), Path("reports/origin.json")
 BUDGETS = {"two-cores": ("Two cores, two hours", 2.0), "one-gpu": ("One GPU, thirty minutes", 0.5)}  # title, hours
 LEAST_SEEDS = 3
 DIGITS = 2  # after the point, where a run has as many
-SMALLEST_P = 1e-4  # smaller ones are printed as a bound
 FIGURES = {  # the data, the key of the figure, what it is
     "sst2": ("SST-2", "accuracy", accuracy.FIGURES["accuracy"]),
     "squad": ("SQuAD v1.1", "f1", squad_v2.FIGURES["f1"]),
@@ -60,8 +60,18 @@ class Summary:
     """A figure of which the seeds' own values were not kept."""
 
     mean: FiniteFloat
-    std: FiniteFloat
+    std: Annotated[FiniteFloat, Field(ge=0)]
     seeds: Annotated[int, Field(ge=2)]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A figure of a run, over its seeds."""
+
+    mean: float
+    std: float | None  # None of one seed
+    seeds: int
+    half: float = 0.0  # what mean and std may be off by, as they were rounded
 
 
 @dataclass(frozen=True)
@@ -94,33 +104,33 @@ class Entry:
         require(self.figures.keys() == FIGURES.keys(), "figures", list(self.figures), f"expected {', '.join(FIGURES)}")
         require(all(self.figures.values()), "figures", "{}", "expected each with its seeds")
 
-    def mean(self, name: str) -> float:
-        """Of the seeds."""
+    def reached(self, name: str) -> Reached:
+        """The figure over the seeds; a recorded mean and std were rounded alike, to the digits of the longer one."""
         found = self.figures[name]
-        return found.mean if isinstance(found, Summary) else mean(found.values())
+        if isinstance(found, Summary):
+            last = min(int(Decimal(str(value)).as_tuple().exponent) for value in (found.mean, found.std))
+            return Reached(found.mean, found.std, found.seeds, 10.0**last / 2)
+        values = list(found.values())
+        return Reached(mean(values), stdev(values) if len(values) > 1 else None, len(values))
 
     def text(self, name: str) -> str:
         """The mean as readers see it, after ± the standard deviation over seeds."""
-        found, factor = self.figures[name], shown_factor(FIGURES[name][2])
-        std = found.std if isinstance(found, Summary) else stdev(found.values()) if len(found) > 1 else None
-        digits = self.digits(name)
-        return figure_text(factor * self.mean(name), digits) + (
-            "" if std is None else f" ± {figure_text(factor * std, digits)}"
-        )
-
-    def digits(self, name: str) -> int:
-        """How many digits after the point were kept, of as many as are shown."""
-        found, factor = self.figures[name], shown_factor(FIGURES[name][2])
-        values = [self.mean(name), *([] if isinstance(found, Summary) else found.values())]
-        return max(len(f"{factor * value:.{DIGITS}f}".rstrip("0").partition(".")[2]) for value in values)
+        of = self.reached(name)
+        return self._shown(name, of.mean) + ("" if of.std is None else f" ± {self._shown(name, of.std)}")
 
     def seeds(self, name: str) -> str:
         """Each seed's figure."""
-        found, (*_, figure) = self.figures[name], FIGURES[name]
+        found = self.figures[name]
         if isinstance(found, Summary):
             return f"{found.seeds} seeds, whose figures were not recorded"
-        digits, factor = self.digits(name), shown_factor(figure)
-        return ", ".join(f"{seed}: {figure_text(factor * value, digits)}" for seed, value in found.items())
+        return ", ".join(f"{seed}: {self._shown(name, value)}" for seed, value in found.items())
+
+    def _shown(self, name: str, value: float) -> str:
+        """With as many digits after the point as the figure was kept with, at most DIGITS."""
+        found, factor = self.figures[name], shown_factor(FIGURES[name][2])
+        kept = [self.reached(name).mean, *([] if isinstance(found, Summary) else found.values())]
+        digits = max(len(f"{factor * each:.{DIGITS}f}".rstrip("0").partition(".")[2]) for each in kept)
+        return figure_text(factor * value, digits)
 
 
 @dataclass(frozen=True)
@@ -164,47 +174,45 @@ def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
     for place, entry in enumerate(entries):
         tests = {name: _test(name, entry, entries[before], before) for name, before in best.items()}
         tested = {name: p for name, p in tests.items() if isinstance(p, float)}
-        corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
-        of: dict[str, Standing] = {}
-        for name in entry.figures:
-            before = best.get(name)
-            rival = None if before is None else entries[before]
-            of[name] = _standing(name, entry, rival, before, corrected.get(name), tests.get(name))
-            if of[name].is_best:
-                best[name] = place
-        found.append(of)
+        tests |= dict(zip(tested, holm(list(tested.values())), strict=True))
+        found.append({name: _standing(name, entry, entries, best.get(name), tests.get(name)) for name in entry.figures})
+        best |= {name: place for name, of in found[-1].items() if of.is_best}
     return found
 
 
 def _standing(
-    name: str, entry: Entry, rival: Entry | None, before: int | None, p: float | None, test: float | str | None
+    name: str, entry: Entry, entries: Sequence[Entry], before: int | None, test: float | str | None
 ) -> Standing:
-    if rival is None:
-        return Standing(before, None, "first", True)
-    ours, theirs = entry.mean(name), rival.mean(name)
-    better = ours != theirs and (ours > theirs) == (FIGURES[name][2].better == "higher")
-    if p is None:
+    """`test` is p, corrected, or why there is none."""
+    if before is None:
+        return Standing(None, None, "first", True)
+    ours, theirs = (run.reached(name) for run in (entry, entries[before]))
+    better = ours.mean != theirs.mean and (ours.mean > theirs.mean) == (FIGURES[name][2].better == "higher")
+    if not isinstance(test, float):
         return Standing(before, None, f"{'better' if better else 'not better'}, not tested: {test}", better)
-    if p >= ALPHA:
-        return Standing(before, p, "no difference shown", False)
-    return Standing(before, p, "record" if better else "worse", better)
+    said = "no difference shown" if test >= ALPHA else "record" if better else "worse"
+    rounding = ", from the recorded mean and spread, which are rounded" if ours.half or theirs.half else ""
+    return Standing(before, test, said + rounding, better and test < ALPHA)
 
 
 def _test(name: str, entry: Entry, rival: Entry, before: int) -> float | str:
-    """p of no difference, or why it cannot be tested."""
-    sides = []
-    for run, who in ((entry, "this run"), (rival, f"run {before + 1}")):
-        values = run.figures[name]
-        if isinstance(values, Summary):
-            return f"the seeds’ figures of {who} were not recorded"
-        if len(values) < 2:
+    """p of no difference by Welch's test, the largest that rounded figures allow; or why it cannot be tested."""
+    from scipy.stats import ttest_ind_from_stats  # here, as it takes half a second to import
+
+    ours, theirs = entry.reached(name), rival.reached(name)
+    spreads: list[set[float]] = []
+    for side, who in ((ours, "this run"), (theirs, f"run {before + 1}")):
+        if side.std is None:
             return f"{who} has one seed"
-        sides.append(list(values.values()))
-    if all(len(set(side)) == 1 for side in sides):
+        spreads.append({max(0.0, side.std - side.half), side.std + side.half})
+    if not any(map(max, spreads)):
         return "the seeds of both runs do not differ"
-    # Without resamples of examples: the difference's only source of chance is the seeds.
-    ours, theirs = ([Scored({name: value}, {name: np.zeros(2)}) for value in side] for side in sides)
-    return difference(name, ours, theirs).p
+    gap = max(0.0, abs(ours.mean - theirs.mean) - ours.half - theirs.half)
+    # With a spread p may fall, as the degrees of freedom rise, before it rises: it is the largest at one of the ends.
+    return max(
+        float(ttest_ind_from_stats(gap, first, ours.seeds, 0.0, second, theirs.seeds, equal_var=False).pvalue)
+        for first, second in product(*spreads) if first or second
+    )  # fmt: skip
 
 
 def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
@@ -216,29 +224,19 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
     three seeds.
     """
     found: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
-    commits, dates, machines, seconds = set[str](), [], [], []
+    commits, records, seconds = set[str](), [], []
     for command, folder in runs.items():
         origin = _read_origin(study, command, folder)
         commits.add(str(origin.commit))
-        parts = [*(folder / "reports/runs/stages").glob("*.json"), folder / "reports/runs/pretrain.json"]
-        tasks = Details.read(folder / DETAILS).tasks
+        paths = [*(folder / RUNS / "stages").glob("*.json"), folder / RUNS / "pretrain.json"]
         for name in ("sst2", "squad"):
-            methods = tasks[name].methods if name in tasks else {}
-            if len(methods) != 1:
-                there = ", ".join(methods) or "none"
-                raise InputError(f"{folder / DETAILS}: {name}: expected one method, found {there}")
-            for method, of in methods.items():
-                found[name] |= {int(seed): each.figures[FIGURES[name][1]] for seed, each in of.seeds.items()}
-                parts += [folder / f"reports/runs/{name}/{method}/{seed}.json" for seed in of.seeds]
-        measured = PerplexityReport.read(folder / PERPLEXITY).splits["valid"].measures
-        perplexity = measured["masked"].perplexity_per_token if "masked" in measured else None
-        if perplexity is None:
-            raise InputError(f"{folder / PERPLEXITY}: valid.masked.perplexity_per_token: no figure")
-        found["perplexity"][origin.seed] = perplexity
-        records = [read_object(part) for part in parts]
-        seconds.append(sum(record["seconds"] for record in records))
-        dates += [record["origin"]["date"] for record in records]
-        machines += [record["origin"]["machine"] for record in records]
+            method, by_seed = _scores(folder, name)
+            found[name] |= by_seed
+            paths += [folder / RUNS / name / method / f"{seed}.json" for seed in by_seed]
+        found["perplexity"][origin.seed] = _perplexity(folder)
+        of_run = [read_object(path) for path in paths]
+        seconds.append(sum(record["seconds"] for record in of_run))
+        records += of_run
     title, hours = BUDGETS[study]
     if max(seconds) > 3600 * hours:
         raise InputError(f"{study}: the run took {duration(max(seconds))}; the budget is {title.lower()}")
@@ -250,10 +248,29 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
     (commit,) = commits
     times = ", ".join(map(duration, seconds))
     return Entry(
-        commit=commit, date=max(dates), machine=", ".join(dict.fromkeys(machines)),
+        commit=commit, date=max(record["origin"]["date"] for record in records),
+        machine=", ".join(dict.fromkeys(record["origin"]["machine"] for record in records)),
         time=f"{times} of tokenizing, training, perplexity and scoring", change=change,
         command="\n".join([f"git checkout {commit[:12]}", *runs]), figures=rounded(found),
     )  # fmt: skip
+
+
+def _scores(folder: Path, task: str) -> tuple[str, dict[int, float]]:
+    """The one method of a task, and its figure by seed."""
+    tasks = Details.read(folder / DETAILS).tasks
+    methods = tasks[task].methods if task in tasks else {}
+    if len(methods) != 1:
+        raise InputError(f"{folder / DETAILS}: {task}: expected one method, found {', '.join(methods) or 'none'}")
+    ((method, of),) = methods.items()
+    return method, {int(seed): each.figures[FIGURES[task][1]] for seed, each in of.seeds.items()}
+
+
+def _perplexity(folder: Path) -> float:
+    measures = PerplexityReport.read(folder / PERPLEXITY).splits["valid"].measures
+    found = measures["masked"].perplexity_per_token if "masked" in measures else None
+    if found is None:
+        raise InputError(f"{folder / PERPLEXITY}: valid.masked.perplexity_per_token: no figure")
+    return found
 
 
 def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:
@@ -308,21 +325,19 @@ def _title(name: str) -> str:
 def _runs_table(entries: Sequence[Entry], stood: Sequence[Mapping[str, Standing]]) -> Table:
     """A row a run, the best so far in bold; one that says so where there is none."""
     header = ("run", "commit", "date", *map(_title, FIGURES))
+    best = {name: place for place, of in enumerate(stood, 1) for name, each in of.items() if each.is_best}
     rows = [
-        (str(i), entry.commit[:7], entry.date, *(entry.text(name) for name in FIGURES))
+        (str(i), entry.commit[:7], entry.date, *(Cell(entry.text(name), bold=best[name] == i) for name in FIGURES))
         for i, entry in enumerate(entries, 1)
     ]
-    best = {name: place for place, of in enumerate(stood) for name, each in of.items() if each.is_best}
-    bold = frozenset((place, 3 + list(FIGURES).index(name)) for name, place in best.items())
-    return Table(header, rows or [("no run was made yet", *[NOTHING] * (len(header) - 1))], bold=bold)
+    return Table(header, rows or [("no run was made yet", *[NOTHING] * (len(header) - 1))])
 
 
 def _figures_table(entry: Entry, stood: Mapping[str, Standing]) -> Table:
     rows = []
     for name, of in stood.items():
-        p = NOTHING if of.p is None else f"below {SMALLEST_P:.4f}" if of.p < SMALLEST_P else f"{of.p:.4f}"
         against = NOTHING if of.before is None else str(of.before + 1)
-        rows.append((_title(name), entry.text(name), entry.seeds(name), against, p, of.said))
+        rows.append((_title(name), entry.text(name), entry.seeds(name), against, p_text(of.p), of.said))
     return Table(("figure", "mean", "by seed", "against run", "p", "result"), rows)
 
 

@@ -1,20 +1,36 @@
-"""Sections of a study's page about parameters and memory, as its published.yaml lists them under `sections`."""
+"""Sections of a study's page about parameters and memory, as its published.yaml lists them under `sections`.
+
+The one about memory is of a published study of parameter-efficient tuning: its formulas, its example, and an estimate
+beside them that counts what is alive at once.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from torchinfo import summary
+from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
-from retrace.estimates.architectures import HEADS, find_model, preset_names
-from retrace.estimates.parameters import Count, closed_form, count_parameters, rows, sums
+from retrace.estimates import published_memory as published
+from retrace.estimates.architectures import (
+    HEADS,
+    Count,
+    closed_form,
+    count_parameters,
+    find_model,
+    preset_names,
+    rows,
+    sums,
+)
+from retrace.estimates.memory import Load, Needs, update_needs
 from retrace.finetuning.method import read_method
-from retrace.report.blocks import NOTHING, Code, Section, Table
+from retrace.models.heads import longest_input
+from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
 from retrace.study.addresses import NO_HEAD, counted, method_names
-from retrace.study.memory import MemoryEntry, memory_section
 from retrace.study.published import PUBLISHED
+from retrace.training.settings import OptimizerSettings
 
 HeadName = Literal["none", "classification", "qa", "lm"]
 HEAD_TITLES: dict[HeadName, str] = {
@@ -22,6 +38,18 @@ HEAD_TITLES: dict[HeadName, str] = {
 }  # fmt: skip
 DEPTH = 3  # levels of torchinfo's summary
 LONG = 20  # rows, from which on a table is folded away
+ASSUMED = (
+    "The estimates run the real model with a classifier on tensors without values and count what is alive at once: "
+    "an update in float32 with AdamW and attention that keeps its weights, as the study has it."
+)
+LOADS = ((1, 1), (32, 128), (32, 512))  # batch and length at which the example's formulas are compared
+EXAMPLE_LENGTH = 128  # tokens; the example is estimated with as many examples as the model
+FORMULAS = (
+    ("tuning every weight, bytes", published.FULL),
+    ("tuning adapters, bytes", published.ADAPTER),
+    ("N, parameters", published.PARAMETERS),
+    ("N_ad, parameters of adapters", published.ADAPTER_PARAMETERS),
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +108,27 @@ class EquationsEntry:
     equations: tuple[Equation, ...]
 
 
+@dataclass(frozen=True)
+class MemoryEntry:
+    """A section about the study's formulas, and what is estimated beside them."""
+
+    kind: Literal["memory"]
+    model: str = "roberta-base"  # of retrace/estimates/architectures
+    batch: int = 32  # examples of an update
+    lengths: tuple[int, ...] = (128, 512)  # tokens of an example
+    methods: tuple[str, ...] = ("full", "adapter", "lora")  # what the others save is of what the first takes
+    example: bool = True  # estimate the study's 3-billion example too, which takes seconds
+
+    def __post_init__(self) -> None:
+        _check_model(self.model)
+        longest = longest_input(find_model(self.model).config)
+        require(self.batch > 0, "batch", self.batch, "expected a number above 0")
+        for length in self.lengths:
+            require(0 < length <= longest, "lengths", length, f"expected 1 to {longest} tokens")
+        require(len(self.lengths) > 0, "lengths", [], "expected at least one")
+        require(len(self.methods) > 1, "methods", list(self.methods), "expected two or more")
+
+
 def size_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> list[Section]:
     """A section for each entry; `params` is the study's params.yaml, whose methods count.
 
@@ -131,12 +180,11 @@ def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
     return Section(f"Summary of {entry.title}", [Code(str(info), "text"), *notes, _sums(found), *printed])
 
 
-def _rows(counts: Sequence[Count], by: Literal["parameter", "module"]) -> Table:
-    lines = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
-    folded = f"{len(lines)} rows" if len(lines) > LONG else ""
-    if all(count.is_trained for count in counts):
-        return Table(("Modules", "Parameters"), [line[:2] for line in lines], folded)
-    return Table(("Modules", "Parameters", "Trained"), lines, folded)
+def _rows(counts: Sequence[Count], by: Literal["parameter", "module"]) -> Table | Fold:
+    shown = 2 if all(count.is_trained for count in counts) else 3  # columns
+    lines = [(name, f"{size:,}", f"{trained:,}")[:shown] for name, size, trained in rows(counts, by)]
+    table = Table(("Modules", "Parameters", "Trained")[:shown], lines)
+    return Fold(f"Every {by}", f"{len(lines)} rows", [table]) if len(lines) > LONG else table
 
 
 def _sums(sums: Mapping[str, int]) -> Table:
@@ -182,12 +230,142 @@ def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
 def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     """Each published count, and what makes up the difference to the model."""
     tables = []
-    for published in find_model(entry.model).published:
-        parts = [(part, f"{more:+,}") for part, more in published.differences.items()]
-        whole = ("the model", f"{published.total + sum(published.differences.values()):,}")
-        lines = [(f"published: {published.source}", f"{published.total:,}"), *parts, whole]
+    for printed in find_model(entry.model).published:
+        parts = [(part, f"{more:+,}") for part, more in printed.differences.items()]
+        whole = ("the model", f"{printed.total + sum(printed.differences.values()):,}")
+        lines = [(f"published: {printed.source}", f"{printed.total:,}"), *parts, whole]
         tables.append(Table(("part", "parameters"), lines))
     return Section(f"Published counts of {entry.model}", tables)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one update takes, and what it takes by the study's formula where that has the method."""
+
+    model: str
+    load: str  # batch and length
+    method: str
+    needs: Needs
+    by_formula: int | None  # bytes
+    saved: float | None  # share of what the first method of this load takes; None of the first itself
+    saved_by_formula: float | None
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """The estimate's row in the table, by heading."""
+        needs = self.needs
+        parts = {
+            "weights": needs.weights, "gradients": needs.gradients, "moments": needs.moments,
+            "activations": needs.passing, "estimate": needs.peak,
+        }  # fmt: skip
+        return {
+            "model": self.model, "batch × length": self.load, "method": self.method,
+            "parameters": f"{needs.parameters:,}", "trained": f"{needs.trained:,}",
+            **{f"{part}, MiB": _mebibytes(size) for part, size in parts.items()}, "% saved": _percent(self.saved),
+            "by the formula, MiB": _mebibytes(self.by_formula),
+            "% saved by the formula": _percent(self.saved_by_formula),
+        }  # fmt: skip
+
+
+def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
+    """Formulas, example, what is questionable in them, and estimates by the methods of params.yaml."""
+    exact, config = published.parameters(published.EXAMPLE), published.EXAMPLE
+    sizes = (
+        f"The example: v = {config.vocab_size:,}, h = {config.hidden_size:,}, h′ = {config.intermediate_size:,}, "
+        f"d = {config.num_hidden_layers}, a = {config.num_attention_heads}, h_ad = {published.EXAMPLE_WIDTH}; "
+        f"N = {published.EXAMPLE_PARAMETERS:,} as printed, {exact:,} by its formula."
+    )
+    saved = {f"{batch} × {length}": _saved_by_formula(batch, length) for batch, length in LOADS}
+    estimates = memory_estimates(entry, params)
+    rows = [each.cells for each in estimates]
+    return Section("Memory of tuning", [
+        Table(("of", "formula"), FORMULAS), sizes, _layer_equations(),
+        Table(("the example as printed", "MiB"), list(published.EXAMPLE_PRINTED.items())), _example(exact),
+        Table(("batch × length", "% that adapters save in the example by the formulas"),
+              [(load, _percent(share)) for load, share in saved.items()]),
+        *published.QUESTIONABLE, ASSUMED, Table(list(rows[0]), [tuple(row.values()) for row in rows]),
+        _claim("its own formulas in its example", list(saved.values())),
+        _claim("the estimates", [each.saved for each in estimates if each.saved is not None]),
+    ])  # fmt: skip
+
+
+def memory_estimates(entry: MemoryEntry, params: Mapping[str, Any]) -> list[Estimate]:
+    """Of every length and method of the entry, and of the study's example where that is wanted."""
+    config = find_model(entry.model).config
+    found = [each for length in entry.lengths for each in _estimates(entry, config, entry.model, length, params)]
+    if entry.example:
+        both = replace(entry, methods=("full", "adapter"))
+        found += _estimates(both, published.EXAMPLE, "the study's example", EXAMPLE_LENGTH, {})
+    return found
+
+
+def _layer_equations() -> Table:
+    """What a layer's equations keep for the backward pass, and what that is together."""
+    config, rows = published.EXAMPLE, []
+    total = [sum(getattr(each, size) for each in published.EQUATIONS) for size in ("hidden", "pairs", "inner")]
+    for each in (*published.EQUATIONS, published.Equation(0, "", "", *total)):
+        terms = {"blh": each.hidden, "bal²": each.pairs, "blh′": each.inner}
+        kept = each.hidden * config.hidden_size + each.inner * config.intermediate_size
+        per_token = config.num_hidden_layers * kept / published.UNIT
+        per_token_pair = config.num_hidden_layers * each.pairs * config.num_attention_heads / published.UNIT
+        formula = " + ".join(f"{times}{of}" for of, times in terms.items() if times)
+        number = f"({each.number})" if each.number else "together"
+        rows.append((number, each.text, each.kept, formula, figure_text(per_token, 4), figure_text(per_token_pair, 4)))
+    header = ("equation", "of a layer", "kept of it", "bytes a layer", "the example, 10⁶ bytes × bl", "× bl²")
+    return Table(header, rows)
+
+
+def _example(exact: int) -> Table:
+    """The example's memory by the formulas, with its number of parameters as printed and as its formula has it."""
+    rounded, rows = published.EXAMPLE_PARAMETERS, []
+    for what, count, unit in (
+        ("10⁶ bytes, N as printed", rounded, published.UNIT),
+        ("MiB, N as printed", rounded, 2**20),
+        ("MiB, N by its formula", exact, 2**20),
+    ):
+        for method, of in published.example_memory(count).items():
+            pair, token = figure_text(of.per_token_pair / unit, 4), figure_text(of.per_token / unit)
+            rows.append((f"{method}, {what}", f"{of.constant / unit:,.0f}", pair, token))
+    return Table(("the example by the formulas", "constant", "× bl²", "× bl"), rows)
+
+
+def _saved_by_formula(batch: int, length: int) -> float:
+    full, adapter = (of.at(batch, length) for of in published.example_memory().values())
+    return 1 - adapter / full
+
+
+def _estimates(
+    entry: MemoryEntry, config: PreTrainedConfig, name: str, length: int, params: Mapping[str, Any]
+) -> list[Estimate]:
+    """Of every method; what the others save is of what the first takes."""
+    load = Load(entry.batch, length, 0, bf16=False, attention="eager")
+    found: list[Estimate] = []
+    for label in entry.methods:
+        method = read_method(params, label)
+        needs = update_needs(HEADS["classification"], config, load, OptimizerSettings(kind="adamw"), method.tune)
+        formula = published.formula_memory(method, config, needs)
+        by_formula = formula and formula[1].at(entry.batch, length)
+        first = found[0] if found else None
+        saved = first and 1 - needs.peak / first.needs.peak
+        saved_by_formula = 1 - by_formula / first.by_formula if first and first.by_formula and by_formula else None
+        found.append(Estimate(name, f"{entry.batch} × {length}", label, needs, by_formula, saved, saved_by_formula))
+    return found
+
+
+def _claim(by: str, shares: Sequence[float]) -> str:
+    """How far the study's claim holds."""
+    held = sum(share >= published.CLAIM for share in shares)
+    span = f"{_percent(min(shares))}% to {_percent(max(shares))}%"
+    said = f"that at least {100 * published.CLAIM:.0f}% is saved"
+    return f"By {by}, {said} holds in {held} of {len(shares)} cases: {span} is saved."
+
+
+def _mebibytes(count: int | None) -> str:
+    return NOTHING if count is None else f"{count / 2**20:,.0f}"
+
+
+def _percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{100 * share:.1f}"
 
 
 _KINDS: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Section]]] = {

@@ -16,7 +16,6 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from retrace.compute.device import Device
 from retrace.compute.sharding import data_parallel, full_tensor
@@ -160,44 +159,131 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
     model = data_parallel(run.model, run.device)
     flops = _flops_a_token(run, model) if run.updates else 0.0
     run.device.seed_dropout()
-    optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
-    at, messages = Position(), []
-    if run.checkpointer:
-        at, messages = run.checkpointer.restore(run.model, optimizers, run.journal, run.kept)
-        messages.append(run.checkpointer.space(run.model, optimizers))
-    main, signals = run.device.is_main, Signals()
+    training = Training(run, model)
+    messages = training.restore()
+    at, main = training.at, run.device.is_main
     with (
         Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
         LiveCurves(run.title, resumes=at.step > 0, wanted=main) as live,
-        handled(signals.note),
+        handled(training.signals.note),
         run.device.together(),
     ):
         meter.say(*(f"{run.title}  {line}" for line in messages))
         if at.epoch < 0:
-            _evaluate(run, optimizers, at, signals, partial(after_epoch, Epoch(0, None, 0.0), meter))
+            training.evaluate(partial(after_epoch, Epoch(0, None, 0.0), meter))
             at.epoch = 0
         while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
             meter.resume()
-            for share, update in _rest_of_epoch(run, model, optimizers, at, signals):
+            for share, update in training.rest_of_epoch():
                 meter.step(share.tokens, update.loss / share.targets, update.norm, run.done(at))
                 live.log(at.step, loss=at.level, gradient_norm=update.norm, tokens_per_second=meter.speed)
             epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
-            _evaluate(run, optimizers, at, signals, partial(after_epoch, epoch, meter))
+            training.evaluate(partial(after_epoch, epoch, meter))
             at.begin_after(epoch.number)
     return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
 
 
-def _evaluate(
-    run: Run[Batch, Part], optimizers: list[Optimizer], at: Position, signals: Signals, measure: Callable[[], Any]
-) -> None:
-    """Append what is measured to the journal; several processes, which measure together, finish it first."""
-    run.model.eval()
-    try:
-        with signals.ending(run.device.processes == 1):
-            measured = measure()
-    except _CutShort:
-        _stop(run, optimizers, at)
-    run.journal.append(measured)
+class Training(Generic[Batch, Part]):
+    """A run under way: the model as it is trained, its optimizers, its position and the signals received."""
+
+    def __init__(self, run: Run[Batch, Part], model: nn.Module) -> None:
+        self.run, self.model, self.at, self.signals = run, model, Position(), Signals()
+        self.optimizers = make_optimizers(run.model, run.optimizer, run.lr, run.device.bf16)
+
+    def restore(self) -> list[str]:
+        """Go on from a checkpoint, where there is one; messages about it."""
+        run = self.run
+        if run.checkpointer is None:
+            return []
+        self.at, messages = run.checkpointer.restore(run.model, self.optimizers, run.journal, run.kept)
+        return [*messages, run.checkpointer.space(run.model, self.optimizers)]
+
+    def evaluate(self, measure: Callable[[], Any]) -> None:
+        """Append what is measured to the journal; several processes, which measure together, finish it first."""
+        self.run.model.eval()
+        try:
+            with self.signals.ending(self.run.device.processes == 1):
+                measured = measure()
+        except _CutShort:
+            self._stop()
+        self.run.journal.append(measured)
+
+    def rest_of_epoch(self) -> Iterator[tuple[Share[Part], Update]]:
+        """Make the remaining updates of the epoch, as far as the budget allows.
+
+        A GPU computes one while the next batch is drawn; then the host waits for it, the only time in an update.
+        """
+        run, at, clock = self.run, self.at, Clock()
+        run.model.train()
+        shares = _shares(run, at.epoch + 1, at.step - at.epoch * run.objective.steps)
+        share = next(shares, None)
+        at.waited += clock.lap()
+        while share is not None and run.done(at) < 1:
+            set_rate(self.optimizers, rate_factor(run.done(at), run.optimizer.warmup_ratio, run.optimizer.decay_start))
+            figures = self._update(share)
+            at.seconds += clock.lap()
+            following = next(shares, None)
+            drawing, waits = clock.lap(), run.device.is_idle()
+            at.waited, at.seconds = at.waited + drawing * waits, at.seconds + drawing * (not waits)
+            update = Update(*figures.tolist())
+            self._require_finite(update)
+            at.add(update.loss, share.targets, share.tokens, clock.lap())
+            at.elapsed = update.elapsed
+            if at.step % max(1, run.updates // POINTS) == 0:
+                at.mark()
+            yield share, update
+            self._require_no_spike()
+            if update.stop:
+                self._stop()
+            if run.checkpointer and update.save:
+                run.checkpointer.save(run.model, self.optimizers, at, run.journal, run.kept)
+            at.seconds += clock.lap()
+            share = following
+
+    def _update(self, share: Share[Part]) -> Tensor:
+        """Make one update, or none where the loss or the gradient is not finite; returns an `Update` on the device."""
+        run, at = self.run, self.at
+        loss = _backward(run, self.model, share)
+        due, asked_to_stop = run.checkpointer is not None and run.checkpointer.due(), bool(self.signals)
+        elapsed = at.seconds + at.waited if run.device.is_main else 0.0
+        own = run.device.send(torch.tensor([elapsed, due, asked_to_stop], dtype=torch.float64))
+        norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimizer.max_grad_norm))
+        figures = torch.cat([run.device.all_reduce(torch.cat([loss[None], own])), norm.double()[None]])
+        skips = (~figures.isfinite().all()).float()
+        for optimizer in self.optimizers:
+            # What torch's fused optimizers read, and Muon: 1 skips the update on the device.
+            setattr(optimizer, "found_inf", skips)  # noqa: B010 - no attribute of all optimizers
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return figures
+
+    def _require_finite(self, update: Update) -> None:
+        """Stop after an update that was not made, as it would have ruined the weights."""
+        for name, value in (("loss", update.loss), ("norm of the gradient", update.norm)):
+            if not math.isfinite(value):
+                self._diverged(f"the {name} is {value}", self.at.step)
+
+    def _require_no_spike(self) -> None:
+        """Stop where the loss has diverged, before that is saved in a checkpoint."""
+        at, most = self.at, self.run.optimizer.max_loss_rise
+        if most is not None and at.lowest is not None and at.level > at.lowest + most:
+            said = f"the loss rose from {at.lowest:.2f} to {at.level:.2f}"
+            self._diverged(said, at.step - 1, f", or a higher max_loss_rise than {most}")
+
+    def _diverged(self, said: str, done: int, or_else: str = "") -> NoReturn:
+        """Raise DivergedError for the update after `done` others; it is counted from 1."""
+        epoch, batch = divmod(done, self.run.objective.steps)
+        place = f"step {done + 1} (epoch {epoch + 1}, batch {batch + 1})"
+        raise DivergedError(f"{self.run.title}: {said} at {place}; a lower lr than {self.run.lr} may help{or_else}")
+
+    def _stop(self) -> NoReturn:
+        """Save a checkpoint, where there is one to resume from, and end the run."""
+        run, at = self.run, self.at
+        if run.checkpointer and at.step:
+            run.checkpointer.save(run.model, self.optimizers, at, run.journal, run.kept)
+            run.checkpointer.wait()
+        where = "run it again to resume there" if run.checkpointer else "nothing was kept"
+        raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")
 
 
 def _flops_a_token(run: Run[Batch, Part], model: nn.Module) -> float:
@@ -234,58 +320,6 @@ def _shares(run: Run[Batch, Part], epoch: int, done: int = 0) -> Iterator[Share[
         yield Share(parts, targets, run.objective.tokens(batch))
 
 
-def _rest_of_epoch(
-    run: Run[Batch, Part], model: nn.Module, optimizers: list[Optimizer], at: Position, signals: list[int]
-) -> Iterator[tuple[Share[Part], Update]]:
-    """Make the remaining updates of the epoch, as far as the budget allows.
-
-    A GPU computes one while the next batch is drawn; then the host waits for it, the only time in an update.
-    """
-    run.model.train()
-    clock = Clock()
-    shares = _shares(run, at.epoch + 1, at.step - at.epoch * run.objective.steps)
-    share = next(shares, None)
-    at.waited += clock.lap()
-    while share is not None and run.done(at) < 1:
-        set_rate(optimizers, rate_factor(run.done(at), run.optimizer.warmup_ratio, run.optimizer.decay_start))
-        figures = _update(run, model, optimizers, share, at, signals)
-        at.seconds += clock.lap()
-        following = next(shares, None)
-        drawing, waits = clock.lap(), run.device.is_idle()
-        at.waited, at.seconds = at.waited + drawing * waits, at.seconds + drawing * (not waits)
-        update = Update(*figures.tolist())
-        _require_finite(run, update, at.step)
-        at.add(update.loss, share.targets, share.tokens, clock.lap())
-        at.elapsed = update.elapsed
-        if at.step % max(1, run.updates // POINTS) == 0:
-            at.mark()
-        yield share, update
-        _require_no_spike(run, at)
-        _keep(run, optimizers, at, update)
-        at.seconds += clock.lap()
-        share = following
-
-
-def _update(
-    run: Run[Batch, Part], model: nn.Module, optimizers: list[Optimizer], share: Share[Part], at: Position,
-    signals: list[int],
-) -> Tensor:  # fmt: skip
-    """Make one update, or none where the loss or the gradient is not finite; returns an `Update` on the device."""
-    loss = _backward(run, model, share)
-    due, asked_to_stop = run.checkpointer is not None and run.checkpointer.due(), bool(signals)
-    elapsed = at.seconds + at.waited if run.device.is_main else 0.0
-    mine = torch.cat([loss[None], run.device.send(torch.tensor([elapsed, due, asked_to_stop], dtype=torch.float64))])
-    norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimizer.max_grad_norm))
-    figures = torch.cat([run.device.all_reduce(mine), norm.double()[None]])
-    skips = (~figures.isfinite().all()).float()
-    for optimizer in optimizers:
-        # What torch's fused optimizers read, and Muon: 1 skips the update on the device.
-        setattr(optimizer, "found_inf", skips)  # noqa: B010 - no attribute of all optimizers
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-    return figures
-
-
 def _backward(run: Run[Batch, Part], model: nn.Module, share: Share[Part]) -> Tensor:
     """Compute the gradient of the mean loss over all targets; returns this process's sum of the loss, in float64.
 
@@ -300,44 +334,3 @@ def _backward(run: Run[Batch, Part], model: nn.Module, share: Share[Part]) -> Te
             (loss * (run.device.processes / share.targets * counts)).backward()
         losses.append(loss.detach().double() * counts)
     return torch.stack(losses).sum()
-
-
-def _require_finite(run: Run[Batch, Part], update: Update, done: int) -> None:
-    """Stop after an update that was not made, as it would have ruined the weights."""
-    for name, value in (("loss", update.loss), ("norm of the gradient", update.norm)):
-        if not math.isfinite(value):
-            place = _place(run, done)
-            raise DivergedError(f"{run.title}: the {name} is {value} at {place}; a lower lr than {run.lr} may help")
-
-
-def _require_no_spike(run: Run[Batch, Part], at: Position) -> None:
-    """Stop where the loss has diverged, before that is saved in a checkpoint."""
-    most = run.optimizer.max_loss_rise
-    if most is not None and at.lowest is not None and at.level > at.lowest + most:
-        raise DivergedError(
-            f"{run.title}: the loss rose from {at.lowest:.2f} to {at.level:.2f} at {_place(run, at.step - 1)}; "
-            f"a lower lr than {run.lr} may help, or a higher max_loss_rise than {most}"
-        )
-
-
-def _place(run: Run[Batch, Part], done: int) -> str:
-    """The update after `done` others, counted from 1."""
-    epoch, batch = divmod(done, run.objective.steps)
-    return f"step {done + 1} (epoch {epoch + 1}, batch {batch + 1})"
-
-
-def _keep(run: Run[Batch, Part], optimizers: list[Optimizer], at: Position, update: Update) -> None:
-    """Save a checkpoint where one is due; end the run where it was asked to stop."""
-    if update.stop:
-        _stop(run, optimizers, at)
-    if run.checkpointer and update.save:
-        run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)
-
-
-def _stop(run: Run[Batch, Part], optimizers: list[Optimizer], at: Position) -> NoReturn:
-    """Save a checkpoint, where there is one to resume from, and end the run."""
-    if run.checkpointer and at.step:
-        run.checkpointer.save(run.model, optimizers, at, run.journal, run.kept)
-        run.checkpointer.wait()
-    where = "run it again to resume there" if run.checkpointer else "nothing was kept"
-    raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")

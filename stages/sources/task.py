@@ -22,7 +22,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Read and check a further task.")
     parser.add_argument("kind", choices=KINDS, help="the section of data/params.yaml")
     parser.add_argument("--task", required=True, help="an entry in it")
-    kind, task = vars(parser.parse_args()).values()
+    asked = parser.parse_args()
+    kind, task = asked.kind, asked.task
     params, key = KINDS[kind].read(key=task), f"{kind}.{task}"
     settings = params.task
     check_files(settings, key)

@@ -24,7 +24,7 @@ PRESETS = [read_preset(path) for path in (ROOT / "data/params.yaml", *sorted(ROO
 
 def _read_datasets(hubs: list[dict[str, Any]], folder: str) -> list[dict[str, Any]]:
     """Write the parts of each `hub` of a params.yaml, and read its further tasks; what there is of each."""
-    from retrace.sources.hub_settings import HubClassificationParams
+    from retrace.hub.settings import HubClassificationParams
     from stages.sources.hub_classification import read_hub_task
 
     found = []

@@ -1,11 +1,11 @@
 """How passages are read and answers chosen."""
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Count, DataSource, Params, Precision, Section, require
-from retrace.finetuning.settings import FineTuneSettings
+from retrace.core.settings import Count, Section, require
+from retrace.finetuning.settings import FineTuneParams, FineTuneSettings
 
 SHORTEST_WINDOW = 6  # tokens: half of them at most for [CLS], the question and [SEP], the rest for passage and [SEP]
 SHORTEST_PROMPT = 16  # tokens of question and passage; with fewer there is nothing to read
@@ -47,10 +47,9 @@ class AnswerSettings(ReadingSettings, FineTuneSettings):
         return self
 
 
-class FineTuneAnswerParams(Params):
+class FineTuneAnswerParams(FineTuneParams):
     """What stages/finetune_squad.py reads."""
 
-    data: DataSource
-    precision: Precision
-    task: AnswerSettings = Field(alias="${item.task}")
-    entry: dict[str, Any] = Field(alias="methods.${item.method}")
+    task: AnswerSettings = Field(  # pyright: ignore[reportIncompatibleVariableOverride] - nobody assigns to it
+        alias="${item.task}"
+    )

@@ -13,8 +13,8 @@ import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
 from retrace.hub.pins import Pin, is_pin
+from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 from retrace.models.settings import ModelSettings
-from retrace.sources.hub_settings import HubClassificationParams, HubTaskSettings
 from retrace.sources.settings import ClassificationParams
 from tests.hub.content import models, tokenizers
 from tests.hub.content.datasets import (

@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Params, Section, build, read_params, require, section
+from retrace.core.settings import Params, Section, build, load_plugin, plugin_names, read_params, require, section
 
 
 class Inner(Section):
@@ -114,3 +114,13 @@ def test_reads_numbers_as_dvc_does(tmp_path: Path) -> None:
 def test_missing_section_says_what_there_is() -> None:
     with pytest.raises(InputError, match=r"methods\.big\.rank is missing; methods has: small"):
         section({"methods": {"small": 1}}, "methods.big.rank")
+
+
+def test_finds_a_plugin_by_its_file() -> None:
+    assert {"full", "scratch"} <= set(plugin_names("retrace.methods"))
+    assert load_plugin("retrace.methods", "full", "finetune.methods").__name__ == "retrace.methods.full"
+
+
+def test_an_unknown_name_is_told_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"finetune\.methods: 'fool' is not allowed; expected one of .*full"):
+        load_plugin("retrace.methods", "fool", "finetune.methods")

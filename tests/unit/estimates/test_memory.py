@@ -19,8 +19,7 @@ from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import Masking, mask_blocks, next_tokens, token_loss
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tokens.tokenizer import Vocabulary
-from retrace.training.checkpoint import Position
-from retrace.training.loop import _rest_of_epoch
+from retrace.training.loop import Training
 from retrace.training.optimizer import make_optimizers
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import count_flops
@@ -119,9 +118,9 @@ def test_planned_memory_is_that_of_an_update_in_parts_and_with_layers_computed_a
     device, sizes = replace(tiny_device(), **changes), MODEL.model_copy(update={"layers": 6})
     with LiveMemory() as live:
         run = make_run(family, "language model", tmp_path, "eager", device, sizes)
-        model, optimizers = data_parallel(run.model, device), make_optimizers(run.model, run.optimizer, run.lr)
-        live.peak = live.now
-        for _ in islice(_rest_of_epoch(run, model, optimizers, Position(epoch=0), []), 2):
+        training = Training(run, data_parallel(run.model, device))
+        training.at.epoch, live.peak = 0, live.now
+        for _ in islice(training.rest_of_epoch(), 2):
             pass
     config, scored = cast(Any, run.model).body.config, {"bert": 9, "llama": 28}[family]
     load = Load(8, 32, 8 * scored, False, "eager", changes.get("micro_batch"), changes.get("recomputes", False))

@@ -2,8 +2,7 @@
 
 import pytest
 
-from retrace.estimates.architectures import find_model, preset_names
-from retrace.estimates.parameters import closed_form, count_parameters, rows, sums, total
+from retrace.estimates.architectures import closed_form, count_parameters, find_model, preset_names, rows, sums, total
 from retrace.finetuning.method import read_method
 from retrace.models.heads import Head, make_config
 from retrace.tokens.tokenizer import Vocabulary

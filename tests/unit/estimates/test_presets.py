@@ -8,8 +8,7 @@ import pytest
 from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
-from retrace.estimates.architectures import config_of, find_model
-from retrace.estimates.parameters import count_parameters, sums
+from retrace.estimates.architectures import config_of, count_parameters, find_model, sums
 from tests.tiny import tiny_pretrained
 from tests.toy import ROOT
 

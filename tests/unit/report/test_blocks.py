@@ -1,18 +1,10 @@
-import xml.etree.ElementTree as ElementTree
-
 import pytest
 
-from retrace.report.blocks import Cell, Code, Fold, Head, Panels, Section, Table, figure_text, signed
-from retrace.report.charts import line_chart
+from retrace.report.blocks import Cell, Code, Fold, Head, Section, Table, figure_text, signed
 from retrace.report.page import as_html, as_markdown
-from retrace.report.svg import picture, ticks
+from retrace.report.svg import ticks
 
 EVIL = "<script>alert('x')</script> | & *b*"
-POINTS = [{"x": 0, "y": 0.1, "series": "full", "run": "full 1"}, {"x": 1, "y": 0.9, "series": "full", "run": "full 1"}]
-
-
-def _svg(chart: Panels) -> str:
-    return picture(chart.note, [(panel.name, panel.place, "", panel.plot) for panel in chart.panels], chart.legend)
 
 
 def test_text_is_escaped() -> None:
@@ -36,31 +28,6 @@ def test_code_stays_as_it_is() -> None:
     assert "\n```python\na = '*'\nb = [a]\n```\n" in page
     assert "\n```text\n└─ x\n```\n" in page
     assert "a = &#39;*&#39;\nb = [a]</pre>" in as_html("T", sections)
-
-
-def test_a_long_table_is_folded_away_in_html_and_plain_in_markdown() -> None:
-    sections = [Section("S", [Table(("a",), [("1",)], folded="<30> rows"), Table(("b",), [("2",)])])]
-    page = as_html("T", sections)
-    assert page.count("<summary>&lt;30&gt; rows</summary>") == page.count("</details>") == 1
-    assert page.index("</details>") < page.index(">b</th>")
-    assert "\n\\<30\\> rows\n\n| a |\n| ---: |\n| 1 |\n\n| b |" in as_markdown("T", sections, "figures")
-
-
-def test_a_chart_is_well_formed_and_the_html_needs_nothing_else() -> None:
-    chart = line_chart("f", "caption", POINTS, ("epoch", "accuracy"))
-    drawn = _svg(chart)
-    ElementTree.fromstring(drawn)
-    assert ">full<" in drawn
-    page = as_html("T", [Section("S", [chart])])
-    assert "<svg" in page
-    for outside in ("src=", "@import", "url(", "http://", "https://"):
-        assert outside not in page
-
-
-def test_the_x_axis_is_marked_at_whole_epochs() -> None:
-    drawn = _svg(line_chart("f", "caption", [{**point, "y": 7} for point in POINTS], ("epoch", "accuracy")))
-    assert ">0<" in drawn
-    assert ">1<" in drawn
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from retrace.evaluation.records import (
 )
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Section
-from retrace.report.flags import MOST_FLAGS, flag_chips, flag_lines, flags_line, found_flags
+from retrace.report.head import MOST_FLAGS, flag_chips, flag_lines, flags_line, found_flags
 from retrace.report.page import as_markdown
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task

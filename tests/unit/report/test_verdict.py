@@ -6,8 +6,8 @@ import pytest
 
 from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.results import Task
-from retrace.report.verdict import verdict
+from retrace.report.head import verdict
+from retrace.report.results import Task, read_tasks
 from retrace.statistics.scales import Figure
 
 PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
@@ -129,3 +129,10 @@ def test_the_perplexity_stands_beside_a_unigram_models(own: float | None, beats:
 
 def test_without_tasks_and_a_language_model_nothing_is_said() -> None:
     assert _said() == []
+
+
+def test_what_is_on_a_test_set_of_further_questions_is_called_questions() -> None:
+    grid = {"tasks": ["sst2"], "methods": ["full"], "questions": ["news"], "squad_methods": ["full"], "seeds": [1]}
+    task = {"headlines": [], "legend": {}, "baselines": {}, "methods": {}, "comparisons": []}
+    (found,) = read_tasks(Details.from_json({"news-test": task}), {"finetune": grid}, with_curves=False)
+    assert (found.kind, found.noun) == ("question_answering", "news questions")

@@ -1,5 +1,6 @@
 import math
 import re
+import xml.etree.ElementTree as ElementTree
 from typing import Any
 
 import pandas as pd
@@ -7,10 +8,9 @@ import pytest
 
 from retrace.evaluation.confusion import figures_of
 from retrace.report.blocks import Panels, Section, Table
-from retrace.report.page import as_html, as_markdown
-from retrace.report.svg import picture
+from retrace.report.page import as_html, as_markdown, picture
 from retrace.statistics.scales import CURVES, Figure, Legend
-from retrace.study.page import DRAWN, Drawing, compared_sections, curves_section, study_sections
+from retrace.study.page import DRAWN, Drawing, Line, compared_sections, curves_section, line_chart, study_sections
 from retrace.study.published import Doubt, PublishedStudy, PublishedTable, Row
 from retrace.study.result import ComparedTable, StudyResult
 from tests.study import cell_of
@@ -51,7 +51,8 @@ def test_only_a_figure_outside_is_marked(verdict: str, mark: str) -> None:
     cell = CELL.model_copy(update={"verdict": verdict})
     (section,) = compared_sections([ComparedTable(title="t", rows={"r": {"c": cell}})])
     assert isinstance(section.blocks[-1], Table)
-    assert section.blocks[-1].rows == [["r", "77.41 ± 2.81", f"80.00 ± 1.50 (78.25 – 82.00){mark}"]]
+    (row,) = section.blocks[-1].rows
+    assert list(map(str, row)) == ["r", "77.41 ± 2.81", f"80.00 ± 1.50 (78.25 – 82.00){mark}"]
     assert section.blocks[-1].is_numeric(2)
 
 
@@ -106,6 +107,18 @@ def test_differences_and_choices_are_paragraphs() -> None:
     assert "What the report leaves open" not in _page()
 
 
+def test_a_chart_is_well_formed_and_the_html_needs_nothing_else() -> None:
+    (chart,) = line_chart("f", "caption", [Line("full", "full 1", [(0, 7), (1, 7)])], ("epoch", "accuracy"))
+    drawn = picture(chart)
+    ElementTree.fromstring(drawn)
+    for text in (">full<", ">0<", ">1<"):  # the axis is marked at whole epochs
+        assert text in drawn
+    page = as_html("T", [Section("S", [chart])])
+    assert "<svg" in page
+    for outside in ("src=", "@import", "url(", "http://", "https://"):
+        assert outside not in page
+
+
 PRETRAINING = pd.DataFrame({"epoch": [0, 1, 2, 3], "perplexity": [9.0, 8.0, 7.0, math.nan]})
 
 
@@ -122,10 +135,6 @@ def _figures(*names: str) -> Legend:
     return {name: (CURVES | scores)[name] for name in names}
 
 
-def _svg(chart: Panels) -> str:
-    return picture("", [("", None, "", panel.plot) for panel in chart.panels], chart.legend)
-
-
 def _charts(*drawings: Drawing, pretraining: Any = None) -> dict[str, Panels]:
     charts = curves_section(drawings, pretraining).blocks
     return {chart.name: chart for chart in charts if isinstance(chart, Panels)}
@@ -138,14 +147,14 @@ def test_one_method_has_a_chart_of_losses_and_one_of_scores() -> None:
     assert list(charts) == ["curve-1-loss", "curve-1-scores"]
     assert charts["curve-1-loss"].note == "Figure 1: BERT: loss, by epoch. Across: epoch; up: loss, in nats."
     for name, shown in (("accuracy", True), ("macro F1", True), ("micro F1", False), ("training loss", False)):
-        assert (f">{name}<" in _svg(charts["curve-1-scores"])) == shown
+        assert (f">{name}<" in picture(charts["curve-1-scores"])) == shown
 
 
 def test_several_methods_have_a_chart_for_each_figure() -> None:
     charts = _charts(Drawing("curve-sst2", "SST-2", _curve("full", "lora"), _figures(*DRAWN)))
     assert list(charts) == [f"curve-sst2-{name}" for name in DRAWN]
-    assert ">full<" in _svg(charts["curve-sst2-f1_micro"])
-    assert ">lora<" in _svg(charts["curve-sst2-f1_micro"])
+    assert ">full<" in picture(charts["curve-sst2-f1_micro"])
+    assert ">lora<" in picture(charts["curve-sst2-f1_micro"])
 
 
 def test_what_has_no_values_is_not_drawn() -> None:
@@ -158,7 +167,7 @@ def test_what_has_no_values_is_not_drawn() -> None:
 def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
     (chart,) = _charts(pretraining=PRETRAINING).values()
     assert chart.name == "curve-pretraining"
-    tips = re.findall(r"epoch (\d): ([\d.]+)", _svg(chart))
+    tips = re.findall(r"epoch (\d): ([\d.]+)", picture(chart))
     assert tips == [("1", "8.0000"), ("2", "7.0000")]
 
 

@@ -64,5 +64,5 @@ def test_the_page_shows_every_figure_as_it_was_printed(study: str) -> None:
         shown = section.blocks[-1]
         assert isinstance(shown, Table)
         texts = [cell.published.text if cell.published else "–" for cell in table.cells()]
-        assert [text for row in shown.rows for text in row[1::2]] == texts
+        assert [str(cell) for row in shown.rows for cell in row[1::2]] == texts
         assert all(f">{text}<" in as_html("T", [section]) for text in texts)

@@ -67,8 +67,7 @@ def test_what_chance_explains_is_no_record_and_the_next_run_meets_the_best() -> 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        (Summary(0.81, 0.01, 3), (0.9, 0.91, 0.92), "the seeds’ figures of run 1 were not recorded"),
-        ((0.8, 0.81, 0.82), Summary(0.9, 0.01, 3), "the seeds’ figures of this run were not recorded"),
+        ((0.8,), Summary(0.9, 0.01, 3), "run 1 has one seed"),
         ((0.8,), (0.9, 0.91, 0.92), "run 1 has one seed"),
         ((0.8, 0.8, 0.8), (0.9, 0.9, 0.9), "the seeds of both runs do not differ"),
     ],
@@ -78,6 +77,28 @@ def test_without_seeds_to_test_by_there_is_no_p_and_no_record(old: Any, new: Any
     assert (better.p, better.said, better.is_best) == (None, f"better, not tested: {why}", True)
     worse = standings([_entry(sst2=(0.95, 0.96)), _entry(OTHER, sst2=(0.8,))])[1]["sst2"]
     assert (worse.said, worse.is_best) == ("not better, not tested: this run has one seed", False)
+
+
+@pytest.mark.parametrize("same", [1.0, 0.75])
+def test_a_recorded_mean_and_spread_are_tested_by_the_largest_p_that_their_rounding_allows(same: float) -> None:
+    """0.80 ± 0.02 may be as near as 0.805 ± 0.025, here to three equal seeds.
+
+    Welch's t then has two degrees of freedom, for which p is 1 − t / √(2 + t²); Holm's correction is for three figures.
+    """
+    old, new = _entry(sst2=Summary(0.8, 0.02, 3)), _entry(OTHER, sst2=(same,) * 3)
+    t = (0.195 if same > 0.8 else 0.045) / (0.025 / 3**0.5)
+    for entries in ((old, new), (new, old)):
+        found = standings(entries)[1]["sst2"]
+        assert found.p == pytest.approx(3 * (1 - t / (2 + t**2) ** 0.5))
+        higher = (same > 0.8) == (entries[1] is new)
+        said = "no difference shown" if same < 0.8 else "record" if higher else "worse"
+        assert found.said == f"{said}, from the recorded mean and spread, which are rounded"
+
+
+def test_a_difference_within_the_rounding_is_none() -> None:
+    """0.81 and 0.82 may both be 0.815."""
+    found = standings([_entry(sst2=Summary(0.81, 0.01, 3)), _entry(OTHER, sst2=Summary(0.82, 0.01, 5))])[1]["sst2"]
+    assert (found.p, found.is_best) == (1.0, False)
 
 
 @pytest.mark.parametrize(

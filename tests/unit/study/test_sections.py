@@ -6,11 +6,10 @@ import pytest
 
 from retrace.core.errors import InputError
 from retrace.estimates import published_memory as published
-from retrace.report.blocks import Code, Section, Table
+from retrace.report.blocks import Code, Fold, Section, Table
 from retrace.report.page import as_html
-from retrace.study.memory import MemoryEntry, memory_estimates
 from retrace.study.published import read_published
-from retrace.study.sections import size_sections
+from retrace.study.sections import MemoryEntry, memory_estimates, size_sections
 from tests.toy import ROOT
 
 
@@ -20,7 +19,9 @@ def _section(**entry: Any) -> Section:
 
 
 def _tables(section: Section) -> list[Table]:
-    return [block for block in section.blocks if isinstance(block, Table)]
+    """Those that are folded away among them."""
+    blocks = [inner for block in section.blocks for inner in (block.blocks if isinstance(block, Fold) else [block])]
+    return [block for block in blocks if isinstance(block, Table)]
 
 
 def test_a_summary_is_torchinfos() -> None:
@@ -46,10 +47,11 @@ def test_a_part_is_summed_alone(kind: str) -> None:
 
 
 def test_every_parameter_has_a_row_and_many_are_folded_away() -> None:
-    sums, rows = _tables(_section(kind="parameters", model="bert-base", head="qa"))
+    section = _section(kind="parameters", model="bert-base", head="qa")
+    sums, rows = _tables(section)
     assert ("total", "108,893,186") in sums.rows
     assert len(rows.rows) == 5 + 12 * 16 + 2
-    assert rows.folded == "199 rows"
+    assert [block.gist for block in section.blocks if isinstance(block, Fold)] == ["199 rows"]
     assert rows.rows[0] == ("bert.embeddings.word_embeddings.weight", "23,440,896")
     assert sum(int(str(row[1]).replace(",", "")) for row in rows.rows) == 108_893_186
 
@@ -145,7 +147,7 @@ def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
     assert full.saved is None
     assert adapter.saved == 1 - adapter.needs.peak / full.needs.peak
     assert (lora.by_formula, lora.saved_by_formula) == (None, None)
-    assert lora.row()[-3:] == (f"{100 * (lora.saved or 0):.1f}", "–", "–")
+    assert tuple(lora.cells.values())[-3:] == (f"{100 * (lora.saved or 0):.1f}", "–", "–")
     assert full.needs.moments == pytest.approx(2 * full.needs.gradients, rel=1e-4)
     assert adapter.needs.gradients == 4 * adapter.needs.trained
 

@@ -30,9 +30,9 @@ def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(
 ) -> None:
     run, events = make_run("bert", "classifier", tmp_path, "lean", tiny_device()), cast(list[str], [])
     objective: Any = run.objective
-    part, update = objective.part, loop._update
+    part, update = objective.part, loop.Training._update
     objective.part = lambda *given: events.append("drawn") or part(*given)
-    monkeypatch.setattr(loop, "_update", lambda *given: events.append("begun") or update(*given))
+    monkeypatch.setattr(loop.Training, "_update", lambda *given: events.append("begun") or update(*given))
     monkeypatch.setattr(loop, "Update", lambda *figures: events.append("waited for") or Update(*figures))
     train(run, lambda epoch, meter: None)
     counted, *rest = events
