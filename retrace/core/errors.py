@@ -1,8 +1,8 @@
 """How a stage or a command ends when it cannot go on.
 
-`InputError` is a mistake that the user can fix: a file, a row, a key. It ends in one line on stderr and exit code 2; of
-training that diverged in 3. So does a file that the system does not let a process read or write. Any other exception is
-a bug of Retrace and keeps its traceback.
+`InputError` is a mistake that the user can fix: a file, a row, a key. It ends in one line on stderr and exit code 2, as
+does a file that the system does not let a process read or write; training that diverged ends in 3. Any other exception
+is a bug of Retrace and keeps its traceback.
 """
 
 import atexit
