@@ -138,10 +138,10 @@ def grid(axes: Axes, across: Sequence[tuple[float, str]], up: Sequence[tuple[flo
 def tips(axes: Axes, points: Sequence[tuple[float, str]]) -> Markup:
     """Tooltips over the whole height, each around its value."""
     middles = [(a + b) / 2 for a, b in pairwise(axes.across(value) for value, _ in points)]
-    places = pairwise([0.0, *middles, 100.0])
+    places = pairwise([0.0, *middles, 100.0])  # one, of nothing, where there are no points
     return joined(
         tag("rect", x=Percent(left), y=0, width=Percent(right - left), height="100%", class_="hit", data_t=said)
-        for (left, right), (_, said) in zip(places, points, strict=True)
+        for (_, said), (left, right) in zip(points, places, strict=False)
     )
 
 
