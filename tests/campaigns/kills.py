@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -151,21 +151,36 @@ def processes(folder: Path) -> Iterator[psutil.Process]:
 
 def kill(folder: Path, victim: str) -> bool:
     """Kill one process of a kind, or all; False where none runs, as the launcher before DVC has started it."""
-    found = list(processes(folder))
-    if victim == "stage" and os.environ.get(warm.VARIABLE):  # whose command line is the server's
-        found = [process for process in found if not process.children() and "serve" in process.cmdline()]
-    elif victim != "all":
-        found = [process for process in found if is_of(process, WORDS[victim])][-1:]
+    found = [process for process in processes(folder) if is_victim(process, victim)]
+    if victim in WORDS and not is_warm(victim):
+        found = found[-1:]
     for process in found:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGKILL)
     return bool(found)
 
 
-def is_of(process: psutil.Process, word: str) -> bool:
+def is_warm(victim: str) -> bool:
+    """Whether the victim runs in a child of the tests' server, with that server's command line."""
+    return victim == "stage" and bool(os.environ.get(warm.VARIABLE))
+
+
+def is_victim(process: psutil.Process, victim: str) -> bool:
+    """Whether a process is of the kind; none is that has just ended."""
+    with suppress(psutil.Error):
+        command = process.cmdline()
+        if victim == "all":
+            return True
+        if is_warm(victim):
+            return not process.children() and "serve" in command
+        return is_of(command, WORDS[victim])
+    return False
+
+
+def is_of(command: Sequence[str], word: str) -> bool:
     """Whether a Python process was started with a module or program of this name."""
-    command = process.cmdline()
-    return "python" in Path(command[0]).name and any(Path(part).name.startswith(word) for part in command[1:4])
+    is_python = bool(command) and "python" in Path(command[0]).name
+    return is_python and any(Path(part).name.startswith(word) for part in command[1:4])
 
 
 def all_ended(folder: Path) -> bool:
