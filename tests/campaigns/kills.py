@@ -59,7 +59,7 @@ class Outcome:
 
     is_killed: bool  # rather than over before
     resumed: bool
-    mended: bool  # by `retrace check`, as DVC was killed while it wrote its lock
+    mended: bool  # as `retrace doctor` says, as DVC was killed while it wrote a lock
     wrong: list[str]
 
 
@@ -88,8 +88,8 @@ class Trials:
         running.communicate()
         resumed = any(project.folder.glob(".retrace/states/*/0*"))
         seconds, code, said = self._repro(project, trial.stage, shared)
-        if mended := ".dvc/tmp/rwlock" in said:
-            print(said, project.stage("retrace.cli.main", "check").stdout)
+        if mended := ".dvc/tmp/rwlock" in said or "dvc.lock' is invalid" in said:
+            mend(project)
             _, code, said = self._repro(project, trial.stage, shared)
         elif not resumed:
             self._seconds[kind] = seconds
@@ -139,6 +139,15 @@ def digests(folder: Path) -> dict[str, str]:
         for path in sorted(files)
         if path.is_file() and path.suffix != ".lock" and not any(path.is_relative_to(out) for out in left_out)
     }
+
+
+def mend(project: Project) -> None:
+    """Do what `retrace doctor` says of the locks with which DVC does not start."""
+    for found in json.loads(project.stage("retrace.cli.main", "doctor", "--json", code=1).stdout)["findings"]:
+        if found["mend"] and found["check"] in ("recorded results", "locks"):
+            command = found["mend"].partition(" && ")[0]  # then comes `dvc repro`
+            print(f"{found['found']}: {command}")
+            project.run("sh", "-c", command)
 
 
 def processes(folder: Path) -> Iterator[psutil.Process]:

@@ -13,7 +13,7 @@ from tests.toy import Project
 
 pytestmark = pytest.mark.slow
 
-KILLS = (Trial("finetune-squad@squad-full-1", "all", 0.5), Trial("evaluate", "stage", 0.6))
+KILLS = (Trial("finetune-squad@squad-full-1", "all", 0.25), Trial("evaluate", "stage", 0.6))
 
 
 def test_a_pipeline_that_was_killed_ends_with_the_same_bytes(finished: Project, tmp_path: Path) -> None:
