@@ -1,7 +1,8 @@
 """The difference between two revisions' models on the same examples, from what both predicted or lost on each."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +17,7 @@ from retrace.evaluation.outcomes import Answered, Classified, Scoring, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.settings import EvaluateParams
 from retrace.perplexity.documents import DOCUMENTS, are_same_documents, read_documents
-from retrace.perplexity.measures import resampled
+from retrace.perplexity.measures import Measured, resampled
 from retrace.results.grid import PREDICTIONS, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 from retrace.review.revision import FIGURE, Revision
@@ -55,12 +56,8 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
 
     None where the documents' losses are not at hand, or are of other documents or tokens.
     """
-    contents = [side.read(DOCUMENTS) for side in sides]
-    read = [{} if content is None else read_documents(content) for content in contents]
-    if any((split, measure) not in of for of in read):
-        return None
-    old, new = (of[split, measure] for of in read)
-    if not are_same_documents(old, new):
+    old, new = (_documents(side).get((split, measure)) for side in sides)
+    if old is None or new is None or not are_same_documents(old, new):
         return None
     settings, count = params.metrics, int((old[0].scored > 0).sum())
     drawn = resample(
@@ -72,6 +69,13 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
         for side, of in (("old", old), ("new", new))
     )
     return difference(FIGURE, [after], [before], are_paired=True) if count > 1 else None
+
+
+@cache
+def _documents(revision: Revision) -> Mapping[tuple[str, str], Measured]:
+    """The losses by split and measure, read once; none where they are not at hand."""
+    content = revision.read(DOCUMENTS)
+    return {} if content is None else read_documents(content)
 
 
 def _classified(task: str, revision: Revision, folder: Path) -> Classified | None:
