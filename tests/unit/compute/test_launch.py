@@ -56,7 +56,7 @@ def test_processes_that_are_started_again_meet_again(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(
         "import os\nfrom retrace.compute.device import open_device\ndevice = open_device(1)\n"
         "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os.kill(os.getpid(), 9 * device.rank)\n"
-        "print(device.all_reduce_sum([device.rank + 1]), flush=True)\n"
+        "os.write(1, f'{device.all_reduce_sum([device.rank + 1])}\\n'.encode())\n"  # a line in one piece
     )
     command = [sys.executable, "-m", "retrace.compute.launch", "--max_restarts", "1", "--config_file", "two.yaml"]
     started = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": "", "RETRACE_THREADS": "1"}
