@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_seeds_alone_are_compared_as_scipy_does(second: tuple[float, ...], are_a
     """Welch's test, or Student's of as many seeds each."""
     first = (0.52, 0.58, 0.61)
     found = difference("f1", _of(first), _of(second), are_alike)
-    theirs = ttest_ind(first, second, equal_var=are_alike)
+    theirs: Any = ttest_ind(first, second, equal_var=are_alike)
     expected = theirs.confidence_interval()
     assert found.value == pytest.approx(np.mean(first) - np.mean(second))
     assert (found.interval["low"], found.interval["high"]) == pytest.approx((expected.low, expected.high))
@@ -180,11 +181,11 @@ def test_seeds_that_are_all_the_same_leave_the_choice_of_examples() -> None:
 def test_examples_that_all_agree_are_no_surer_than_their_number(asked: tuple[bool, ...], least: int) -> None:
     """The difference of 1 over the root of how many examples there are, of the method that has fewer."""
     among = np.array(asked)
-    sides = [
+    first, second = (
         [Scored({"recall": share.value}, {"recall": np.full(50, share.value)}, {"recall": share})]
         for share in (Share(among, among), Share.among_all(np.zeros(9, bool)))
-    ]
-    assert difference("recall", *sides).of_examples == pytest.approx(1 / least**0.5)
+    )
+    assert difference("recall", first, second).of_examples == pytest.approx(1 / least**0.5)
 
 
 @pytest.mark.parametrize(
