@@ -37,6 +37,7 @@ from typing import Any
 
 os.environ |= {"OMP_NUM_THREADS": "1", "RETRACE_THREADS": "1"}  # threads would not live on in a forked process
 
+import hypothesis
 import pytest
 from beside import ROOT
 from cosmic_ray.ast import ast_nodes, get_ast
@@ -49,6 +50,7 @@ from tests.toy import copy_as_it_is
 from tests.warm import HUB_CLIENTS, LIBRARIES
 
 SETTINGS, RESULT = ROOT / "benchmarks/mutants.yaml", ROOT / "benchmarks/mutants.json"
+UNIT = "tests/unit"
 KINDS = ("Add Sub Mul Div FloorDiv Mod Pow", "RShift LShift BitOr BitAnd BitXor", "Eq NotEq Lt LtE Gt GtE", "Is IsNot")
 KIND = {name: kind for kind, names in enumerate(KINDS) for name in names.split()}
 REPLACES = re.compile(r"Replace(?:Binary|Comparison)Operator_(?P<old>[A-Za-z]+)_(?P<new>[A-Za-z]+)$")
@@ -133,9 +135,9 @@ def is_another_program(source: str, changed: str) -> bool:
 def tests_of(path: str, settings: Mapping[str, Any]) -> list[str]:
     """The test files for a file, those that name it first."""
     patterns = next(tests for code, tests in settings["tests"].items() if path.startswith(code))
-    files = [str(file.relative_to(ROOT)) for pattern in patterns for file in sorted(ROOT.glob(pattern))]
+    files = [str(file.relative_to(ROOT)) for pattern in patterns for file in sorted((ROOT / UNIT).glob(pattern))]
     name = re.compile(rf"\b{Path(path).stem}\b")
-    return sorted(set(files) - set(settings["left_out"]), key=lambda file: (not name.search(_text(file)), file))
+    return sorted(files, key=lambda file: (not name.search(_text(file)), files.index(file)))
 
 
 def _text(path: str) -> str:
@@ -146,7 +148,7 @@ def outcome(folder: Path, tests: Sequence[str], left_out: Sequence[str], seconds
     """How the tests of a copy of the project end: "passed", "failed" or "too long"."""
     child = os.fork()
     if child == 0:
-        os._exit(run_tests(folder, [*tests, *(f"--deselect={name}" for name in left_out if "::" in name)]))
+        os._exit(run_tests(folder, [*tests, *(f"--deselect={UNIT}/{name}" for name in left_out)]))
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found, status = os.waitpid(child, os.WNOHANG)
@@ -166,7 +168,11 @@ def run_tests(folder: Path, arguments: Sequence[str]) -> int:
     for stream in (0, 1, 2):
         os.dup2(silence, stream)
     os.chdir(folder)
-    os.environ |= {"PYTHONPATH": str(folder), "CI": "1"}  # with CI, Hypothesis draws the same every time
+    os.environ["PYTHONPATH"] = str(folder)
+    hypothesis.settings.register_profile(
+        "once", derandomize=True, database=None, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]
+    )
+    hypothesis.settings.load_profile("once")  # the same examples every time, and no search for a smaller one
     sys.path[:0] = [str(folder)]
     for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "retrace")]:
         del sys.modules[name]
@@ -178,21 +184,18 @@ def campaign(
 ) -> dict[str, Any]:
     """The counts of a file, and what went unnoticed; its tests may take `limit` seconds."""
     tests, left_out = tests_of(path, settings), settings["left_out"]
-    known = {(change["was"], change["now"]) for change in settings["without_effect"].get(path, [])}
-    counts, unnoticed = dict.fromkeys(("drawn", "noticed", "without_effect"), 0), []
+    found: dict[str, Any] = {"seed": seed, "drawn": 0, "noticed": 0, "unnoticed": []}
     for change in drawn(path, each, seed):
         (folder / path).write_text(change.code)
         time.sleep(0.05)  # else the guard sees code that changed while its process began
         end = outcome(folder, tests, left_out, limit)
-        without_effect = end == "passed" and (change.was, change.now) in known
-        counts["drawn"] += 1
-        counts["noticed"] += end != "passed"
-        counts["without_effect"] += without_effect
         print(f"{path}:{change.line} {end}: {change.was}  →  {change.now}", flush=True)
-        if end == "passed" and not without_effect:
-            unnoticed.append({"line": change.line, "was": change.was, "now": change.now})
+        found["drawn"] += 1
+        found["noticed"] += end != "passed"
+        if end == "passed":
+            found["unnoticed"].append({"line": change.line, "was": change.was, "now": change.now})
     (folder / path).write_text(_text(path))
-    return {**counts, "unnoticed": unnoticed}
+    return found
 
 
 def limit_of(folder: Path, tests: Sequence[str], left_out: Sequence[str]) -> float:
@@ -203,12 +206,20 @@ def limit_of(folder: Path, tests: Sequence[str], left_out: Sequence[str]) -> flo
     return 10 + PATIENCE * (time.monotonic() - began)
 
 
-def write_result(files: Mapping[str, dict[str, Any]]) -> None:
-    """Write the counts of every file, and of all."""
-    counted = {key: sum(of[key] for of in files.values()) for key in ("drawn", "noticed", "without_effect")}
-    total = {**counted, "noticed_share": round(counted["noticed"] / max(1, counted["drawn"]), 3)}
-    RESULT.write_text(json.dumps({"total": total, "files": dict(sorted(files.items()))}, indent=2) + "\n")
-    print(json.dumps(total))
+def write_result(files: Mapping[str, dict[str, Any]], without_effect: Mapping[str, list[dict[str, str]]]) -> None:
+    """Write the counts of all files and of each, with the reason beside a change that is without effect."""
+    total = {"drawn": 0, "noticed": 0, "without_effect": 0}
+    for path, found in files.items():
+        reasons = {(change["was"], change["now"]): change["why"] for change in without_effect.get(path, [])}
+        for change in found["unnoticed"]:
+            reason = reasons.get((change["was"], change["now"]))
+            change |= {"without_effect": reason} if reason else {}
+            total["without_effect"] += reason is not None
+        total["drawn"] += found["drawn"]
+        total["noticed"] += found["noticed"]
+    shares = {"noticed_share": round(total["noticed"] / max(1, total["drawn"]), 3)}
+    RESULT.write_text(json.dumps({**total, **shares, "files": dict(sorted(files.items()))}, indent=2) + "\n")
+    print(json.dumps(total | shares))
 
 
 def main() -> None:
@@ -234,7 +245,7 @@ def main() -> None:
             if tests not in limits:
                 limits[tests] = limit_of(copy.folder, tests, settings["left_out"])
             files[path] = campaign(copy.folder, path, arguments.each, arguments.seed, settings, limits[tests])
-            write_result(files)
+            write_result(files, settings["without_effect"])
 
 
 if __name__ == "__main__":

@@ -99,6 +99,11 @@ def test_json_refuses_not_a_number(tmp_path: Path) -> None:
     assert _names(tmp_path) == []
 
 
+def test_json_is_written_in_lines_that_people_read(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"where": "Łódź", "at": [1]})
+    assert (tmp_path / "a.json").read_text(encoding="utf-8") == '{\n  "where": "Łódź",\n  "at": [\n    1\n  ]\n}\n'
+
+
 def test_figures_are_written_with_so_many_digits_and_all_else_as_it_is(tmp_path: Path) -> None:
     figures = {"f1": 27.140777191558442, "few": 1.5e-9, "count": 12345678, "note": "1.23456789", "ok": True}
     write_json(tmp_path / "a.json", rounded({"sst2": [figures], "none": None}))

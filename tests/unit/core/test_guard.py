@@ -11,7 +11,7 @@ import pytest
 from retrace.core import guard
 from retrace.core.errors import InputError, Interrupted
 from retrace.core.files import SUMS, atomic_folder
-from retrace.core.guard import guarded, running, take
+from retrace.core.guard import Holder, guarded, running, take
 from retrace.core.settings import read_params, values_of
 from tests.toy import ROOT
 
@@ -108,6 +108,17 @@ def test_a_lock_says_who_holds_it_while_it_is_held() -> None:
     assert (found.path, found.process, found.host) == (path, os.getpid(), socket.gethostname())
     lock.close()
     assert running() == []
+
+
+def test_who_has_just_locked_has_no_name_yet() -> None:
+    path = Path(".retrace/locks/x.lock")
+    lock = take(path)
+    assert lock is not None
+    lock.truncate(0)
+    assert running() == [Holder(path, 0, "")]
+    with pytest.raises(InputError, match="^x is already running here$"), guarded("x", [], {}):
+        pass
+    lock.close()
 
 
 def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.MonkeyPatch) -> None:

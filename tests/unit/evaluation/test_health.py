@@ -38,6 +38,19 @@ def test_the_same_decision_for_all() -> None:
         ({"accuracy": 0.6, "precision": 0.6, "recall": 1.0}, {"recall_without_accuracy"}),
         ({"accuracy": 0.89, "precision": 0.885, "recall": 1.0}, set()),  # 850 of 850, and 40 of the 150 others
         ({"accuracy": 1.0, "precision": 1.0, "recall": 1.0}, set()),
+        # Just beyond what is suspicious, and just within.
+        ({"f1": 19.9, "exact_match": 0.0}, set()),
+        ({"f1": 20.1, "exact_match": 2.0}, {"f1_without_exact_match"}),
+        ({"f1": 30.0, "exact_match": 3.1}, set()),
+        ({"accuracy": 0.6, "precision": 0.6, "recall": 0.9985}, set()),
+        ({"accuracy": 0.6, "precision": 0.6, "recall": 0.9995}, {"recall_without_accuracy"}),
+        ({"accuracy": 0.6, "precision": 0.6019, "recall": 1.0}, {"recall_without_accuracy"}),
+        ({"accuracy": 0.6, "precision": 0.6021, "recall": 1.0}, set()),
+        ({"accuracy": 0.899, "precision": 0.899, "recall": 1.0}, {"recall_without_accuracy"}),
+        ({"accuracy": 0.901, "precision": 0.901, "recall": 1.0}, set()),
+        ({"accuracy": 1 + 1e-7, "matthews": -1 - 1e-7}, set()),  # which rounding leaves
+        ({"f1": 50.0, "exact_match": 50.0000001}, set()),
+        ({"f1": 50.0, "exact_match": 50.00001}, {"f1_below_exact_match"}),
     ],
 )
 def test_figures(figures: dict[str, float], flags: set[str]) -> None:
@@ -51,6 +64,11 @@ def test_figures(figures: dict[str, float], flags: set[str]) -> None:
         ([(None, 0.7), (0.6, 0.5), (0.8, 0.6)], True),
         ([(None, 0.7), (0.6, 0.8), (0.3, 0.9)], True),
         ([(None, 0.7), (float("inf"), 0.6)], True),
+        ([(None, 0.7), (0.6, float("nan"))], True),
+        ([(None, 0.7), (0.6, 0.7)], False),
+        ([(None, 0.7), (0.9, 0.6)], False),  # of one epoch there is none before
+        ([(None, 0.7), (0.6, 0.5), (0.6, 0.6)], False),
+        ([(None, 0.5), (0.6, 0.5000001)], True),
     ],
 )
 def test_losses(losses: list[tuple[float | None, float]], diverges: bool) -> None:
@@ -72,4 +90,5 @@ def test_overlaps_are_counted() -> None:
     }
     given = "3 of 4 examples of dev lie in a text of train"
     assert _overlaps([0, 0, 0, 0], [1, 1, 1, 0]) == {"dev_given_away": given}
-    assert _overlaps([0] * 100, [1] * 7 + [0] * 93) == {}  # by chance
+    assert _overlaps([0] * 100, [1] * 10 + [0] * 90) == {}  # by chance
+    assert _overlaps([0] * 100, [1] * 11 + [0] * 89).keys() == {"dev_given_away"}

@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -5,14 +6,22 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from retrace.datasets.examples import Example
 from retrace.datasets.squad import Question
 from retrace.evaluation.classification import ClassificationTask, has_words, majority, tfidf
-from retrace.evaluation.outcomes import decided_answers
-from retrace.evaluation.question_answering import overlap_span
+from retrace.evaluation.outcomes import decided_answers, length_groups
+from retrace.evaluation.question_answering import overlap_span, question_words
 
 
 def test_decisions() -> None:
     rows = [("a", "x", 1.0, 1.1), ("b", "x", 1.0, 0.9), ("c", "x", 1.0, None)]
     answers = decided_answers(pd.DataFrame(rows, columns=["id", "text", "score", "null_score"]))
     assert answers == {"a": "", "b": "x", "c": "x"}
+
+
+def test_texts_are_grouped_by_words_into_quarters() -> None:
+    texts = [" ".join("w" * count) for count in (1, 2, 3, 4, 5, 6, 7, 9)]
+    found = {name: np.flatnonzero(which).tolist() for name, which in length_groups(texts, "words").items()}
+    assert found == {"1–2 words": [0, 1], "3–4 words": [2, 3], "5–6 words": [4, 5], "7–9 words": [6, 7]}
+    few = {name: which.tolist() for name, which in length_groups(["a", "b c", "d e"], "words").items()}
+    assert few == {"1 words": [True, False, False], "2 words": [False, True, True]}
 
 
 def test_baselines_of_sentences() -> None:
@@ -32,6 +41,40 @@ def test_texts_without_words_are_told_apart_by_their_characters(good: str, bad: 
         "majority": [0, 0, 0], "tfidf": [1, 0, 0]
     }  # fmt: skip
     assert task.notes == {"tfidf": "of single characters, as no training text has a word of two letters"}
+
+
+def test_baselines_fitted_to_a_part_say_so() -> None:
+    train = [Example("good ale", None, 1)] * 3 + [Example("bad ale", None, 0)] * 1200
+    dev = [Example("good ale", None, 1), Example("bad ale", None, 0)]
+    whole, part = (ClassificationTask(("bad", "good"), train, dev, drawn=drawn) for drawn in (None, [0, 1, 2, 3]))
+    assert whole.notes == {}
+    assert part.notes == {
+        "majority, tfidf": "fitted to 4 of 1,203 training examples, those that the models of the first seed were given"
+    }
+    majority_of = [task.baselines["majority"].predicted.tolist() for task in (whole, part)]
+    assert majority_of == [[0, 0], [1, 1]]
+
+
+def test_questions_are_grouped_by_the_first_word_that_asks_where_twenty_have_it() -> None:
+    asked = ["In WHAT year?"] * 20 + ["Who, and when?"] * 19 + ["Whom did she meet?"] * 21 + ["Name it"]
+    found = {name: np.flatnonzero(which).tolist() for name, which in question_words(asked).items()}
+    assert found == {"what": [*range(20)], "whom": [*range(39, 60)], "other": [*range(20, 39), 60]}
+    assert list(found) == ["what", "whom", "other"]
+
+
+def _overlap(context: str, asked: str) -> str:
+    start, end = overlap_span(Question("q", "T", context, asked, ()))
+    return context[start:end]
+
+
+def test_word_overlap_takes_the_longest_run_of_names_and_numbers_of_at_most_four() -> None:
+    assert (
+        _overlap("the mill of Ada met King Otto Rex Maximus Magnus 1601 there.", "the mill") == "King Otto Rex Maximus"
+    )
+    assert _overlap("In 1601 Ada left.", "who in 1601") == "Ada"
+    assert _overlap("Ada built a mill", "who was Ada") == "mill"  # no name is left: the last word
+    assert _overlap("Ada left. ?!", "left or right") == "Ada"
+    assert _overlap("", "who") == ""
 
 
 def test_words_are_those_of_scikit_learn() -> None:

@@ -22,7 +22,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_here")
 def test_what_was_measured_of_each_document_is_read_back_with_its_mean() -> None:
-    some, none = _measured([2.0, 7.0], [1.0, 2.0], [2, 3]), _measured([0.0, 0.0], [0.0, 0.0], [1, 1])
+    some, none = _measured([2.0, 7.5], [1.0, 2.0], [2, 3]), _measured([0.0, 0.0], [0.0, 0.0], [1, 1])
     write_documents({"dev": {"masked": some, "unigram": none}, "test": {"masked": none}})
     table = pd.read_parquet(DOCUMENTS)
     assert list(table) == ["split", "measure", "loss", "scored", "tokens", "words", "bytes"]
@@ -30,8 +30,8 @@ def test_what_was_measured_of_each_document_is_read_back_with_its_mean() -> None
     found = read_documents(DOCUMENTS.read_bytes())
     assert list(found) == [("dev", "masked"), ("dev", "unigram"), ("test", "masked")]
     losses, sizes = found["dev", "masked"]
-    assert losses.mean == 3.0  # 9 nats on 3 tokens
-    assert (losses.sums.tolist(), losses.scored.tolist()) == ([2.0, 7.0], [1.0, 2.0])
+    assert losses.mean == 9.5 / 3  # nats on three tokens
+    assert (losses.sums.tolist(), losses.scored.tolist()) == ([2.0, 7.5], [1.0, 2.0])
     assert [of.tolist() for of in (sizes.tokens, sizes.words, sizes.bytes)] == [[4, 6], [2, 3], [20, 33]]
     assert math.isnan(found["dev", "unigram"][0].mean)
 

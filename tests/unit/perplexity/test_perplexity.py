@@ -1,6 +1,7 @@
 import math
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from retrace.perplexity.losses import sizes_of
 from retrace.perplexity.measures import (
     Losses,
     PerplexityFigures,
+    PerplexityReport,
     Sizes,
     SplitPerplexity,
     intervals,
@@ -20,6 +22,8 @@ from retrace.perplexity.measures import (
     with_intervals,
 )  # fmt: skip
 from retrace.statistics.intervals import resample
+from retrace.tokens.tokenizer import load_tokenizer
+from tests.hub.content import tokenizers
 from tests.tiny import tiny_tokenizer
 
 # Three documents: a loss of 2, 3 and 10 on 1, 2 and 2 tokens that are asked.
@@ -54,6 +58,29 @@ def test_a_perplexity_is_said_with_its_interval_where_it_has_one() -> None:
     ends = {"perplexity_per_token": {"low": 11.0, "high": 13.999}}
     assert found.model_copy(update={"intervals": ends}).summary == "12.35 (11.00–14.00)"
     assert found.model_copy(update={"perplexity_per_token": None}).summary == "–"
+
+
+def test_headlines_are_the_perplexities_a_token_and_which_flags_there_are() -> None:
+    def figures(token: float | None) -> PerplexityFigures:
+        return PerplexityFigures(perplexity_per_token=token, perplexity_per_word=9.0, bits_per_byte=1.0)
+
+    dev = SplitPerplexity(measures={"masked": figures(7.5), "unigram": figures(30.0)}, beats_unigram=True, flags={})
+    test = SplitPerplexity(measures={"masked": figures(None)}, beats_unigram=None, flags={"nothing_asked": "no token"})
+    assert PerplexityReport(splits={"dev": dev, "test": test}).headlines.to_json() == {
+        "dev": {"masked": 7.5, "unigram": 30.0}, "test": {"masked": None}, "flags": {"test": {"nothing_asked": 1}}
+    }  # fmt: skip
+
+
+def test_a_vocabulary_without_an_unknown_token_leaves_nothing_out(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(tokenizers.llama().tokenizer.to_str())
+    (tmp_path / "tokenizer_config.json").write_text(
+        '{"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}'
+    )
+    tokenizer, text = load_tokenizer(tmp_path), "the <unk> town 🙂"
+    lengths, sizes = sizes_of([text], tokenizer)
+    pieces = len(tokenizer.encode(text, add_special_tokens=False).ids)
+    assert (lengths.tolist(), sizes.tokens.tolist()) == ([pieces + 2], [pieces])
+    assert (sizes.words.tolist(), sizes.bytes.tolist()) == ([4], [len(text.encode())])
 
 
 def test_what_the_unknown_token_stands_for_is_in_no_size() -> None:

@@ -73,6 +73,8 @@ def test_of_no_example_and_of_one_nothing_is_known() -> None:
     found = interval_of_examples(0.0, [nothing], np.zeros(100), 4, (0.0, 1.0))
     assert found == {"low": 0.0, "high": 1.0}
     assert interval_of_examples(66.7, [], np.full(100, 66.7), 1, (0.0, 100.0)) == {"low": 0.0, "high": 100.0}
+    two = interval_of_examples(66.7, [], np.linspace(56.7, 76.7, 401), 2, (0.0, 100.0))
+    assert two == pytest.approx({"low": 66.7 - 9.5, "high": 66.7 + 9.5})
 
 
 def test_a_share_is_of_those_it_asks() -> None:

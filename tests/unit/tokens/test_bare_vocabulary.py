@@ -67,6 +67,7 @@ def test_the_config_says_what_is_done_about_a_vocabulary(tmp_path: Path) -> None
     [
         ([*TOKENS, "The"], {}, r"name: 1 of 9 tokens of vocab.txt have capital letters, and no tokenizer_config.json"),
         (TOKENS[:4] + TOKENS[5:], {}, r"name: '\[MASK\]' is a token of its tokenizer, but not of its vocab.txt"),
+        ([token for token in TOKENS if token not in ("[MASK]", "[PAD]")], {}, r"name: '\[MASK\]' is a token of its"),
         (TOKENS, {"do_basic_tokenize": False}, "do_basic_tokenize: false is not allowed, without tokenizer.json"),
     ],
 )
@@ -75,6 +76,13 @@ def test_what_files_leave_open_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=said):
         make_tokenizer(_bert(tmp_path, tokens, **config), "org/name", "bert")
+
+
+def test_added_tokens_are_of_the_vocabulary_too(tmp_path: Path) -> None:
+    _bert(tmp_path)
+    (tmp_path / "added_tokens.json").write_text(json.dumps({"<new>": len(TOKENS)}))
+    make_tokenizer(tmp_path, "org/name", "bert")
+    assert load_tokenizer(tmp_path).encode("the <new> hall").tokens[1:-1] == ["the", "<new>", "hall"]
 
 
 def test_a_few_capitals_do_not_make_a_vocabulary_cased(tmp_path: Path) -> None:

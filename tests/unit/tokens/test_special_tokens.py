@@ -54,7 +54,7 @@ def test_bert_and_roberta_were_published_without_names(
 def test_a_token_may_be_written_with_how_it_is_matched(tmp_path: Path) -> None:
     _saved(tmp_path, tokenizers.modernbert(), "special_tokens_map.json")
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    config["mask_token"] = {"content": "[MASK]", "lstrip": True}
+    config |= {"mask_token": {"content": "[MASK]", "lstrip": True}, "unk_token": 5, "do_lower_case": True}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     assert load_tokenizer(tmp_path).special == BERT
 

@@ -71,6 +71,16 @@ def test_a_vocabulary_that_the_corpus_cannot_fill() -> None:
         train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=5000), lambda: TEXT, "k")
 
 
+@pytest.mark.parametrize(("kind", "size"), [("wordpiece", 5 + 5), ("bpe", 5 + 256)])
+def test_what_occurs_twice_is_merged_and_what_occurs_once_is_not(kind, size: int) -> None:
+    """Beside special tokens there are x, y, z, ##y and ##z, or bytes; of bytes a space is merged too."""
+    settings = TokenizerSettings(kind=kind, vocab_size=size + (2 if kind == "wordpiece" else 3))
+    twice = train_tokenizer(settings, lambda: ["xyz", "xyz"], "k")
+    assert len(twice.encode("xyz", add_special_tokens=False).ids) == 1
+    with pytest.raises(InputError, match=f"expected at most {size}$"):
+        train_tokenizer(settings, lambda: ["xyz"], "k")
+
+
 def test_a_vocabulary_has_more_than_the_special_tokens() -> None:
     message = r"tokenizer\.vocab_size: 5 is not allowed; expected more than 5, the special tokens"
     with pytest.raises(InputError, match=message):

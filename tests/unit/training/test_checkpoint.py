@@ -5,7 +5,8 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -289,3 +290,38 @@ def test_a_wrong_interval_is_named(monkeypatch: pytest.MonkeyPatch, value: str) 
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", value)
     with pytest.raises(InputError, match=f"RETRACE_SAVE_SECONDS: '{value}' is not allowed; expected seconds, 0 or"):
         Checkpointer("test", "", tiny_device())
+
+
+@pytest.mark.parametrize(("kind", "copies"), [("adamw", 4), ("muon", 3)])
+def test_the_space_of_checkpoints_is_said_before_training(
+    monkeypatch: pytest.MonkeyPatch, kind: Literal["adamw", "muon"], copies: int
+) -> None:
+    """Two checkpoints and the one being written: weights, those kept, and the moments, two of AdamW and one of Muon."""
+    layers = torch.nn.ModuleList([torch.nn.Linear(512, 1024, bias=False)])  # 2 MiB
+    model = torch.nn.ModuleDict({"body": torch.nn.ModuleDict({"layers": layers})})
+    optimizers = make_optimizers(model, OptimizerSettings(kind=kind), 0.1)
+    checkpointer = Checkpointer("test", "", tiny_device())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 2**29))
+    said = f"takes up to {2 + 3 * copies * 2} MiB of disk space; 2.5 GiB are free"
+    assert checkpointer.space(model, optimizers) == said
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
+    with pytest.raises(InputError, match="the trained weights take 2 MiB of disk space; 1 MiB are free"):
+        checkpointer.space(model, optimizers)
+    checkpointer.close()
+
+
+def test_running_sums_by_hand() -> None:
+    at = Position()
+    for update in range(1, 41):
+        at.add(loss=10.0 * (update if update <= 21 else 42 - update), targets=10, tokens=7, seconds=0.5)
+        if update == 20:
+            assert at.lowest == at.level == 10.5  # the mean of 1 to 20
+        if update in (2, 4):
+            at.mark()
+    assert (at.step, at.tokens, at.seconds) == (40, 280, 20.0)
+    assert at.points == [[2, 1.5], [4, 3.5]]
+    assert (at.summed, at.targets) == (10.0 * (21 * 22 / 2 + 20 * 21 / 2 - 1), 400)
+    assert at.recent == [float(42 - update) for update in range(21, 41)]
+    assert (at.level, at.lowest) == (11.5, 10.5)
+    at.begin_after(3)
+    assert (at.epoch, at.summed, at.targets, at.since, at.targets_since) == (3, 0.0, 0, 4410.0 - 110.0, 360)

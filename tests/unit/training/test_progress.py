@@ -42,6 +42,41 @@ def test_a_run_that_goes_on_counts_from_where_it_was(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.startswith("train  7/9  loss 1.500  ")
 
 
+def test_speed_and_time_left_are_those_of_the_updates_of_this_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A quarter was done before; two updates of 2 and 4 seconds take another quarter, so a half takes 12 more."""
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(progress, "PLAIN_EVERY", 5.0)
+    meter = Meter("train", 8, done=2, share=0.25)
+    for now in (2.0, 6.0):
+        meter.step(300, 1.5, 0.5, 0.25 + now / 24)
+    now = 100.0
+    meter.resume()  # from an evaluation
+    now = 102.0
+    meter.step(600, 1.5, 0.5, 0.75)
+    assert meter.speed == (300 + 300 + 600) / 8
+    now = 103.0
+    meter.step(0, 1.5, 0.5, 1.0)
+    assert capsys.readouterr().out.splitlines() == [  # not two within five seconds, but the last
+        "train  4/8  loss 1.500  gradient 0.50  100 tokens/s  12 s left",
+        "train  5/8  loss 1.500  gradient 0.50  150 tokens/s  4 s left",
+        "train  6/8  loss 1.500  gradient 0.50  133 tokens/s  0 s left",
+    ]
+
+
+def test_points_of_a_curve_are_some_seconds_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(progress, "BEGINS", 30.0)
+    monkeypatch.setattr(progress, "EVERY", 5.0)
+    with LiveCurves("sst2 full 1", resumes=False, wanted=True) as curves:
+        for now in (10.0, 29.9, 30.0, 34.9, 35.0, 39.9):
+            curves.log(int(now), loss=1.0)
+    assert _points()[-4::2] == ["30", "35"]
+
+
 def _log(steps: range, resumes: bool = False, wanted: bool = True) -> None:
     with LiveCurves("sst2 full 1", resumes, wanted) as curves:
         for step in steps:

@@ -1,0 +1,49 @@
+"""What is written of a run's time, work and memory."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from retrace.core.records import RunRecord
+from retrace.training import throughput
+from retrace.training.throughput import Speed, peak_flops, write_run_record
+from tests.tiny import tiny_device
+
+SPEED = Speed(updates=7, seconds=12.34, waited=0.61, tokens=98_765, flops=3.21e13, points=[])
+
+
+def _written(folder: Path, speed: Speed = SPEED) -> RunRecord:
+    model = torch.nn.Sequential(torch.nn.Linear(10, 4), torch.nn.Linear(4, 2))
+    model[0].weight.requires_grad_(False)
+    write_run_record(folder / "run.json", speed, tiny_device(), model)
+    return RunRecord.read(folder / "run.json")
+
+
+def test_speeds_of_a_run_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throughput, "peak_memory", lambda: 5 * 2**19)
+    found = _written(tmp_path)
+    assert (found.updates, found.seconds, found.tokens) == (7, 12.3, 98_765)
+    assert found.tokens_per_second == 8004  # 98,765 / 12.34 = 8003.6
+    assert found.waiting_percent == 4.9  # 0.61 of 12.34 seconds
+    assert found.teraflops_per_second == 2.601
+    assert (found.peak_memory_mib, found.gpu_memory_mib, found.utilisation_percent) == (2, None, None)
+    assert (found.parameters, found.trained_parameters) == (44 + 10, 4 + 10)
+    assert (found.processes, found.device, found.precision) == (1, "cpu", "fp32")
+    nothing = _written(tmp_path, replace(SPEED, updates=0, seconds=0.0, waited=0.0, tokens=0, flops=0.0))
+    assert (nothing.tokens_per_second, nothing.waiting_percent, nothing.teraflops_per_second) == (0, 0, 0)
+
+
+def test_utilisation_is_of_what_all_devices_could_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throughput, "peak_flops", lambda device: 10e12)
+    assert _written(tmp_path).utilisation_percent == 26.0  # 2.601 of 10
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"), [("NVIDIA H100 80GB HBM3", 989e12), ("NVIDIA A100-SXM4-40GB", 312e12), ("Tesla T4", None)]
+)
+def test_the_peak_is_that_of_the_data_sheet(monkeypatch: pytest.MonkeyPatch, name: str, peak: float | None) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
+    assert peak_flops(torch.device("cuda")) == peak
+    assert peak_flops(torch.device("cpu")) is None
