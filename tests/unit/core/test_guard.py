@@ -116,7 +116,7 @@ def test_who_has_just_locked_has_no_name_yet() -> None:
     assert lock is not None
     lock.truncate(0)
     assert running() == [Holder(path, 0, "")]
-    with pytest.raises(InputError, match="^x is already running here$"), guarded("x", [], {}):
+    with pytest.raises(InputError, match=r"^x is already running here$"), guarded("x", [], {}):
         pass
     lock.close()
 
