@@ -138,6 +138,27 @@ def test_each_passage_of_another_document_may_be_drawn() -> None:
         assert drawn == set(np.flatnonzero(pairs._passages != pairs._passages[passage]).tolist())
 
 
+def test_sentences_begin_after_an_end_or_anywhere_where_there_is_none() -> None:
+    pairs, stop = _pairs(), token_id(TOKENIZER, ".")
+    for tokens, starts in (
+        ([7, stop, 8, 8, stop, 9], [2, 5]), ([7, 8, stop, 9, stop], [3]), ([7, 8, 9, stop], [1, 2, 3]), ([7, 8], [1])
+    ):  # fmt: skip
+        assert pairs._sentence_starts(np.array(tokens)).tolist() == starts
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 0.9999])
+def test_a_documents_passages_follow_one_another_within_it(shift: float) -> None:
+    """Shifted by a share of what is left, up to all of it."""
+    pairs, room = _pairs(), BLOCK - 3
+    for number, document in enumerate(DOCUMENTS):
+        passages = np.flatnonzero(pairs._passages == number)
+        assert len(passages) == len(document) // room > 1
+        left = len(document) % room
+        first = {0.0: 0, 0.5: (left + 1) // 2, 0.9999: left}[shift]
+        found = np.concatenate([pairs._tokens(int(passage), shift, 0.0) for passage in passages])
+        assert found.tolist() == document[first : first + len(passages) * room]
+
+
 def test_pairs_are_drawn_anew_each_epoch_and_reproducibly() -> None:
     one, again, two = (list(_pairs().batches(epoch)) for epoch in (1, 1, 2))
     assert len(one) == len(two) == _pairs().steps
