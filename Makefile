@@ -13,9 +13,9 @@ help: ## Show this list
 
 setup: $(BIN)/.run ## Make the virtual environment and install what the pipeline needs, pinned
 
-repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is reports/report.html
+repro: $(BIN)/.run ## Run the pipeline: only what is out of date and not in the remote; the report is reports/report.html
 	retrace check
-	dvc repro
+	retrace repro
 	@retrace review --base HEAD --brief || true
 
 demo: $(BIN)/.run ## A page on this machine on which all trained models answer side by side
