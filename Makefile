@@ -24,13 +24,14 @@ demo: $(BIN)/.run ## A page on this machine on which all trained models answer s
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once: refused, or the same bytes? Hours
+torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once, 200 edits: refused, or the same bytes? Hours
 	python -m tests.campaigns.bad_input
 	python -m tests.campaigns.kills
 	python -m tests.campaigns.damage
 	python -m tests.campaigns.disks
 	python -m tests.campaigns.twice
 	python -m tests.campaigns.edits
+	python -m tests.campaigns.soak
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/chance.py
