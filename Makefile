@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro demo test torture bench hub-demo check format clean
+.PHONY: help setup repro demo test torture mutants bench hub-demo check format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -24,13 +24,17 @@ demo: $(BIN)/.run ## A page on this machine on which all trained models answer s
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once: refused, or the same bytes? Hours
+torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once, 200 edits: refused, or the same bytes? Hours
 	python -m tests.campaigns.bad_input
 	python -m tests.campaigns.kills
 	python -m tests.campaigns.damage
 	python -m tests.campaigns.disks
 	python -m tests.campaigns.twice
 	python -m tests.campaigns.edits
+	python -m tests.campaigns.soak
+
+mutants: $(BIN)/.dev ## How many small changes of the code do its tests notice? Hours; pip install cosmic-ray==8.7.0 first
+	python benchmarks/mutants.py
 
 bench: $(BIN)/.dev ## Speed, memory and exactness, an hour or more; PROJECT names a clone with real data that was run
 	python benchmarks/chance.py

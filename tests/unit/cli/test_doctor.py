@@ -1,5 +1,6 @@
 """`retrace doctor`: what it finds in a checkout, and that the command that it says mends it."""
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -148,6 +149,28 @@ def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, 
     assert found == check
     _mend(command)
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
+
+
+def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
+    (checkout.folder / "dvc.yaml").write_text("stages: {a: {cmd: echo 1 > a, outs: [a]}}")
+    for path in ("dvc.lock", "data/dvc.lock"):
+        (checkout.folder / path).unlink()
+    checkout.run("dvc", "init", "-q", "-f", "--no-scm")
+    for name in ("pretrain-1.2", "sst2-full-1-3.4"):
+        (checkout.folder / ".retrace/states" / name / "000000007").mkdir(parents=True)
+        (checkout.folder / ".retrace/states" / f"{name}.lock").write_text("1 here")
+    assert _wrong() == []  # as stage a is out of date, so may be what the states are of
+    checkout.run("dvc", "repro")
+    with (checkout.folder / ".retrace/states/pretrain-1.2.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a worker of DVC's queue does
+        ((check, found, command),) = _wrong()
+    assert check == "saved states"
+    assert found == "sst2-full-1-3.4: 0 KiB, of settings or code given up, as nothing is out of date"
+    assert command == "rm -r .retrace/states/sst2-full-1-3.4 .retrace/states/sst2-full-1-3.4.lock"
+    subprocess.run(command, shell=True, check=True)
+    assert {path.name for path in (checkout.folder / ".retrace/states").iterdir()} == {
+        "pretrain-1.2", "pretrain-1.2.lock",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("folder", [False, True])

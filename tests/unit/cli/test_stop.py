@@ -14,11 +14,11 @@ from tests.commands import Done, retrace
 from tests.toy import ROOT
 
 RUN = """
-import signal
+import os, signal
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
 def main():
-    with guarded("pretrain-0", [], {}): print("running", flush=True); signal.pause()
+    with guarded("pretrain-0", [], {}): os.write(1, b"running\\n"); signal.pause()
 exit_cleanly(main)
 """
 
@@ -37,6 +37,24 @@ def test_a_run_is_asked_to_stop(tmp_path: Path) -> None:
         assert retrace("stop") == Done(0, f"pretrain-0: process {run.pid} was asked to stop\n", "")
         assert run.wait(timeout=60) == 75
     assert retrace("stop") == Done(0, "nothing is running here\n", "")
+
+
+def test_a_run_that_would_be_started_again_is_not(tmp_path: Path) -> None:
+    """`--max_restarts` is for processes that die, not for those that were asked to stop."""
+    text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
+    (tmp_path / "two.yaml").write_text(text)
+    (tmp_path / "work.py").write_text(RUN.replace('"pretrain-0"', '"pretrain-" + os.environ["RANK"]'))
+    launcher = [sys.executable, "-m", "retrace.compute.launch", "--max_restarts", "1", "--config_file", "two.yaml"]
+    started = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": ""}
+    with subprocess.Popen([*launcher, "work.py"], cwd=tmp_path, env=started, stdout=-1, text=True) as run:
+        assert run.stdout is not None
+        assert [run.stdout.readline() for _ in range(2)] == ["running\n"] * 2
+        assert retrace("stop").code == 0
+        try:
+            assert run.wait(timeout=60) == 75
+        finally:
+            run.terminate()
+        assert run.stdout.read() == ""
 
 
 def test_a_stranger_of_the_same_number_is_left_alone() -> None:

@@ -1,5 +1,6 @@
 import errno
 import math
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -7,7 +8,20 @@ from pathlib import Path
 import pytest
 from safetensors import SafetensorError
 
-from retrace.core.files import STEADY_DIGITS, atomic_file, atomic_folder, read_json, rounded, write_json, write_text
+from retrace.core.errors import InputError
+from retrace.core.files import (
+    STEADY_DIGITS,
+    atomic_file,
+    atomic_folder,
+    numbered_lines,
+    parse_json,
+    read_json,
+    read_object,
+    rounded,
+    size,
+    write_json,
+    write_text,
+)
 
 
 def _names(folder: Path) -> list[str]:
@@ -100,3 +114,49 @@ def test_the_last_digits_that_processors_disagree_on_leave_the_file_as_it_is(tmp
         write_json(tmp_path / "a.json", rounded({name: [x * (1 + shift) for x in of] for name, of in raw.items()}))
         pages.append((tmp_path / "a.json").read_bytes())
     assert pages[0] == pages[1] == pages[2]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", ": the file is empty"),
+        (b"[1]", ": expected a json object, found list"),
+        (b'{"a": 1,\n "b": }', ":2:7: not json: Expecting value"),
+        (b'{"a": 1, "b": 2, "b": 3}', ":1: not json: the key 'b' occurs twice in an object"),
+        (b"[" * 100_000, ":1: not json: nested too deeply"),
+        (b"1" * 4301, ":1: not json: a number of more than 4300 digits"),
+        (b'{"a":\n "\\uDC00"}', ":2: '\\udc00' is half of a character; save the file as UTF-8"),
+        (b'{"a":\n\xc3\xa9\xe9', ":2:2: byte 0xe9 is not UTF-8; save the file as UTF-8"),
+        (b'{"a":\n b\0', ":2:3: a NUL; save the file as UTF-8"),
+    ],
+)
+def test_what_is_no_json_object_is_refused_with_its_place(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"^{re.escape(f'{path}{said}')}$"):
+        read_object(path)
+
+
+def test_a_place_is_counted_from_the_line_at_which_the_json_starts() -> None:
+    for start in (1, 7):
+        with pytest.raises(InputError, match=rf"^rows\.jsonl:{start + 1}:1: not json"):
+            parse_json("[\n", Path("rows.jsonl"), start)
+    with pytest.raises(InputError, match=r"^rows\.jsonl:1:2: not json"):
+        parse_json("[", Path("rows.jsonl"))
+    assert parse_json('["\\ud83d\\ude42"]', Path("rows.jsonl")) == ["🙂"]
+
+
+def test_lines_are_numbered_and_end_in_any_way_and_one_mark_of_utf8_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\r\n\xef\xbb\xbfb \n\nc")
+    assert list(numbered_lines(tmp_path / "a")) == [(1, "a"), (2, "\ufeffb "), (3, ""), (4, "c")]
+    with pytest.raises(InputError, match=r"b: no such file$"):
+        list(numbered_lines(tmp_path / "b"))
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 KiB"), (1536, "2 KiB"), (2**20 - 2**10, "1023 KiB"), (2**20, "1 MiB"), (2**30 - 2**20, "1023 MiB"),
+     (2**30, "1.0 GiB"), (3 * 2**29, "1.5 GiB")],
+)  # fmt: skip
+def test_sizes_are_in_binary_units(count: int, shown: str) -> None:
+    assert size(count) == shown

@@ -6,7 +6,6 @@ import pytest
 
 from retrace.evaluation.flags import decision_flags, figure_flags, loss_flags, overlap_flags
 from retrace.evaluation.outcomes import Answered, Classified
-from retrace.statistics.comparisons import flag_unless_better
 from retrace.statistics.scales import Flags
 
 SCALES = {
@@ -43,18 +42,6 @@ def test_the_same_decision_for_all() -> None:
 )
 def test_figures(figures: dict[str, float], flags: set[str]) -> None:
     assert figure_flags(figures, SCALES).keys() == flags
-
-
-def test_not_above_by_the_interval_of_the_difference() -> None:
-    assert flag_unless_better("accuracy", "majority", 0.6, 0.5, {"low": 0.02, "high": 0.18}) == {}
-    (evidence,) = flag_unless_better("accuracy", "before_training", 0.81, 0.8, {"low": -0.02, "high": 0.04}).values()
-    assert str(evidence) == "accuracy 0.81, before training 0.8; difference 0.01 (95% interval -0.02 to 0.04)"
-
-
-def test_of_a_figure_that_is_better_low_the_lower_is_above() -> None:
-    assert flag_unless_better("loss", "x", 0.1, 0.3, {"low": -0.3, "high": -0.1}, "lower") == {}
-    assert flag_unless_better("loss", "x", 0.3, 0.1, {"low": 0.1, "high": 0.3}, "lower").keys() == {"not_above_x"}
-    assert flag_unless_better("loss", "x", 0.1, 0.3, {"low": -0.4, "high": 0.0}, "lower").keys() == {"not_above_x"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from retrace.perplexity.losses import sizes_of
 from retrace.perplexity.measures import (
     Losses,
+    PerplexityFigures,
     Sizes,
     SplitPerplexity,
     intervals,
@@ -45,6 +46,14 @@ def test_perplexity_a_token_a_word_and_a_byte() -> None:
     assert result["perplexity_per_token"] == pytest.approx(8)
     assert result["perplexity_per_word"] == pytest.approx(8**1.5)
     assert result["bits_per_byte"] == pytest.approx(3 * 30 / 100)
+
+
+def test_a_perplexity_is_said_with_its_interval_where_it_has_one() -> None:
+    found = PerplexityFigures(perplexity_per_token=12.3456, perplexity_per_word=None, bits_per_byte=1.0)
+    assert found.summary == "12.35"
+    ends = {"perplexity_per_token": {"low": 11.0, "high": 13.999}}
+    assert found.model_copy(update={"intervals": ends}).summary == "12.35 (11.00–14.00)"
+    assert found.model_copy(update={"perplexity_per_token": None}).summary == "–"
 
 
 def test_what_the_unknown_token_stands_for_is_in_no_size() -> None:

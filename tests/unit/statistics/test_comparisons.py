@@ -1,11 +1,13 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm, ttest_ind
 
-from retrace.statistics.comparisons import Difference, compare, difference, holm, mcnemar
+from retrace.statistics.comparisons import POWER_Z, Difference, compare, difference, flag_unless_better, holm, mcnemar
 from retrace.statistics.intervals import Scored, Share, mean_of, resample
-from retrace.statistics.scales import Figure, Legend
+from retrace.statistics.scales import Better, Figure, Legend, Shortfall
 
 N = 400
 LEGEND: Legend = dict.fromkeys(("accuracy", "f1", "recall"), Figure("fraction", "higher"))
@@ -54,6 +56,10 @@ def test_what_can_be_shown_shrinks_with_the_root_of_the_examples() -> None:
     small, large = (Difference(0.0, 1 / np.sqrt(n)).detectable for n in (100, 400))
     assert small / large == pytest.approx(2)
     assert small == pytest.approx(2.8 / 10, rel=0.01)
+    assert pytest.approx(norm.ppf(0.8)) == POWER_Z
+    # Half the interval, and 0.84 standard errors of both sources: √(3² + 4²) = 5.
+    both = Difference(0.0, 3.0, 4.0, 2.0)
+    assert both.detectable == pytest.approx(np.hypot(1.959964 * 3, 4.302653 * 4) + 0.8416212 * 5)
 
 
 def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None:
@@ -142,3 +148,55 @@ def test_seeds_that_are_paired_vary_by_their_differences() -> None:
     assert found.interval["low"] == pytest.approx(0.03 - 4.302653 * 0.01 / 3**0.5)
     assert difference("f1", first, second).interval["low"] < 0
     assert difference("f1", first[:1], second[:1], are_paired=True).is_of_models
+
+
+def _of(values: tuple[float, ...], drawn: float = 0.0) -> list[Scored]:
+    """Models of which the choice of examples changes nothing."""
+    return [Scored({"f1": value}, {"f1": np.full(100, drawn)}) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("second", "are_alike"), [((0.50, 0.51, 0.56, 0.49, 0.5), False), ((0.50, 0.51, 0.56), False), ((0.5, 0.51), False),
+                              ((0.50, 0.51, 0.56), True)]
+)  # fmt: skip
+def test_seeds_alone_are_compared_as_scipy_does(second: tuple[float, ...], are_alike: bool) -> None:
+    """Welch's test, or Student's of as many seeds each."""
+    first = (0.52, 0.58, 0.61)
+    found = difference("f1", _of(first), _of(second), are_alike)
+    theirs: Any = ttest_ind(first, second, equal_var=are_alike)
+    expected = theirs.confidence_interval()
+    assert found.value == pytest.approx(np.mean(first) - np.mean(second))
+    assert (found.interval["low"], found.interval["high"]) == pytest.approx((expected.low, expected.high))
+    assert found.p == pytest.approx(theirs.pvalue)
+
+
+def test_seeds_that_are_all_the_same_leave_the_choice_of_examples() -> None:
+    first, second = ([Scored({"f1": value}, {"f1": value + np.array([-0.1, 0.0, 0.1]) * way})] * 2
+                     for value, way in ((0.8, 2), (0.6, 1)))  # fmt: skip
+    found = difference("f1", first, second)
+    assert (found.of_examples, found.of_seeds, found.is_of_models) == (pytest.approx(0.1), 0.0, False)
+
+
+@pytest.mark.parametrize(("asked", "least"), [((True,) * 4 + (False,) * 5, 4), ((True,) * 9, 9)])
+def test_examples_that_all_agree_are_no_surer_than_their_number(asked: tuple[bool, ...], least: int) -> None:
+    """The difference of 1 over the root of how many examples there are, of the method that has fewer."""
+    among = np.array(asked)
+    first, second = (
+        [Scored({"recall": share.value}, {"recall": np.full(50, share.value)}, {"recall": share})]
+        for share in (Share(among, among), Share.among_all(np.zeros(9, bool)))
+    )
+    assert difference("recall", first, second).of_examples == pytest.approx(1 / least**0.5)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "better", "flagged"),
+    [(0.1, 0.3, "higher", False), (-0.1, 0.3, "higher", True), (0.0, 0.3, "higher", True),
+     (-0.3, -0.1, "lower", False), (-0.3, 0.1, "lower", True), (-0.3, 0.0, "lower", True), (0.1, 0.3, "lower", True)],
+)  # fmt: skip
+def test_a_figure_is_better_where_the_whole_interval_says_so(
+    low: float, high: float, better: Better, flagged: bool
+) -> None:
+    found = flag_unless_better("loss", "unigram", 4.0, 4.2, {"low": low, "high": high}, better, "of words")
+    assert found == (
+        {"not_above_unigram": Shortfall("loss", 4.0, "unigram", 4.2, low, high, "of words")} if flagged else {}
+    )

@@ -2,16 +2,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 
 from retrace.statistics.intervals import (
+    Scored,
     Share,
+    Z,
     centred_interval,
     interval_of_examples,
+    intervals,
     mean_of,
     percentile_interval,
     resample,
     resamples,
+    whole_shares,
     wilson_interval,
     with_seeds,
 )  # fmt: skip
@@ -48,6 +52,13 @@ def test_wilson_as_scipy_has_it(examples: int, right: int) -> None:
     assert found == {"low": pytest.approx(expected.low, abs=1e-12), "high": pytest.approx(expected.high, abs=1e-12)}
 
 
+def test_a_share_between_two_counts_has_the_interval_between_theirs() -> None:
+    """As a mean over seeds is."""
+    assert pytest.approx(norm.ppf(0.975)) == Z
+    below, between, above = (wilson_interval(right / 20, 20) for right in (7, 7.5, 8))
+    assert all(below[end] < between[end] < above[end] for end in ("low", "high"))
+
+
 @pytest.mark.parametrize("examples", [50, 60, 872])
 def test_a_perfect_share_is_not_said_to_be_certain_and_ends_there(examples: int) -> None:
     none, every = wilson_interval(0.0, examples), wilson_interval(1.0, examples)
@@ -79,7 +90,10 @@ def test_a_figure_that_is_higher_in_resamples_stays_in_its_interval() -> None:
     assert centred_interval(0.001, np.array([0.02, 0.03, 0.04]), (0.0, 1.0))["low"] == 0.0
 
 
-@pytest.mark.parametrize(("value", "ends"), [(1.0, (0.0, 1.0)), (0.0, (0.0, 100.0)), (-1.0, (-1.0, 1.0))])
+@pytest.mark.parametrize(
+    ("value", "ends"),
+    [(1.0, (0.0, 1.0)), (0.0, (0.0, 100.0)), (100.0, (0.0, 100.0)), (-1.0, (-1.0, 1.0)), (1.0, (-1.0, 1.0))],
+)
 def test_a_figure_at_the_end_of_its_scale_is_not_said_to_be_certain(value: float, ends: tuple[float, float]) -> None:
     found = interval_of_examples(value, [], np.full(100, value), 60, ends)
     assert ends[0] <= found["low"] <= value <= found["high"] <= ends[1]
@@ -101,6 +115,50 @@ def test_seeds_add_to_the_interval_as_student_has_them_alone() -> None:
     assert both == pytest.approx({"low": 0.7 - np.hypot(reach, 0.1), "high": 0.7 + np.hypot(reach, 0.05)})
     of_examples = {"low": 0.6, "high": 0.8}
     assert with_seeds(of_examples, [0.7, 0.7], (0.0, 1.0)) == pytest.approx(of_examples)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -> None:
+    """80, 90 and 85 of 100 are right; a share has scipy's Wilson interval, any other figure the resamples'."""
+    models = []
+    for right in (80, 90, 85)[:seeds]:
+        drawn = {"accuracy": np.full(100, right / 100), "score": right + np.linspace(-2, 2, 401)}
+        share = Share.among_all(np.arange(100) < right)
+        models.append(Scored({"accuracy": share.value, "score": float(right)}, drawn, {"accuracy": share}, 100))
+    found = intervals(models, {"accuracy": (0.0, 1.0), "score": (-np.inf, np.inf)})
+    middle = 80 if seeds == 1 else 85
+    wilson = binomtest(middle, 100).proportion_ci(method="wilson")
+    alone = {"accuracy": (wilson.low, wilson.high), "score": (middle - 1.9, middle + 1.9)}
+    if seeds == 1:
+        assert {name: tuple(of.values()) for name, of in found.items()} == {
+            name: pytest.approx(ends) for name, ends in alone.items()
+        }
+        return
+    student = 4.302653 * 5 / np.sqrt(3)  # of 80, 90 and 85, whose standard deviation is 5
+    for name, scale in (("accuracy", 100), ("score", 1)):
+        assert (found[name]["low_examples"], found[name]["high_examples"]) == pytest.approx(alone[name])
+        below, above = (np.hypot(middle / scale - end, student / scale) for end in alone[name])
+        assert (found[name]["low"], found[name]["high"]) == pytest.approx(
+            (middle / scale - below, middle / scale + above)
+        )
+
+
+def test_a_figure_that_is_no_share_in_one_seed_is_none_in_the_mean() -> None:
+    share = Share.among_all(np.arange(10) < 5)
+    models = [Scored({"f1": 0.5}, {"f1": np.linspace(0.4, 0.6, 101)}, of, 10) for of in ({"f1": share}, {})]
+    found = intervals(models, {"f1": (0.0, 1.0)})["f1"]
+    assert (found["low_examples"], found["high_examples"]) == pytest.approx((0.405, 0.595))
+
+
+def test_means_that_are_shares_are_those_of_zeros_and_ones_among_the_asked() -> None:
+    among = np.array([True, True, True, False])
+    columns = {"exact": np.array([1.0, 0.0, 1.0, 0.5]), "f1": np.array([1.0, 0.5, 1.0, 1.0])}
+    (share,) = whole_shares(columns, among).values()
+    assert (share.hits.tolist(), share.among.tolist(), share.value) == (
+        [True, False, True, False],
+        among.tolist(),
+        2 / 3,
+    )
 
 
 @settings(deadline=None)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,19 @@ def test_what_files_leave_open_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=said):
         make_tokenizer(_bert(tmp_path, tokens, **config), "org/name", "bert")
+
+
+def test_a_few_capitals_do_not_make_a_vocabulary_cased(tmp_path: Path) -> None:
+    make_tokenizer(_bert(tmp_path, [*TOKENS, *(f"w{number}" for number in range(200)), "The"]), "org/name", "bert")
+    assert load_tokenizer(tmp_path).encode("The").tokens[1:-1] == ["the"]
+
+
+def test_code_that_comes_with_a_vocabulary_is_not_run(tmp_path: Path) -> None:
+    code = {"auto_map": {"AutoTokenizer": [None, "own.Own"]}, "tokenizer_class": "Own"}
+    (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\n")
+    with suppress(InputError):
+        make_tokenizer(_bert(tmp_path, **code), "org/name", "bert")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_files_that_are_none_are_one_line(tmp_path: Path) -> None:

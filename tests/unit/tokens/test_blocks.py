@@ -9,7 +9,8 @@ from retrace.core.errors import InputError
 from retrace.tokens import blocks
 from retrace.tokens.blocks import cut_blocks, find_documents, open_stream, write_stream
 from retrace.tokens.settings import TokenizerSettings
-from retrace.tokens.tokenizer import token_id, train_tokenizer
+from retrace.tokens.tokenizer import Vocabulary, load_tokenizer, token_id, train_tokenizer
+from tests.hub.content import tokenizers
 
 MARKS = st.sampled_from(["[CLS]", "[SEP]", "[PAD]", "<unk>", "[UNK]", "one", " ", "\n", "\U0001f600", "##two"])
 TEXT = ["one two three four five", "six seven eight nine ten"] * 200
@@ -27,6 +28,24 @@ def test_a_stream_is_every_document_in_order(tmp_path: Path) -> None:
     assert counted == {"documents": 400, "words": 2000, "characters": characters, "bytes": characters,
                        "tokens": len(stream), "unknown": 0}  # fmt: skip
     assert [p.name for p in tmp_path.iterdir()] == ["s.npy"]
+
+
+def test_unknown_tokens_are_counted_where_there_are_any(tmp_path: Path) -> None:
+    assert write_stream(tmp_path / "s.npy", TOKENIZER, ["one 🙂 two <unk>", "🙂 🙂"])["unknown"] == 4
+    (tmp_path / "tokenizer.json").write_text(tokenizers.llama().tokenizer.to_str())
+    (tmp_path / "tokenizer_config.json").write_text(
+        '{"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}'
+    )
+    assert write_stream(tmp_path / "s.npy", load_tokenizer(tmp_path), ["one 🙂"])["unknown"] == 0
+
+
+@pytest.mark.parametrize(("size", "kind"), [(65_535, np.uint16), (65_537, np.uint32)])
+def test_numbers_of_tokens_take_no_more_bytes_than_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, kind: type
+) -> None:
+    monkeypatch.setattr(Vocabulary, "of", lambda tokenizer: Vocabulary(size, 0, 1, 2, 3, 4))
+    write_stream(tmp_path / "s.npy", TOKENIZER, TEXT[:1])
+    assert open_stream(tmp_path / "s.npy").dtype == kind
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(0, 49))

@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 from tokenizers import AddedToken, Tokenizer
+from tokenizers.processors import TemplateProcessing
 
 from retrace.core.errors import InputError
 from retrace.tokens.settings import SpecialTokens
-from retrace.tokens.tokenizer import RIGHT_PAD, load_tokenizer
+from retrace.tokens.tokenizer import RIGHT_PAD, Vocabulary, load_tokenizer, token_id
 from tests.hub.content import tokenizers
 from tests.hub.content.tokenizers import Published
 
@@ -66,6 +67,18 @@ def _llama(folder: Path, special: dict[str, str | None], *more: str) -> Path:
     return folder
 
 
+def test_special_ids_are_each_given_once_and_only_of_tokens_that_there_are(tmp_path: Path) -> None:
+    bert = load_tokenizer(_saved(tmp_path, tokenizers.bert()))
+    ids = [token_id(bert, name) for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")]
+    found = Vocabulary.of(bert)
+    assert (found.special, found.size) == (tuple(ids), bert.get_vocab_size())
+    llama = load_tokenizer(_saved(tmp_path, tokenizers.llama()))
+    begin, end = token_id(llama, BEGIN), token_id(llama, END)
+    found = Vocabulary.of(llama)
+    assert (found.pad, found.unknown, found.begin, found.end, found.mask) == (end, None, begin, end, None)
+    assert found.special == (end, begin)
+
+
 def test_llamas_own_padding(tmp_path: Path) -> None:
     _llama(tmp_path, {"bos_token": BEGIN, "eos_token": END, "pad_token": None}, RIGHT_PAD)
     assert load_tokenizer(tmp_path).special == SpecialTokens(BEGIN, END, RIGHT_PAD, None, None)
@@ -105,9 +118,17 @@ def test_two_texts_in_the_own_format_and_documents_with_both_ends(
     assert document == [tokenizer.token_to_id(special.begin), *inner, tokenizer.token_to_id(special.end)]
 
 
-def test_a_tokenizer_that_adds_nothing_gets_berts_format(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [None, ("$A", "$A {begin} $B"), ("{begin} $A", "{begin} $A $B")])
+def test_a_tokenizer_that_adds_nothing_before_or_between_gets_berts_format(
+    tmp_path: Path, form: tuple[str, str] | None
+) -> None:
     tokenizer = tokenizers.llama().tokenizer
-    bare = json.loads(tokenizer.to_str()) | {"post_processor": None, "truncation": None}
+    if form:
+        single, pair = (text.format(begin=BEGIN) for text in form)
+        begins = [(BEGIN, tokenizer.token_to_id(BEGIN))]
+        tokenizer.post_processor = TemplateProcessing(single=single, pair=pair, special_tokens=begins)
+    bare = json.loads(tokenizer.to_str()) | {"truncation": None}
+    bare |= {} if form else {"post_processor": None}
     bare["padding"] = {"strategy": {"Fixed": 40}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
                        "pad_type_id": 0, "pad_token": "!"}  # fmt: skip
     (tmp_path / "tokenizer.json").write_text(json.dumps(bare))

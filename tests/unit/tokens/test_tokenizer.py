@@ -7,6 +7,7 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer
 
 from retrace.core.errors import InputError
+from retrace.core.settings import build
 from retrace.tokens.settings import TokenizerSettings
 from retrace.tokens.tokenizer import (
     SubwordTokenizer,
@@ -30,7 +31,12 @@ def test_trains_saves_and_loads(tmp_path: Path, kind, size: int) -> None:
     encoding = load_tokenizer(tmp_path).encode("The quick bear")
     assert encoding.tokens[0] == "[CLS]"
     assert encoding.tokens[-1] == "[SEP]"
-    assert encoding.ids == AutoTokenizer.from_pretrained(tmp_path)("The quick bear")["input_ids"]
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    assert encoding.ids == theirs("The quick bear")["input_ids"]
+    names = (theirs.cls_token, theirs.sep_token, theirs.pad_token, theirs.unk_token, theirs.mask_token)
+    assert names == ("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
+    with pytest.raises(InputError, match=r"none/tokenizer\.json: no such file$"):
+        load_tokenizer(tmp_path / "none")
 
 
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 60), ("bpe", 290)])
@@ -63,6 +69,13 @@ def test_the_same_text_gives_the_same_tokenizer_in_every_process(kind: str, size
 def test_a_vocabulary_that_the_corpus_cannot_fill() -> None:
     with pytest.raises(InputError, match=r"k: 5000 is more than the corpus can fill; expected at most \d+$"):
         train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=5000), lambda: TEXT, "k")
+
+
+def test_a_vocabulary_has_more_than_the_special_tokens() -> None:
+    message = r"tokenizer\.vocab_size: 5 is not allowed; expected more than 5, the special tokens"
+    with pytest.raises(InputError, match=message):
+        build(TokenizerSettings, {"tokenizer": {"vocab_size": 5}}, "tokenizer")
+    assert build(TokenizerSettings, {"tokenizer": {"vocab_size": 6}}, "tokenizer").vocab_size == 6
 
 
 def test_left_out_words_become_one_unknown_token() -> None:

@@ -1,0 +1,45 @@
+"""Batches of blocks: how many, where they begin, and how they are handed to a model."""
+
+import numpy as np
+import torch
+
+from retrace.objectives.language_modelling import IGNORED, BlockModelling, LabelledBatch
+from tests.tiny import tiny_device
+
+
+def _unlabelled(blocks: torch.Tensor, generator: torch.Generator) -> LabelledBatch:
+    return LabelledBatch(blocks, blocks)
+
+
+def test_every_batch_is_full_wherever_the_epoch_begins() -> None:
+    """Eight blocks fit the stream, and seven from any place but its beginning: one batch of four, not two."""
+    objective = BlockModelling(np.arange(8 * 5), 5, 4, _unlabelled, 1)
+    assert objective.steps == 1
+    for epoch in range(20):
+        (batch,) = objective.batches(epoch)
+        starts = batch.ids[:, 0]
+        assert torch.equal(batch.ids, starts[:, None] + torch.arange(5))
+        assert starts.tolist() == sorted(set(starts.tolist()))  # in the order of the file, each once
+        assert (starts % 5).unique().numel() == 1
+    assert BlockModelling(np.arange(9 * 5), 5, 4, _unlabelled, 1).steps == 2
+
+
+def test_an_epoch_begins_anywhere_from_which_a_block_is_left() -> None:
+    for tokens, places in ((32, {0}), (33, {0}), (36, {0, 1, 2, 3}), (99, set(range(32)))):
+        objective = BlockModelling(np.arange(tokens), 32, 1, _unlabelled, 1)
+        found = {int(batch.ids[0, 0]) % 32 for epoch in range(400) for batch in objective.batches(epoch)}
+        assert found == places
+
+
+def test_a_compiled_model_is_given_targets_of_few_numbers() -> None:
+    """Ten of 2 × 256 tokens: rounded up to a multiple of 32, by first positions without a target."""
+    labels = torch.full((2, 256), IGNORED)
+    labels[0, :7], labels[1, 250:253] = 5, 6
+    batch = LabelledBatch(torch.arange(512).view(2, 256), labels)
+    plain, padded = batch.to(tiny_device()), batch.to(tiny_device(), compiled=True)
+    assert plain.at.tolist() == [*range(7), *range(506, 509)]
+    assert plain.targets.tolist() == [5] * 7 + [6] * 3
+    assert padded.at.tolist() == [*plain.at.tolist(), *[0] * 22]
+    assert padded.targets.tolist() == [*plain.targets.tolist(), *[IGNORED] * 22]
+    labels[1, 253:257], labels[0, 6] = 6, IGNORED  # six each: as many in every row need no rounding
+    assert batch.to(tiny_device(), compiled=True).at.shape == (2, 6)

@@ -1,0 +1,42 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from retrace.perplexity.documents import DOCUMENTS, are_same_documents, read_documents, write_documents
+from retrace.perplexity.measures import Losses, Measured, Sizes
+
+
+def _measured(sums: list[float], scored: list[float], words: list[int]) -> Measured:
+    sizes = Sizes(np.array([4, 6]), np.array(words), np.array([20, 33]))
+    return Losses(math.nan, np.array(sums), np.array(scored)), sizes
+
+
+@pytest.fixture
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    DOCUMENTS.parent.mkdir()
+
+
+@pytest.mark.usefixtures("_here")
+def test_what_was_measured_of_each_document_is_read_back_with_its_mean() -> None:
+    some, none = _measured([2.0, 7.0], [1.0, 2.0], [2, 3]), _measured([0.0, 0.0], [0.0, 0.0], [1, 1])
+    write_documents({"dev": {"masked": some, "unigram": none}, "test": {"masked": none}})
+    table = pd.read_parquet(DOCUMENTS)
+    assert list(table) == ["split", "measure", "loss", "scored", "tokens", "words", "bytes"]
+    assert table.index.tolist() == [*range(6)]
+    found = read_documents(DOCUMENTS.read_bytes())
+    assert list(found) == [("dev", "masked"), ("dev", "unigram"), ("test", "masked")]
+    losses, sizes = found["dev", "masked"]
+    assert losses.mean == 3.0  # 9 nats on 3 tokens
+    assert (losses.sums.tolist(), losses.scored.tolist()) == ([2.0, 7.0], [1.0, 2.0])
+    assert [of.tolist() for of in (sizes.tokens, sizes.words, sizes.bytes)] == [[4, 6], [2, 3], [20, 33]]
+    assert math.isnan(found["dev", "unigram"][0].mean)
+
+
+def test_documents_are_the_same_where_all_their_sizes_are() -> None:
+    one = _measured([2.0, 7.0], [1.0, 2.0], [2, 3])
+    assert are_same_documents(one, _measured([1.0, 1.0], [9.0, 9.0], [2, 3]))
+    assert not are_same_documents(one, _measured([2.0, 7.0], [1.0, 2.0], [2, 4]))
