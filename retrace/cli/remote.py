@@ -109,7 +109,7 @@ class Sender:
         try:
             self._repo = Repo()
             self._remote = self._repo.cloud.get_remote_odb(self._name, "push")
-        except DvcException as error:
+        except (DvcException, ImportError) as error:  # the second where the remote's client is not installed
             raise InputError(f"--push: remote {self._name}: {reason(error)}") from None
         self._runs = Path(self._repo.stage_cache.cache_dir)
         recorded = [_made(stage) for stage in _recorded()]
@@ -150,7 +150,7 @@ class Sender:
         for path in sorted(self._entries() - self._settled):
             made = _made(_read(path))
             files = _files(self._repo.cache.local, made)
-            if files is None:  # DVC writes the entry before it has moved all files to its cache
+            if not files:  # DVC writes the entry before it has moved all files to its cache
                 continue
             count, place = self._send(self._remote, files), self._remote_runs(path)
             if count or not self._remote.fs.exists(place):

@@ -11,7 +11,7 @@ from threading import Timer
 
 import pytest
 
-from retrace.cli import remote, repro
+from retrace.cli import remote, repro, spread
 from tests import warm
 from tests.commands import Done, retrace
 from tests.toy import ROOT
@@ -77,6 +77,7 @@ def checkout(folder: Path, second: str = SECOND) -> Path:
 def warm_dvc() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repro, "DVC", (*warm.COMMAND, *repro.DVC[1:]))
+        patch.setattr(spread, "DVC", (*warm.COMMAND, *spread.DVC[1:]))
         patch.setattr(remote, "PAUSE", 0.05)
         patch.setenv("PYTHONPATH", str(ROOT))
         yield
@@ -170,6 +171,16 @@ def test_a_cut_transfer_stops_no_stage_and_goes_on(tmp_path: Path, monkeypatch: 
     assert files(remote_) == files(cache)
 
 
+def test_spread_sends_and_takes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("project", "other"):
+        monkeypatch.chdir(checkout(tmp_path / name))
+        assert retrace("spread", "-j", 1, "--push").code == 0
+    assert files(tmp_path / "remote") == files(tmp_path / "project/.dvc/cache") == files(Path(".dvc/cache"))
+    assert capfd.readouterr().out.count(" ran\n") == 2  # in one of the two
+
+
 def test_a_failed_stage_ends_it_as_it_ends_dvc_and_those_before_it_are_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +203,9 @@ def test_a_remote_that_is_not_there_is_said_where_something_is_to_be_done(
     assert retrace("repro") == Done(0, "", "")
     Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
     assert retrace("repro", "--push") == Done(2, "", f"error: {remote.NO_REMOTE}\n")
+    Path(".dvc/config").write_text(CONFIG.replace("../../remote", "oss://a/b"))
+    said = "error: --push: remote storage: oss is supported, but requires 'dvc-oss' to be installed\n"
+    assert retrace("repro", "--push") == Done(2, "", said)
 
 
 def test_sigterm_is_passed_on() -> None:
