@@ -1,6 +1,7 @@
 """`retrace doctor`: whether this checkout can run the pipeline, and what killed runs left behind in it.
 
-Every check is cheap: nothing is imported that takes seconds, and of outputs only names and sizes are looked at.
+Every check is cheap: nothing is imported that takes seconds, and of outputs only names and sizes are looked at. Where
+training left states, DVC is asked whether anything is out of date, which takes seconds.
 """
 
 import json
@@ -34,6 +35,8 @@ INSTALL = f"python -m pip install -r {PINS}"
 LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 CELLS = ("models", "predictions")  # folders of task/method/seed
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
+STATES = Path(".retrace/states")
+UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 where nothing is left to run
 SHOWN = 3
 REAPERS = ("init", "systemd", "tini", "dumb-init", "docker-init")
 _MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
@@ -183,6 +186,31 @@ def _leftovers() -> Iterator[Finding]:
     yield Finding("stale results", said, _removal(stale))
 
 
+def _states() -> Iterator[Finding]:
+    """What training that was stopped goes on from, with the locks; of no use where nothing is out of date.
+
+    Settings that were tried and given up leave theirs: a run uses and removes only the states of its own settings.
+    """
+    left = [path for path in sorted(STATES.glob("*")) if not _is_held(path)]
+    folders = [path for path in left if path.is_dir()]
+    if not folders:
+        return
+    taken = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+    said = f"{_some([folder.name for folder in folders])}: {size(taken)}"
+    if subprocess.run(UP_TO_DATE, capture_output=True, check=False).returncode:
+        yield Finding("saved states", f"{said}; `dvc repro` goes on from those of its settings and code")
+    else:
+        yield Finding(
+            "saved states", f"{said}, of settings or code given up, as nothing is out of date", _removal(left)
+        )
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a run goes on that owns a folder of states, or is the lock of one."""
+    lock = path if path.suffix == ".lock" else path.with_name(f"{path.name}.lock")
+    return lock.is_file() and holder(lock) is not None
+
+
 def _cache() -> Iterator[Finding]:
     """Whether what DVC recorded is in its cache, whole by its sizes, and whether there is room for it again."""
     outs: list[dict[str, str]] = []
@@ -217,6 +245,20 @@ def _is_whole(store: Path, out: dict[str, str]) -> bool:
     return "size" not in out or sum(file.stat().st_size for file in files if file.is_file()) == int(out["size"])
 
 
+def _remote() -> Iterator[Finding]:
+    """Whether DVC compares what it takes from the default remote with its digest, which it does only where told to."""
+    from dvc.config import Config  # here, as it takes half a second to import
+
+    config = Config.from_cwd()
+    name = config["core"].get("remote")
+    if name in config["remote"]:
+        is_checked = config["remote"][name].get("verify", False)
+        own: Any = config.load_one("local")
+        where = "--local " if name in own["remote"] else ""
+        said = f"{name}: what it gives is {'' if is_checked else 'not '}compared with its digest"
+        yield Finding("remote", said, None if is_checked else f"dvc remote modify {where}{name} verify true")
+
+
 def _devices() -> Iterator[Finding]:
     """GPUs, whether torch can use them, and whether bf16 is fast here."""
     gpus = visible_gpus()
@@ -248,4 +290,4 @@ def _removal(paths: Sequence[Path]) -> str | None:
     return f"rm -r {shlex.join(map(str, paths))}" if paths else None
 
 
-CHECKS = (_environment, _versions, _settings, _lockfiles, _locks, _leftovers, _cache, _devices)
+CHECKS = (_environment, _versions, _settings, _lockfiles, _locks, _leftovers, _states, _cache, _remote, _devices)

@@ -20,11 +20,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import psutil
 from ruamel.yaml import YAML
@@ -38,7 +39,16 @@ STAGES = ("data/dvc.yaml:source", "tokenize", "pretrain", "perplexity-eval", *FI
 SHARED = ("pretrain", "perplexity-eval", *FINE_TUNING)  # that two processes may do
 WORDS = {"dvc": "dvc", "launcher": "retrace.compute.launch", "stage": "stages.", "worker": "stages."}  # of a command
 # What has times in it, or says that a file was changed.
-TIMES = ("reports/runs", "reports/live", "reports/figures/time.svg", "reports/report.md", "reports/report.html")
+TIMES = (
+    "reports/runs",
+    "reports/sources",
+    "reports/live",
+    "reports/figures/time.svg",
+    "reports/report.md",
+    "reports/report.html",
+)
+LOCKS = ("recorded results", "locks")  # checks of `retrace doctor`
+CUT = (".dvc/tmp/rwlock", "dvc.lock' is invalid", "dvc.lock' validation failed")  # the last where it is empty
 GUESSED = 6.0  # seconds of a run, of a stage that was not run yet
 ORPHANS = 60.0  # seconds in which what a killed DVC or launcher had started must have ended
 TWO = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"
@@ -88,7 +98,7 @@ class Trials:
         running.communicate()
         resumed = any(project.folder.glob(".retrace/states/*/0*"))
         seconds, code, said = self._repro(project, trial.stage, shared)
-        if mended := ".dvc/tmp/rwlock" in said or "dvc.lock' is invalid" in said:
+        if mended := is_held_up(said):
             mend(project)
             _, code, said = self._repro(project, trial.stage, shared)
         elif not resumed:
@@ -141,13 +151,20 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def mend(project: Project) -> None:
-    """Do what `retrace doctor` says of the locks with which DVC does not start."""
-    for found in json.loads(project.stage("retrace.cli.main", "doctor", "--json", code=1).stdout)["findings"]:
-        if found["mend"] and found["check"] in ("recorded results", "locks"):
-            command = found["mend"].partition(" && ")[0]  # then comes `dvc repro`
-            print(f"{found['found']}: {command}")
-            project.run("sh", "-c", command)
+def mend(project: Project, checks: Collection[str] = LOCKS) -> int:
+    """Do what `retrace doctor` says, by default of the locks with which DVC does not start; how much that was."""
+    findings = json.loads(project.stage("retrace.cli.main", "doctor", "--json", code=None).stdout)["findings"]
+    wrong = [found for found in findings if found["mend"] and found["check"] in checks]
+    for found in wrong:
+        command = found["mend"].partition(" && ")[0]  # then comes `dvc repro`
+        print(f"{found['found']}: {command}")
+        project.run("sh", "-c", command)
+    return len(wrong)
+
+
+def is_held_up(said: str) -> bool:
+    """Whether DVC says that a lock is cut, which it was writing when it was killed."""
+    return any(words in said for words in CUT)
 
 
 def processes(folder: Path) -> Iterator[psutil.Process]:
@@ -225,6 +242,13 @@ def toy(folder: Path) -> Path:
     return folder
 
 
+def write(path: Path, result: Mapping[str, Any]) -> None:
+    """Keep what a campaign has found by now."""
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(result, indent=2) + "\n")
+    partial.replace(path)
+
+
 def options(about: str | None, counted: str, count: int) -> tuple[int, int]:
     """How many trials a campaign makes, and from which seed it draws them, by its command line."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -235,27 +259,35 @@ def options(about: str | None, counted: str, count: int) -> tuple[int, int]:
 
 
 @contextmanager
-def finished_toy() -> Iterator[tuple[Path, Path]]:
-    """A toy project that has run, and a folder for trials; stages start from a warm server."""
+def campaign_folder() -> Iterator[Path]:
+    """A folder that is removed at the end, on SIGTERM too; stages start from a warm server."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ[warm.VARIABLE] = warm.address(folder)
+        yield folder
+
+
+@contextmanager
+def finished_toy() -> Iterator[tuple[Path, Path]]:
+    """A toy project that has run, and a folder for trials."""
+    with campaign_folder() as folder:
         yield toy(folder / "whole"), folder
 
 
 def main() -> None:
     count, seed = options(__doc__, "kills", 100)
-    found: dict[str, Counter[str]] = {}
+    found, total = dict[str, Counter[str]](), Counter[str]()
     with finished_toy() as (whole, folder):
         trials = Trials(whole, folder / "trial")
-        for trial in drawn(count, seed):
+        for number, trial in enumerate(drawn(count, seed), start=1):
             outcome = trials.kill(trial)
-            print(trial, outcome, flush=True)
+            print(number, trial, outcome, flush=True)
             of = found.setdefault(f"{trial.stage}, {trial.victim}", Counter())
             of += Counter(runs=1, killed=outcome.is_killed, resumed=outcome.resumed, mended=outcome.mended)
             of += Counter(same=not outcome.wrong)
-    total = sum(found.values(), Counter())
-    RESULT.write_text(json.dumps({"seed": seed, "total": total, **dict(sorted(found.items()))}, indent=2) + "\n")
+            total = sum(found.values(), Counter())
+            write(RESULT, {"seed": seed, "total": total, **dict(sorted(found.items()))})  # each time: hours may be cut
     print(json.dumps(total))
     sys.exit(total["same"] != total["runs"])
 

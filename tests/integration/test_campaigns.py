@@ -1,15 +1,23 @@
 """A few trials of each campaign, always the same."""
 
+import copy
+import json
 import random
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from retrace.cli.check import check_settings
 from retrace.core.files import atomic_folder
-from tests.campaigns import twice
+from retrace.core.settings import file_of, read_params
+from tests.campaigns import rounds, twice
 from tests.campaigns.damage import in_process
 from tests.campaigns.kills import Trial, Trials
-from tests.toy import Project
+from tests.campaigns.rounds import Kill, Round
+from tests.campaigns.soak import Soak
+from tests.toy import ROOT, Project
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +33,45 @@ def test_a_pipeline_that_was_killed_ends_with_the_same_bytes(finished: Project, 
 def test_two_repro_at_once_end_with_the_same_bytes(finished: Project, tmp_path: Path) -> None:
     codes, wrong = twice.trial(Trials(finished.folder, tmp_path / "trial"), finished.folder, "evaluate", False, 1.0)
     assert wrong == [], codes
+
+
+def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes_in_the_same_state(
+    finished: Project, tmp_path: Path
+) -> None:
+    shutil.copytree(finished.folder, tmp_path / "project", symlinks=True)
+    soak = Soak(Project(tmp_path / "project"), tmp_path / "site")
+    (tmp_path / "project/models/.tokens.partial").mkdir()  # as a killed stage leaves it
+    _, wrong = soak.turn(Round(1, {}, None, ("doctor",)))
+    assert wrong == [str(tmp_path / "project/models/.tokens.partial")]
+    ran, wrong = soak.turn(Round(2, {"code of the page": True}, Kill("stage", 1.0, False), ("gc",)))
+    assert (set(ran) <= {"report"}, wrong) == (True, [])
+    (tmp_path / "project/reports/more").write_text("x")
+    ran, wrong = soak.turn(Round(3, {}, None, ()))
+    assert ran == ["report"]  # as its first bytes were garbage
+    assert wrong == ["reports/more is another than before"]
+
+
+def test_every_round_of_a_soak_has_settings_that_the_stages_accept() -> None:
+    drawn = rounds.drawn(200, 1)
+    assert drawn == rounds.drawn(200, 1)
+    start = read_params(ROOT)
+    _put(start, {name: edit.values[0] for name, edit in rounds.EDITS.items()} | {"model.rope_theta": None})
+    for state in {json.dumps(each.state): each.state for each in drawn}.values():
+        settings = copy.deepcopy(start)
+        _put(settings, state)
+        data = {name: value for name, value in settings.items() if file_of(name).parent.name == "data"}
+        check_settings({name: value for name, value in settings.items() if name not in data}, data)
+
+
+def _put(settings: dict[str, Any], values: dict[str, Any]) -> None:
+    """Set values by dotted key, but for edits of code."""
+    for key, value in values.items():
+        *above, last = key.split(".")
+        place = settings
+        for name in above:
+            place = place[name]
+        if key not in rounds.CODE:
+            place[last] = value
 
 
 def test_damaged_files_are_noticed_before_they_are_used(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """`retrace doctor`: what it finds in a checkout, and that the command that it says mends it."""
 
+import fcntl
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from retrace.cli import doctor
+from retrace.cli.check import cache_folder
 from tests.commands import retrace
 from tests.toy import ROOT, Project, copy_settings
 
@@ -149,6 +151,28 @@ def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, 
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
 
 
+def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
+    (checkout.folder / "dvc.yaml").write_text("stages: {a: {cmd: echo 1 > a, outs: [a]}}")
+    for path in ("dvc.lock", "data/dvc.lock"):
+        (checkout.folder / path).unlink()
+    checkout.run("dvc", "init", "-q", "-f", "--no-scm")
+    for name in ("pretrain-1.2", "sst2-full-1-3.4"):
+        (checkout.folder / ".retrace/states" / name / "000000007").mkdir(parents=True)
+        (checkout.folder / ".retrace/states" / f"{name}.lock").write_text("1 here")
+    assert _wrong() == []  # as stage a is out of date, so may be what the states are of
+    checkout.run("dvc", "repro")
+    with (checkout.folder / ".retrace/states/pretrain-1.2.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a worker of DVC's queue does
+        ((check, found, command),) = _wrong()
+    assert check == "saved states"
+    assert found == "sst2-full-1-3.4: 0 KiB, of settings or code given up, as nothing is out of date"
+    assert command == "rm -r .retrace/states/sst2-full-1-3.4 .retrace/states/sst2-full-1-3.4.lock"
+    subprocess.run(command, shell=True, check=True)
+    assert {path.name for path in (checkout.folder / ".retrace/states").iterdir()} == {
+        "pretrain-1.2", "pretrain-1.2.lock",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("folder", [False, True])
 def test_an_entry_of_the_cache_that_was_cut(checkout: Project, folder: bool) -> None:
     out: dict[str, Any] = {**OUT, "md5": f"{OUT['md5']}.dir", "nfiles": 1} if folder else OUT
@@ -190,3 +214,17 @@ def test_nothing_is_imported_that_takes_seconds() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
+
+
+@pytest.mark.parametrize("level", ["", "--local "])
+def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) -> None:
+    config = checkout.folder / (".dvc/config.local" if level else ".dvc/config")
+    config.write_text("[core]\n    remote = shared\n['remote \"shared\"']\n    url = ../shared\n")
+    expected = "shared: what it gives is not compared with its digest", f"dvc remote modify {level}shared verify true"
+    assert _wrong() == [("remote", *expected)]
+    _mend(expected[1])
+
+
+def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:
+    (checkout.folder / ".dvc/config").write_text("[cache]\n    dir = elsewhere\n")
+    assert cache_folder() == checkout.folder / ".dvc/elsewhere/files/md5"

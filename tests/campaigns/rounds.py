@@ -1,0 +1,158 @@
+"""The rounds of a soak: what is edited, taken back, killed and cleared away in each, all drawn from a seed beforehand.
+
+An edit is of a setting or of code. Which values are in place after a round is known from the drawing alone, so any
+round can be made again on its own.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.toy import Project
+
+State = dict[str, Any]  # what is other than at the start, by name
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Something that may have one of a few values, the first of which it has at the start."""
+
+    weight: int  # how often it is edited
+    seconds: float  # of the stages that it reruns
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text of a file that an edit replaces."""
+
+    file: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What is killed in a round, or asked to stop, and when."""
+
+    victim: str  # stage, dvc, all, or stop for `retrace stop`
+    moment: float  # seconds after `dvc repro` was started
+    abandoned: bool  # the next round comes without the repro that would end this one
+
+
+@dataclass(frozen=True)
+class Round:
+    """One of them."""
+
+    number: int
+    state: State
+    kill: Kill | None
+    chores: tuple[str, ...]  # after it
+
+
+EDITS: Mapping[str, Edit] = {
+    "report.samples": Edit(8, 2, ("spread", "first")),
+    "review.tolerance.points": Edit(5, 2, (5, 4)),
+    "metrics.bootstrap_samples": Edit(4, 5, (1000, 500)),
+    "metrics.classification": Edit(
+        6, 4, (["accuracy", "f1", "roc_auc"], ["accuracy", "f1", "matthews"], ["f1", "accuracy"])
+    ),
+    "metrics.every_epoch": Edit(4, 4, (["accuracy", "squad_v2"], ["accuracy", "f1", "squad_v2"])),
+    "perplexity.seed": Edit(4, 5, (0, 1)),
+    "perplexity.mask_rate": Edit(4, 5, (0.15, 0.3)),
+    "sst2.lr": Edit(6, 5, (0.0006, 0.001)),
+    "sst2.epochs": Edit(4, 6, (3, 2)),
+    "sst2.max_length": Edit(3, 5, (48, 40)),
+    "squad.lr": Edit(6, 6, (0.00035, 0.001)),
+    "squad.epochs": Edit(3, 6, (2, 1)),
+    "squad.max_answer_length": Edit(4, 6, (30, 10)),
+    "methods.frozen.lr_factor": Edit(3, 5, (5, 3)),
+    "finetune.methods": Edit(8, 6, (["full"], ["full", "frozen"], ["frozen"], ["full", "scratch"])),
+    "finetune.squad_methods": Edit(6, 7, (["full"], ["full", "frozen"], [])),
+    "finetune.seeds": Edit(3, 12, ([1], [1, 2], [2])),
+    "lr": Edit(2, 14, (0.001, 0.002)),
+    "pretrain.epochs": Edit(2, 14, (4, 3)),
+    "pretrain.mask_rate": Edit(2, 14, (0.3, 0.2)),
+    "model.layers": Edit(1, 14, (2, 1)),
+    "family": Edit(1, 14, ("modernbert", "bert")),
+    "tokenizer.vocab_size": Edit(1, 18, (400, 390)),
+    "sample.reviews": Edit(1, 22, (60, 56)),
+    "code of a metric": Edit(6, 4, (False, True)),
+    "code of the page": Edit(8, 2, (False, True)),
+    "code of tasks": Edit(3, 6, (False, True)),
+    "code of a method": Edit(2, 6, (False, True)),
+}
+CODE: Mapping[str, Code] = {
+    "code of a metric": Code(
+        "retrace/evaluation/metrics/accuracy.py",
+        "np.equal(outcome.labels, outcome.predicted)",
+        "np.not_equal(outcome.labels, outcome.predicted)",
+    ),
+    "code of the page": Code("retrace/report/page.html.j2", ">To the report<", ">To the figures<"),
+    "code of tasks": Code("retrace/tasks/classification.py", '"""Which class', '"""Of which class'),  # the same bytes
+    "code of a method": Code("retrace/methods/full.py", '"""', '"""Edited. '),
+}
+KINDS = {"edit": 60, "two edits": 8, "revert": 20, "start": 7, "nothing": 5}
+BACK = 10  # rounds that a revert may go back
+VICTIMS = {"stage": 10, "all": 8, "stop": 5, "dvc": 3}  # the last is slow: DVC is not started from the warm server
+STARTING = 6.0  # seconds longer that it takes with it
+KILLED, ABANDONED = 0.4, 0.3  # share of rounds in which something is killed; of those, that are given up
+CHORES = {"gc": 0.12, "gc of branches": 0.05, "killed gc": 0.05, "doctor": 0.25, "check": 0.06}  # how often
+
+
+def drawn(count: int, seed: int) -> list[Round]:
+    """So many rounds."""
+    draw, states, rounds = random.Random(seed), list[State]([{}]), list[Round]()
+    for number in range(1, count + 1):
+        state = _after(states, draw)
+        states.append(state)
+        seconds = max((EDITS[name].seconds for name in _differing(states[-2], state)), default=2.0)
+        kill = None
+        if draw.random() < KILLED:
+            victim = _one(VICTIMS, draw)
+            moment = draw.uniform(0.2, seconds + STARTING * (victim == "dvc"))
+            kill = Kill(victim, round(moment, 2), draw.random() < ABANDONED)
+        chores = tuple(name for name, share in CHORES.items() if draw.random() < share)
+        rounds.append(Round(number, state, kill, () if kill and kill.abandoned else chores))
+    return rounds
+
+
+def set_state(project: Project, before: State, after: State) -> list[str]:
+    """Edit what differs between two states; which that is."""
+    names = _differing(before, after)
+    values = {name: after.get(name, EDITS[name].values[0]) for name in names}
+    project.set_all({name: value for name, value in values.items() if name not in CODE})
+    for name in set(names) & set(CODE):
+        code = CODE[name]
+        old, new = (code.before, code.after) if values[name] else (code.after, code.before)
+        path = project.folder / code.file
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+    return names
+
+
+def _after(states: list[State], draw: random.Random) -> State:
+    """The state after the next round."""
+    kind = _one(KINDS, draw)
+    if kind == "start":
+        return {}
+    if kind == "revert":
+        return draw.choice(states[-BACK:])
+    state = dict(states[-1])
+    for _ in range({"edit": 1, "two edits": 2, "nothing": 0}[kind]):
+        name = _one({name: edit.weight for name, edit in EDITS.items()}, draw)
+        value = draw.choice([value for value in EDITS[name].values if value != state.get(name, EDITS[name].values[0])])
+        state[name] = value
+        if value == EDITS[name].values[0]:
+            del state[name]
+    return state
+
+
+def _differing(before: State, after: State) -> list[str]:
+    return [name for name in EDITS if before.get(name) != after.get(name)]
+
+
+def _one(weights: Mapping[str, int], draw: random.Random) -> str:
+    return draw.choices([*weights], [*weights.values()])[0]
