@@ -13,7 +13,7 @@ mutants.yaml also lists changes that are without effect, and why. mutants.json h
 change went unnoticed. A place is drawn by the text of its line, so an edit elsewhere in the file leaves it drawn.
 
     python -m pip install cosmic-ray==8.7.0
-    python benchmarks/mutants.py [--each 20] [--seed 1] [FILE ...]   # other files keep their last result
+    python benchmarks/mutants.py [--each 20] [--seed 1] [--again] [FILE ...]   # others keep their result
 """
 
 import argparse
@@ -198,6 +198,23 @@ def campaign(
     return found
 
 
+def again(folder: Path, path: str, last: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The last result of a file, after its tests ran on what went unnoticed then."""
+    left, tests = [], tests_of(path, settings)
+    changes = {(change.was, change.now): change for change in drawn(path, last["drawn"], last["seed"])}
+    for known in last["unnoticed"]:
+        change = changes.get((known["was"], known["now"]))
+        end = "passed"
+        if change is not None and "without_effect" not in known:
+            (folder / path).write_text(change.code)
+            time.sleep(0.05)
+            end = outcome(folder, tests, settings["left_out"], LONGEST)
+            print(f"{path}:{change.line} {end}: {change.was}  →  {change.now}", flush=True)
+        left += [known] if end == "passed" else []
+    (folder / path).write_text(_text(path))
+    return {**last, "noticed": last["drawn"] - len(left), "unnoticed": left}
+
+
 def limit_of(folder: Path, tests: Sequence[str], left_out: Sequence[str]) -> float:
     """The seconds after which tests that go on have noticed a change."""
     began = time.monotonic()
@@ -227,6 +244,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", metavar="FILE", help="of retrace/; all by default")
     parser.add_argument("--each", type=int, default=20, help="changes of a file")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="only what went unnoticed the last time")
     arguments = parser.parse_args()
     settings = YAML(typ="safe").load(SETTINGS)
     modules = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "retrace").rglob("*.py"))
@@ -241,10 +259,13 @@ def main() -> None:
         copy.run("git", "init", "-q")
         limits: dict[tuple[str, ...], float] = {}
         for path in arguments.files or every:
-            tests = tuple(sorted(tests_of(path, settings)))
-            if tests not in limits:
-                limits[tests] = limit_of(copy.folder, tests, settings["left_out"])
-            files[path] = campaign(copy.folder, path, arguments.each, arguments.seed, settings, limits[tests])
+            if arguments.again:
+                files |= {path: again(copy.folder, path, files[path], settings)} if path in files else {}
+            else:
+                tests = tuple(sorted(tests_of(path, settings)))
+                if tests not in limits:
+                    limits[tests] = limit_of(copy.folder, tests, settings["left_out"])
+                files[path] = campaign(copy.folder, path, arguments.each, arguments.seed, settings, limits[tests])
             write_result(files, settings["without_effect"])
 
 

@@ -6,6 +6,7 @@ import torch
 
 from retrace.core.errors import InputError
 from retrace.datasets.examples import Example, write_task
+from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import read_config, read_model
 from retrace.tasks.classification import Classification
 from tests.tiny import FAMILIES, tiny_pretrained, tiny_sentences, tiny_tokenizer
@@ -102,6 +103,24 @@ def test_the_head_has_the_tasks_classes_by_name(tmp_path: Path, family: str) -> 
     assert config.num_labels == 3
     again = read_model(task.head, tmp_path / "tuned", 2, "eager", task.classes).eval()
     assert torch.equal(task.scores(again, task.collate(task.examples("dev"))), scores)
+
+
+@pytest.mark.parametrize(
+    ("family", "has_segments", "masks"), [("bert", True, True), ("roberta", False, True), ("llama", False, False)]
+)
+def test_the_saved_model_says_how_texts_are_read(tmp_path: Path, family: str, has_segments: bool, masks: bool) -> None:
+    """Whether it knows the second text by segments, and whether it sees padding, which a causal model does not."""
+    _pairs(tmp_path)
+    base = tiny_pretrained(tmp_path / "pretrained", family)
+    long, short = (
+        Classification.read(
+            "aspects", tmp_path / "source", base, FineTuneSettings(lr=1, epochs=1, batch_size=1, max_length=most)
+        )
+        for most in (64, 14)
+    )
+    batch = long.collate(long.examples("dev"))  # of three lengths
+    assert ("segments" in batch, "mask" in batch) == (has_segments, masks)
+    assert short.collate(short.examples("dev"))["ids"].shape == (3, 14)
 
 
 def test_segments_tell_a_pair_of_bert_apart(tmp_path: Path) -> None:

@@ -168,14 +168,15 @@ def test_the_best_span_is_the_best_of_all(tokens: int, longest: int, seed: int) 
 
 def test_matches_are_graded_by_rarity() -> None:
     frequencies = WordFrequencies(["the " * 99_000 + "town " * 99, "Ada"])
-    passage = "The town of Adamant Thorndel, Thorndale, Ada!"
+    passage = "The town of Adamant Thorndel, Thorndale, Ada! Thornby Thor"
     kinds = match_kinds("the town? Ada Thorndel", passage, frequencies)
     at = {
-        word: kinds[passage.index(word)] for word in ("The", "town", "of", "Adamant", "Thorndel", "Thorndale", "Ada!")
+        word: kinds[passage.rindex(word)]
+        for word in ("The", "town", "of", "Adamant", "Thorndel", "Thorndale", "Ada!", "Thornby", "Thor")
     }
     assert at == {
         "The": COMMON, "town": MIDDLING, "of": NONE, "Adamant": NONE, "Thorndel": RARE, "Thorndale": SAME_BEGINNING,
-        "Ada!": MIDDLING,
+        "Ada!": MIDDLING, "Thornby": SAME_BEGINNING, "Thor": NONE,  # five letters are a beginning
     }  # fmt: skip
     assert len(kinds) == len(passage)
     assert kinds[passage.index(",")] == NONE
@@ -208,6 +209,15 @@ def test_an_answer_that_occurs_twice_starts_where_the_model_says(tmp_path: Path)
     scores[np.flatnonzero(window.spans[:, 0] == 13)] = 1.0
     (row,) = task.rows([window], [scores])
     assert (row["text"], row["start"]) == ("Ada", 13)
+
+
+def test_the_loss_of_a_window_is_the_mean_of_its_two_ends(tmp_path: Path) -> None:
+    """Of two windows of four tokens: each start is one of four, each end is certain."""
+    task = _task(tmp_path, {"who?": "Ada Lund"}, 64)
+    scores, ends = torch.zeros(2, 4, 2), torch.tensor([1, 3])
+    scores[[0, 1], ends, 1] = 1e4
+    loss = task.loss(scores, {"start": torch.tensor([0, 2]), "end": ends})
+    assert loss.item() == pytest.approx(2 * np.log(4) / 2)
 
 
 def test_collated_windows_carry_the_match(tmp_path: Path) -> None:

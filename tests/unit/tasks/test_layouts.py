@@ -114,3 +114,6 @@ def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> No
     labels = task.collate([example])["labels"][0]
     assert labels[labels != UNASKED].tolist() == example.answer
     assert len(example.ids) + reading.max_answer_length <= 120
+    long = tiny_questions(tmp_path / "long", CONTEXT * 5, {ASKED: "Ada Lund"})
+    (cut,) = GenerativeTask("squad", long, tokenizer, 60, reading).examples("dev")
+    assert len(cut.ids) + reading.max_answer_length == 60  # all the room is used
