@@ -11,7 +11,8 @@ unused; no states of training are left.
 
     python -m tests.campaigns.soak [--rounds 200] [--seed 1] [--minutes 60] [--only 17]
 
-The rounds of a seed are always the same, however many are made. `--only` makes one of them again, from the state of the one before it.
+The rounds of a seed are always the same, however many are made. `--only` makes one of them again, from the state of the
+one before it.
 """
 
 import argparse
