@@ -3,8 +3,8 @@
 A toy project is trained three ways under a real Slurm with two nodes, both of which are this machine: all of it by
 `launch/slurm.sh` on one node; pretraining by `launch/slurm.sh` on both, whose gradients go by gloo; and all of it by
 `retrace spread --slurm`, each fine-tuning run a job of its own. Once training has saved a state, the job gets the
-signal that Slurm sends before a time limit. It must go back into the queue by itself, go on from the state, and end with the
-bytes of a run without Slurm or, for two nodes, of one that was not stopped.
+signal that Slurm sends before a time limit. It must go back into the queue by itself, go on from the state, and end
+with the bytes of a run without Slurm or, for two nodes, of one that was not stopped.
 
     python -m tests.campaigns.slurm
 
