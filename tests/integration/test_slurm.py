@@ -1,25 +1,50 @@
-"""Jobs of Slurm itself, whose daemons run here for as long as the tests last."""
+"""Slurm itself: its two daemons on this machine, for as long as the tests last."""
 
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.integration.test_spread import pipeline
-from tests.slurm import PROGRAMS, cluster, is_missing
-from tests.toy import Project
+from tests.toy import ROOT, Project
 
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        is_missing(), reason=f"needs root and {', '.join(PROGRAMS)}: Debian's packages slurm-wlm and munge"
+        os.getuid() != 0 or any(shutil.which(name) is None for name in PROGRAMS),
+        reason=f"needs root and {', '.join(PROGRAMS)}: Debian's packages slurm-wlm and munge",
     ),
 ]
+CONFIGURATION = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+ReturnToService=2
+NodeName=node[1-2] NodeHostname={host} NodeAddr=127.0.0.1 Port={ports} CPUs=2
+PartitionName=all Nodes=ALL Default=YES State=UP
+"""
 CELL = """
 import signal, sys, time
 from pathlib import Path
@@ -41,7 +66,33 @@ Path(f"out{number}").write_text("made")
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The variables of processes that are to use this Slurm, which has two nodes."""
-    with cluster(tmp_path_factory.mktemp("slurm")) as variables:
+    folder = tmp_path_factory.mktemp("slurm")
+    below = folder.relative_to(tempfile.gettempdir())
+    for above in (folder, *folder.parents[: len(below.parts) - 1]):
+        above.chmod(0o755)  # munge's rule
+    (folder / "state").mkdir()
+    key = folder / "munge.key"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o600)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = min(free.getsockname()[1], 60_000)
+    text = CONFIGURATION.format(folder=folder, host=socket.gethostname(), port=port, ports=f"[{port + 1}-{port + 2}]")
+    (folder / "slurm.conf").write_text(text)
+    variables = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "PYTHONPATH": str(ROOT)}
+    commands = [
+        ["munged", "-F", f"--socket={folder}/munge.socket", f"--key-file={key}", f"--seed-file={folder}/seed",
+         f"--pid-file={folder}/munge.pid"],
+        ["slurmctld", "-D"],
+        *(["slurmd", "-D", "-N", f"node{number}"] for number in (1, 2)),
+    ]  # fmt: skip
+    with ExitStack() as daemons:
+        for number, command in enumerate(commands):
+            log = daemons.enter_context((folder / f"{number}.log").open("w"))
+            daemon = subprocess.Popen(["timeout", "900", *command], env=variables, stdout=log, stderr=log)
+            daemons.callback(daemon.wait)
+            daemons.callback(daemon.terminate)
+            time.sleep(1)
         yield variables
 
 
