@@ -13,9 +13,9 @@ help: ## Show this list
 
 setup: $(BIN)/.run ## Make the virtual environment and install what the pipeline needs, pinned
 
-repro: $(BIN)/.run ## Run the pipeline: only what is out of date; the report is reports/report.html
+repro: $(BIN)/.run ## Run the pipeline: only what is out of date and not in the remote; the report is reports/report.html
 	retrace check
-	dvc repro
+	retrace repro
 	@retrace review --base HEAD --brief || true
 
 demo: $(BIN)/.run ## A page on this machine on which all trained models answer side by side
@@ -24,13 +24,14 @@ demo: $(BIN)/.run ## A page on this machine on which all trained models answer s
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once, 200 edits: refused, or the same bytes? Hours
+torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once, cut remotes, 200 edits: refused, or the same bytes? Hours
 	python -m tests.campaigns.bad_input
 	python -m tests.campaigns.kills
 	python -m tests.campaigns.damage
 	python -m tests.campaigns.disks
 	python -m tests.campaigns.twice
 	python -m tests.campaigns.edits
+	python -m tests.campaigns.remotes
 	python -m tests.campaigns.soak
 
 mutants: $(BIN)/.dev ## How many small changes of the code do its tests notice? Hours; pip install cosmic-ray==8.7.0 first

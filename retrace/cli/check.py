@@ -115,7 +115,7 @@ def cache_folder() -> Path:
     """Where DVC keeps files; the path of each there is its MD5."""
     from dvc.config import Config  # here, as it takes half a second to import
 
-    return Path(Config()["cache"].get("dir", ".dvc/cache"), "files/md5")
+    return Path(Config.from_cwd()["cache"].get("dir", ".dvc/cache"), "files/md5")
 
 
 def mend_cache() -> None:

@@ -245,6 +245,20 @@ def _is_whole(store: Path, out: dict[str, str]) -> bool:
     return "size" not in out or sum(file.stat().st_size for file in files if file.is_file()) == int(out["size"])
 
 
+def _remote() -> Iterator[Finding]:
+    """Whether DVC compares what it takes from the default remote with its digest, which it does only where told to."""
+    from dvc.config import Config  # here, as it takes half a second to import
+
+    config = Config.from_cwd()
+    name = config["core"].get("remote")
+    if name in config["remote"]:
+        is_checked = config["remote"][name].get("verify", False)
+        own: Any = config.load_one("local")
+        where = "--local " if name in own["remote"] else ""
+        said = f"{name}: what it gives is {'' if is_checked else 'not '}compared with its digest"
+        yield Finding("remote", said, None if is_checked else f"dvc remote modify {where}{name} verify true")
+
+
 def _devices() -> Iterator[Finding]:
     """GPUs, whether torch can use them, and whether bf16 is fast here."""
     gpus = visible_gpus()
@@ -276,4 +290,4 @@ def _removal(paths: Sequence[Path]) -> str | None:
     return f"rm -r {shlex.join(map(str, paths))}" if paths else None
 
 
-CHECKS = (_environment, _versions, _settings, _lockfiles, _locks, _leftovers, _states, _cache, _devices)
+CHECKS = (_environment, _versions, _settings, _lockfiles, _locks, _leftovers, _states, _cache, _remote, _devices)

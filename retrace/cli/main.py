@@ -4,7 +4,7 @@ COMMANDS names the file of each command, which is imported when it is called, an
 command's name there is the command, its docstring the help, its parameters the options and arguments as typer reads
 them: no default is a required argument, `Annotated[int, typer.Option(help=...)] = 3` an option, a list an option that
 takes one or more values. Where a file has no function of that name, its SUBCOMMANDS has functions by name, and its own
-docstring is the help.
+docstring is the help. Its CONTEXT, if it has one, says how typer reads the arguments.
 """
 
 import gc
@@ -28,6 +28,7 @@ COMMANDS = {
     "preset": ("settings", "write the settings of a preset, such as real, into params.yaml"),
     "publish": ("publish", "send a model to the Hugging Face Hub"),
     "records": ("study", "print what fixed budgets reached, run by run"),
+    "repro": ("repro", "run the pipeline with a remote at both ends"),
     "review": ("review", "say what a change does to the results"),
     "score": ("score", "score a file of predictions"),
     "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),
@@ -81,7 +82,7 @@ def load_command(name: str) -> Any:
     app = typer.Typer(name=name, add_completion=False, rich_markup_mode=None, help=module.__doc__)
     commands = {name: getattr(module, name)} if hasattr(module, name) else module.SUBCOMMANDS
     for each, function in commands.items():
-        app.command(each, cls=Command)(function)
+        app.command(each, cls=Command, context_settings=getattr(module, "CONTEXT", None))(function)
     return typer.main.get_command(app)
 
 

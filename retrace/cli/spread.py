@@ -22,6 +22,7 @@ from dvc.utils.serialize import load_yaml, modify_yaml
 
 from retrace.cli import crew
 from retrace.cli.crew import Commands, Place, Worker, log_of
+from retrace.cli.remote import pull_option, sending
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.guard import handled
@@ -63,6 +64,9 @@ def spread(
     slurm: Annotated[
         bool, typer.Option("--slurm", help="each as a job of Slurm, of which SBATCH_ variables say more")
     ] = False,
+    push: Annotated[
+        bool, typer.Option("--push", help="send each stage's results to the remote when it is done")
+    ] = False,
 ) -> None:
     """Do what `dvc repro` does, the cells that are out of date side by side, each on a GPU of its own.
 
@@ -78,17 +82,18 @@ def spread(
         jobs = jobs or _default_jobs()
         place = Here(jobs)
     plan, recorded, received = read_plan(), list(_recorded()), list[int]()
+    pull = pull_option()
     heard = [number for number in ASKING if signal.getsignal(number) != signal.SIG_IGN]  # as `nohup` has it
     try:
-        with handled(lambda number, _: received.append(number), heard):
+        with sending(push), handled(lambda number, _: received.append(number), heard):
             if plan.needed:
-                _repro(place, {"needed": ["-s", *plan.needed]}, received)
+                _repro(place, {"needed": [*pull, "-s", *plan.needed]}, received)
             cells = out_of_date(plan.cells)
             if cells:
                 at_once = min(jobs or len(cells), len(cells))
                 print(f"{len(cells)} stages, {at_once} at once; their output is in {crew.LOGS}", flush=True)
-                _repro(place, {name: ["-s", name] for name in cells}, received, at_once)
-            _repro(place, {"rest": []}, received)
+                _repro(place, {name: [*pull, "-s", name] for name in cells}, received, at_once)
+            _repro(place, {"rest": pull}, received)
     finally:
         put_in_order(plan.order, recorded)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from retrace.cli import doctor
+from retrace.cli.check import cache_folder
 from tests.commands import retrace
 from tests.toy import ROOT, Project, copy_settings
 
@@ -213,3 +214,17 @@ def test_nothing_is_imported_that_takes_seconds() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
+
+
+@pytest.mark.parametrize("level", ["", "--local "])
+def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) -> None:
+    config = checkout.folder / (".dvc/config.local" if level else ".dvc/config")
+    config.write_text("[core]\n    remote = shared\n['remote \"shared\"']\n    url = ../shared\n")
+    expected = "shared: what it gives is not compared with its digest", f"dvc remote modify {level}shared verify true"
+    assert _wrong() == [("remote", *expected)]
+    _mend(expected[1])
+
+
+def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:
+    (checkout.folder / ".dvc/config").write_text("[cache]\n    dir = elsewhere\n")
+    assert cache_folder() == checkout.folder / ".dvc/elsewhere/files/md5"

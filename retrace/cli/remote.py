@@ -1,0 +1,229 @@
+"""DVC's default remote beside stages that run: whether to take something from it, and what is sent to it meanwhile.
+
+`dvc push` holds DVC's lock while it sends, without which no stage can be recorded. Here nothing is locked: an entry of
+DVC's run cache says what went into a stage and the MD5 of what came out, and neither it nor a file of the cache ever
+changes. A stage's entry goes to the remote as its last file. `dvc repro --pull` takes the stage from there, also in a
+clone whose dvc.lock does not know it.
+"""
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import typer
+import yaml
+from dvc.config import Config
+from dvc.exceptions import DvcException
+from dvc.fs import generic
+from dvc.repo import Repo
+from dvc_data.hashfile.db import HashFileDB
+
+from retrace.core.errors import InputError
+
+PAUSE = 2.0  # seconds between two looks at the run cache
+AGAIN = 60.0  # seconds until what could not be sent is tried again
+PATIENCE = 20.0  # seconds in which a remote has to answer
+NO_REMOTE = "--push: there is no remote; dvc remote add --default NAME URL"
+LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
+
+
+def default_remote() -> str | None:
+    """The name of the remote that DVC uses; None where there is none."""
+    with suppress(DvcException):  # `dvc repro` says it
+        return Config.from_cwd()["core"].get("remote")
+    return None
+
+
+def pull_option() -> list[str]:
+    """`--pull` of `dvc repro` where a stage is out of date and the default remote answers; else one line says why not.
+
+    It is left out where nothing is to be done: DVC would fetch the whole run cache, and fail where there is no network.
+    """
+    name = default_remote()
+    if name is None:
+        return []
+    with suppress(DvcException), Repo() as repo:  # of the repository, `dvc repro` says it
+        if not repo.status():
+            return []
+        fault = _fault(repo)
+        if fault is None:
+            return ["--pull"]
+        print(f"remote {name}: {fault}; nothing is taken from it", file=sys.stderr)
+    return []
+
+
+def _fault(repo: Repo) -> str | None:
+    """Why nothing can be taken from the default remote; None where that is not so."""
+    found: list[str | None] = []
+
+    def ask() -> None:
+        try:
+            remote = repo.cloud.get_remote()
+            found.append(None if remote.fs.exists(remote.path) else f"{remote.path} is not there, or is empty")
+        except Exception as error:  # whatever the client of a remote raises
+            found.append(reason(error))
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    return found[0] if found else f"no answer in {PATIENCE:.0f} seconds"
+
+
+def reason(error: BaseException) -> str:
+    """An error in one line."""
+    return next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+
+
+@contextmanager
+def sending(wanted: bool) -> Iterator[None]:
+    """Send what stages make meanwhile to the default remote and, in the end, all that is recorded; or nothing at all.
+
+    A remote that takes nothing is said in a line and tried again. Raises InputError where there is no remote, and
+    typer.Exit with 1 where the results could not be sent in the end.
+    """
+    if not wanted:
+        yield
+        return
+    sender = Sender()
+    try:
+        yield
+    except BaseException:
+        sender.finish(with_recorded=False)
+        raise
+    if not sender.finish(with_recorded=True):
+        raise typer.Exit(1)
+
+
+class Sender:
+    """Sends what DVC records, in a thread."""
+
+    def __init__(self) -> None:
+        self._name = default_remote()
+        if self._name is None:
+            raise InputError(NO_REMOTE)
+        try:
+            self._repo = Repo()
+            self._remote = self._repo.cloud.get_remote_odb(self._name, "push")
+        except (DvcException, ImportError) as error:  # the second where the remote's client is not installed
+            raise InputError(f"--push: remote {self._name}: {reason(error)}") from None
+        self._runs = Path(self._repo.stage_cache.cache_dir)
+        recorded = [_made(stage) for stage in _recorded()]
+        self._settled = {path for path in self._entries() if _made(_read(path)) not in recorded}
+        self._is_silent, self._ended = False, Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def finish(self, with_recorded: bool) -> bool:
+        """Send what is left, and all that is recorded; whether it was sent."""
+        self._ended.set()
+        self._thread.join()
+        self._is_silent = False
+        return self._try(self._send_all if with_recorded else self._send_new, "run it again to send the results")
+
+    def _watch(self) -> None:
+        pause = PAUSE
+        while not self._ended.wait(pause):
+            pause = PAUSE if self._try(self._send_new, f"tried again every {AGAIN:.0f} seconds") else AGAIN
+
+    def _try(self, send: Callable[[], None], then: str) -> bool:
+        """Send; a line says why it could not be done, once."""
+        try:
+            send()
+        except Exception as error:  # whatever the client of a remote raises
+            if not self._is_silent:
+                print(f"error: not sent to remote {self._name}: {reason(error)}; {then}", file=sys.stderr, flush=True)
+            self._is_silent = True
+            return False
+        self._is_silent = False
+        return True
+
+    def _entries(self) -> set[Path]:
+        return {path for path in self._runs.glob("??/*/*") if len(path.name) == 64}  # a SHA-256: none half-written
+
+    def _send_new(self) -> None:
+        """Send the stages that are in DVC's cache whole."""
+        for path in sorted(self._entries() - self._settled):
+            made = _made(_read(path))
+            files = _files(self._repo.cache.local, made)
+            if not files:  # DVC writes the entry before it has moved all files to its cache
+                continue
+            count, place = self._send(self._remote, files), self._remote_runs(path)
+            if count or not self._remote.fs.exists(place):
+                generic.copy(self._repo.cache.local.fs, str(path), self._remote.fs, place)
+                print(f"sent to remote {self._name}: {next(iter(made.values()))}, {count} files", flush=True)
+            self._settled.add(path)
+
+    def _remote_runs(self, path: Path) -> str:
+        """Where an entry of the run cache is in the remote."""
+        odb = self._repo.cloud.get_remote_odb(self._name, "push", hash_name="md5-dos2unix")
+        return odb.fs.join(odb.path, "runs", *path.parts[-3:])
+
+    def _send_all(self) -> None:
+        """Send new stages, and all that dvc.lock and .dvc files name."""
+        self._send_new()
+        with _quiet():  # about stages that were never run
+            used = self._repo.used_objs(push=True)
+        for odb, objects in used.items():
+            cache = self._repo.cache.local
+            digests = [each.value for each in objects if each.value and Path(cache.oid_to_path(each.value)).is_file()]
+            self._send(odb or self._remote, digests)
+
+    def _send(self, odb: HashFileDB, digests: Iterable[str]) -> int:
+        """Send the files of the cache that the remote does not have; how many.
+
+        A folder's list of files comes last: where it is there, DVC takes its files for there.
+        """
+        cache, wanted = self._repo.cache.local, sorted(set(digests))
+        absent = set(wanted).difference(odb.oids_exist(wanted))
+        for are_lists in (False, True):
+            group = [each for each in absent if each.endswith(".dir") == are_lists]
+            odb.add([cache.oid_to_path(each) for each in group], cache.fs, group, check_exists=False, verify=False)
+        return len(absent)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave DVC's warnings out."""
+    log = logging.getLogger("dvc")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def _recorded() -> Iterator[dict[str, Any]]:
+    """The stages of dvc.lock."""
+    for path in filter(Path.is_file, LOCKFILES):
+        yield from (_read(path).get("stages") or {}).values()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A file of DVC's; empty where it is half-written or gone."""
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
+        found = yaml.load(path.read_text(encoding="utf-8"), loader)
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _made(stage: dict[str, Any]) -> dict[str, str]:
+    """What a stage made: paths by MD5."""
+    return {out["md5"]: out["path"] for out in stage.get("outs", []) if "md5" in out}
+
+
+def _files(cache: HashFileDB, digests: Iterable[str]) -> set[str] | None:
+    """These digests and those of the files in folders among them; None where the cache has not all of them."""
+    found = set(digests)
+    try:
+        for digest in [each for each in found if each.endswith(".dir")]:
+            found.update(each["md5"] for each in json.loads(Path(cache.oid_to_path(digest)).read_bytes()))
+    except FileNotFoundError:
+        return None
+    return found if all(Path(cache.oid_to_path(each)).is_file() for each in found) else None

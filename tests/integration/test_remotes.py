@@ -1,0 +1,214 @@
+"""`retrace repro` with a remote that is a folder: what it sends and when, what it takes, and what it does without."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from retrace.cli import remote, repro, spread
+from tests import warm
+from tests.commands import Done, retrace
+from tests.toy import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what DVC uses
+
+PIPELINE = """
+stages:
+  first:
+    cmd: {python} -m first
+    deps: [first.py]
+    outs: [folder]
+    metrics: [metric.json: {{cache: false}}]
+  second:
+    cmd: {python} -m second
+    deps: [folder, second.py]
+    outs: [made]
+"""
+FIRST = """
+from pathlib import Path
+Path("folder/below").mkdir(parents=True)
+for name in ("one", "below/two"):
+    Path("folder", name).write_text(name * 500)
+Path("metric.json").write_text("{}")
+print("first ran")
+"""
+SECOND = """
+from pathlib import Path
+Path("made").write_text("made of " + Path("folder/one").read_text())
+print("second ran")
+"""
+WAITS = """
+import sys, time
+from pathlib import Path
+end = time.monotonic() + 60
+while not list(Path("../remote/runs").glob("*/*/*")):  # what is sent last
+    assert time.monotonic() < end
+    time.sleep(0.02)
+"""
+CONFIG = """
+[core]
+    analytics = false
+    no_scm = true
+    remote = storage
+['remote "storage"']
+    url = ../../remote
+    verify = true
+"""
+NOT_SENT = "error: not sent to remote storage: "
+
+
+def checkout(folder: Path, second: str = SECOND) -> Path:
+    """A pipeline of two stages that were not run, and the folder beside it as its remote."""
+    (folder / ".dvc").mkdir(parents=True)
+    (folder / ".dvc/config").write_text(CONFIG)
+    (folder / "dvc.yaml").write_text(PIPELINE.format(python=" ".join(warm.COMMAND)))
+    (folder / "first.py").write_text(FIRST)
+    (folder / "second.py").write_text(second)
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_dvc() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repro, "DVC", (*warm.COMMAND, *repro.DVC[1:]))
+        patch.setattr(spread, "DVC", (*warm.COMMAND, *spread.DVC[1:]))
+        patch.setattr(remote, "PAUSE", 0.05)
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory, warm_dvc: None) -> tuple[Path, Done]:
+    """A pipeline that was run and sent, whose second stage ends when its first was sent, and what was said."""
+    folder = tmp_path_factory.mktemp("sent")
+    with chdir(checkout(folder / "project", WAITS + SECOND)):
+        return folder, retrace("repro", "--push")
+
+
+@pytest.fixture
+def other(sent: tuple[Path, Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout in which nothing was run or recorded, as the current folder, and a copy of the remote."""
+    shutil.copytree(sent[0] / "remote", tmp_path / "remote")
+    folder = checkout(tmp_path / "other", WAITS + SECOND)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def files(folder: Path, of: str = "*") -> dict[str, bytes]:
+    """The files of a cache or remote."""
+    found = (path for path in folder.glob(f"{of}/**/*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def starts(folder: Path, text: bytes) -> Path:
+    """The file of a cache or remote that starts with a text."""
+    (name,) = (name for name, content in files(folder).items() if content.startswith(text))
+    return folder / name
+
+
+def test_a_stage_is_sent_while_the_next_one_runs(sent: tuple[Path, Done]) -> None:
+    folder, done = sent
+    said = "sent to remote storage: folder, 4 files\nsent to remote storage: made, 1 files\n"
+    assert (done.code, done.out) == (0, said)
+    assert files(folder / "remote") == files(folder / "project/.dvc/cache")
+    assert len(files(folder / "remote", "files")) == 5  # two in a folder, its list, a metric that is not cached, a file
+
+
+def test_what_was_sent_is_taken_where_nothing_was_recorded(
+    other: Path, sent: tuple[Path, Done], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert retrace("repro") == Done(0, "", "")
+    assert " ran" not in capfd.readouterr().out
+    for name in ("folder/one", "folder/below/two", "metric.json", "made", "dvc.lock"):
+        assert Path(name).read_bytes() == (sent[0] / "project" / name).read_bytes()
+
+
+def test_a_damaged_file_of_the_remote_is_not_used(
+    other: Path, sent: tuple[Path, Done], capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = starts(other.parent / "remote", b"made")
+    content = made.read_bytes()
+    made.chmod(0o644)
+    made.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    made.chmod(0o444)  # by which DVC takes a file of its cache for sound
+    shutil.copy(sent[0] / "project/dvc.lock", other)
+    assert retrace("repro").code == 0
+    said = capfd.readouterr().out
+    assert "second ran" in said
+    assert "first ran" not in said
+    assert Path("made").read_bytes() == content
+    made.unlink()
+    assert retrace("repro", "--push").code == 0
+    assert made.read_bytes() == content
+
+
+def test_a_cut_transfer_stops_no_stage_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(checkout(tmp_path / "project"))
+    remote_, cache = tmp_path / "remote", tmp_path / "project/.dvc/cache"
+    remote_.mkdir()
+    (remote_ / "files").touch()  # where a folder is to be
+    done = retrace("repro", "--push")
+    assert done.code == 1
+    last = done.err.splitlines()[-1]
+    assert last.startswith(NOT_SENT)
+    assert last.endswith("; run it again to send the results")
+    assert done.err.count(NOT_SENT) <= 2  # meanwhile, and in the end
+    assert Path("made").is_file()
+    (remote_ / "files").unlink()
+    blocked = remote_ / starts(cache, b"below").relative_to(cache).parent  # one of two files of a folder
+    blocked.parent.mkdir(parents=True)
+    blocked.touch()
+    assert retrace("repro", "--push").code == 1
+    assert not [name for name in files(remote_) if name.endswith(".dir")]  # with it the folder would pass for whole
+    blocked.unlink()
+    assert retrace("repro", "--push").code == 0
+    assert files(remote_) == files(cache)
+
+
+def test_spread_sends_and_takes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("project", "other"):
+        monkeypatch.chdir(checkout(tmp_path / name))
+        assert retrace("spread", "-j", 1, "--push").code == 0
+    assert files(tmp_path / "remote") == files(tmp_path / "project/.dvc/cache") == files(Path(".dvc/cache"))
+    assert capfd.readouterr().out.count(" ran\n") == 2  # in one of the two
+
+
+def test_a_failed_stage_ends_it_as_it_ends_dvc_and_those_before_it_are_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(checkout(tmp_path / "project", "raise SystemExit('error: no luck')"))
+    done = retrace("repro", "--push")
+    assert (done.code, done.out) == (255, "sent to remote storage: folder, 4 files\n")
+    assert files(tmp_path / "remote") == files(Path(".dvc/cache"))
+
+
+def test_a_remote_that_is_not_there_is_said_where_something_is_to_be_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(checkout(tmp_path / "project"))
+    said = f"remote storage: {tmp_path / 'remote'} is not there, or is empty; nothing is taken from it\n"
+    assert retrace("repro", "-s", "first") == Done(0, "", said)
+    run = capfd.readouterr().out
+    assert "first ran" in run
+    assert "second ran" not in run
+    assert retrace("repro") == Done(0, "", said)
+    assert retrace("repro") == Done(0, "", "")
+    Path(".dvc/config").write_text("[core]\n    no_scm = true\n")
+    assert retrace("repro", "--push") == Done(2, "", f"error: {remote.NO_REMOTE}\n")
+    Path(".dvc/config").write_text(CONFIG.replace("../../remote", "oss://a/b"))
+    said = "error: --push: remote storage: oss is supported, but requires 'dvc-oss' to be installed\n"
+    assert retrace("repro", "--push") == Done(2, "", said)
+
+
+def test_sigterm_is_passed_on() -> None:
+    asked = Timer(1, os.kill, (os.getpid(), signal.SIGTERM))
+    asked.start()
+    assert repro.run((sys.executable, "-ISc", "import time; time.sleep(60)")) == 128 + signal.SIGTERM
