@@ -260,12 +260,15 @@ def options(about: str | None, counted: str, count: int) -> tuple[int, int]:
 
 @contextmanager
 def campaign_folder() -> Iterator[Path]:
-    """A folder that is removed at the end, on SIGTERM too; stages start from a warm server."""
+    """A folder that is removed at the end, on SIGTERM too, with what runs in it; stages start from a warm server."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         os.environ[warm.VARIABLE] = warm.address(folder)
-        yield folder
+        try:
+            yield folder
+        finally:
+            kill(folder, "all")
 
 
 @contextmanager

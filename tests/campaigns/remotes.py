@@ -138,7 +138,7 @@ class Trials:
             return
         with replace(project, variables=self.cold).start(*command) as running:
             while running.poll() is None:
-                there = self.store.times() if project is self.project else cached(project)
+                there = self.store.times() if project is self.project else places(project)
                 if len(there) >= share * len(self.wanted):
                     kill(project.folder, "all")
                     self.count["killed"] += 1
@@ -159,7 +159,7 @@ class Trials:
         """Damage files of the remote. Where DVC compares, none is used; one that is removed there is sent again."""
         clone = self.clone()
         self.run(clone, *DVC, "fetch")
-        chosen = self.draw.sample(sorted(cached(clone)), DAMAGED)
+        chosen = self.draw.sample(sorted(name for name in cached(clone) if not name.endswith(".dir")), DAMAGED)
         for name in chosen:
             self.store.write(name, damaged(self.wanted[name], self.draw))
         clone = self.clone()
@@ -179,6 +179,23 @@ class Trials:
             self.store.remove(name)
         self.run(self.project, *PUSH)
         self.settle("removed files are sent again", self.lacking())
+
+    def damage_list(self) -> None:
+        """Cut a folder's list of files short: DVC names it and ends, and runs the stage once it is removed."""
+        stage = "data/dvc.yaml:source"
+        (list_,) = (name for name, of in self.wanted.items() if name.endswith(".dir") and b'"sst2/train.tsv"' in of)
+        self.store.write(list_, self.wanted[list_][:-9])
+        clone = self.clone()
+        code, said = self.run(clone, *REPRO, stage)
+        named = list_.removeprefix("files/md5/").replace("/", "")
+        wrong = [] if code == 255 and f"{named} is corrupted" in said else [said]
+        self.store.remove(list_)
+        code, said = self.run(clone, *REPRO, stage)
+        wrong += [] if code == 0 else [said]
+        self.run(clone, *REPRO)
+        self.settle("a damaged list of files is named", wrong + self.faults(clone, ""))
+        self.run(self.project, *PUSH)
+        self.settle("a removed list is sent again", self.lacking())
 
     def without_network(self) -> None:
         """What a remote that nobody reaches, or that says nothing, does to runs with nothing and something to do."""
@@ -214,10 +231,15 @@ def place(digest: str) -> str:
     return f"files/md5/{digest[:2]}/{digest[2:]}"
 
 
-def cached(project: Project) -> dict[str, bytes]:
+def places(project: Project) -> dict[str, Path]:
     """The files of a project's cache by their place."""
-    files = list((project.folder / ".dvc/cache/files/md5").glob("??/*"))
-    return {place(path.parent.name + path.name): path.read_bytes() for path in files if "." not in path.stem}
+    files = (project.folder / ".dvc/cache/files/md5").glob("??/*")
+    return {place(path.parent.name + path.name): path for path in files if "." not in path.stem}
+
+
+def cached(project: Project) -> dict[str, bytes]:
+    """What these files hold."""
+    return {name: path.read_bytes() for name, path in places(project).items()}
 
 
 def damaged(content: bytes, draw: random.Random) -> bytes:
@@ -234,6 +256,7 @@ def campaign(trials: Trials, cuts: int) -> dict[str, Any]:
     trials.round_trips()
     trials.cuts(cuts)
     trials.damage()
+    trials.damage_list()
     if trials.wire:
         trials.without_network()
     return {**dict(sorted(trials.count.items())), "secrets": trials.secrets()}

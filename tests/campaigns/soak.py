@@ -9,13 +9,15 @@ At the end everything is taken back. The project, and a clean clone of its first
 the metrics, models, predictions and reports of the start; the cache holds what it held then and nothing that DVC calls
 unused; no states of training are left.
 
-    python -m tests.campaigns.soak [--rounds 200] [--seed 1] [--only 17]
+    python -m tests.campaigns.soak [--rounds 200] [--seed 1] [--minutes 60] [--only 17]
 
-The rounds of a seed are always the same. `--only` makes one of them again, from the state of the one before it.
+The rounds of a seed are always the same, however many are made. `--only` makes one of them again, from the state of the
+one before it.
 """
 
 import argparse
 import json
+import math
 import os
 import re
 import sys
@@ -261,13 +263,15 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def live(soak: Soak, plan: Sequence[Round], result: dict[str, Any], keep: bool) -> None:
-    """Make the rounds; what is known after each is printed, and kept with those before it."""
+def live(soak: Soak, plan: Sequence[Round], minutes: float, result: dict[str, Any], keep: bool) -> None:
+    """Make the rounds that begin in so many minutes; what each finds is printed, and kept with those before it."""
     began = time.monotonic()
     sizes = soak.sizes()
     result |= {"wrong": {}, "bytes": {"start": sizes, "largest": dict(sizes)}}
     for todo in plan:
         since = time.monotonic()
+        if since - began > 60 * minutes:
+            break
         ran, wrong = soak.turn(todo)
         now, seconds = soak.sizes(), time.monotonic() - since
         largest = {name: max(size, result["bytes"]["largest"][name]) for name, size in now.items()}
@@ -284,6 +288,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="after which no further round is begun")
     parser.add_argument("--only", type=int, help="the number of a round")
     given = parser.parse_args()
     os.environ |= {"RETRACE_SAVE_SECONDS": "0.1", "RETRACE_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -296,7 +301,7 @@ def main() -> None:
         if given.only is not None:
             before = Round(given.only - 1, plan[given.only - 2].state if given.only > 1 else {}, None, ())
             plan = [before, plan[given.only - 1]]
-        live(soak, plan, result, keep)
+        live(soak, plan, given.minutes, result, keep)
         result["end"] = end(soak, start)
         result["bytes"]["end"] = soak.sizes()
     if keep:

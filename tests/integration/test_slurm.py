@@ -115,7 +115,8 @@ def test_a_job_whose_time_is_up_saves_its_state_and_goes_on_in_its_next_turn(
     assert (project.folder / "out2").read_text() == "made"
     assert run.returncode == 255
     assert "error: 1 of 4 stages failed:\n  cell@3: lr: -1 is not allowed (.retrace/spread/cell@3.log)\n" in err
-    assert out.count("cell@2: queued") == 1
+    log = (project.folder / ".retrace/spread/cell@2.log").read_text()
+    assert out.count("cell@2: queued") == 1, (out, log)
     assert out.count("cell@2: done") == 1
 
 
