@@ -110,13 +110,15 @@ def difference(
     if are_paired:
         gaps = sides[0] - sides[1]
         return Difference(value, of_examples, float(gaps.std(ddof=1)) / math.sqrt(len(gaps)), len(gaps) - 1.0)
-    variances = [side.var(ddof=1) / len(side) for side in sides]
-    whole = float(sum(variances))
+    free = np.array([len(side) - 1 for side in sides])
+    variances = np.array([side.var(ddof=1) for side in sides])
+    if are_alike:
+        variances[:] = free @ variances / free.sum()  # pooled
+    of_means = variances / (free + 1)
+    whole = float(of_means.sum())
     if whole == 0:
         return Difference(value, of_examples)
-    seeds = [len(side) - 1 for side in sides]
-    welch = whole**2 / sum(part**2 / free for part, free in zip(variances, seeds, strict=True))  # Welch 1947
-    freedom = sum(seeds) if are_alike else welch
+    freedom = free.sum() if are_alike else whole**2 / (of_means**2 / free).sum()  # Welch 1947
     return Difference(value, of_examples, math.sqrt(whole), float(freedom))
 
 

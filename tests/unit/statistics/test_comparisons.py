@@ -157,10 +157,10 @@ def _of(values: tuple[float, ...], drawn: float = 0.0) -> list[Scored]:
 
 @pytest.mark.parametrize(
     ("second", "are_alike"), [((0.50, 0.51, 0.56, 0.49, 0.5), False), ((0.50, 0.51, 0.56), False), ((0.5, 0.51), False),
-                              ((0.50, 0.51, 0.56), True)]
+                              ((0.50, 0.51, 0.56), True), ((0.50, 0.51, 0.56, 0.49, 0.5), True)]
 )  # fmt: skip
 def test_seeds_alone_are_compared_as_scipy_does(second: tuple[float, ...], are_alike: bool) -> None:
-    """Welch's test, or Student's of as many seeds each."""
+    """Welch's test, or Student's, of as many seeds each and of others."""
     first = (0.52, 0.58, 0.61)
     found = difference("f1", _of(first), _of(second), are_alike)
     theirs: Any = ttest_ind(first, second, equal_var=are_alike)
