@@ -35,6 +35,7 @@ INSTALL = "without S3, and nothing kept: pip install -c requirements.txt dvc-s3 
 PLANTED = "planted-secret"
 KEYS = {"AWS_ACCESS_KEY_ID": f"{PLANTED}-a", "AWS_SECRET_ACCESS_KEY": f"{PLANTED}-b", "AWS_DEFAULT_REGION": "eu-west-1"}
 DVC = (sys.executable, "-m", "dvc")
+CHECK = (sys.executable, "-m", "retrace.cli.main", "check")  # with which `make repro` begins: it mends DVC's locks
 REPRO = (sys.executable, "-m", "retrace.cli.main", "repro")
 PUSH = (*REPRO, "--push")
 UNCACHED = ("reports/metrics.json", "reports/perplexity.json")  # which `dvc push` leaves to git
@@ -145,6 +146,7 @@ class Trials:
                     break
                 time.sleep(0.005)
             self.said += running.communicate()
+        self.run(project, *CHECK)
 
     def _bytes(self) -> int:
         """Bytes on the wire while all is sent; 0 without one."""
