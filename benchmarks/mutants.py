@@ -179,6 +179,17 @@ def run_tests(folder: Path, arguments: Sequence[str]) -> int:
     return pytest.main(["-x", "--assert=plain", "-p", "no:cacheprovider", "-m", "not slow", *arguments])
 
 
+def tried(
+    folder: Path, path: str, change: Change, tests: Sequence[str], left_out: Sequence[str], seconds: float
+) -> str:
+    """How the tests end with a change, which is printed."""
+    (folder / path).write_text(change.code)
+    time.sleep(0.05)  # else the guard sees code that changed while its process began
+    end = outcome(folder, tests, left_out, seconds)
+    print(f"{path}:{change.line} {end}: {change.was}  →  {change.now}", flush=True)
+    return end
+
+
 def campaign(
     folder: Path, path: str, each: int, seed: int, settings: Mapping[str, Any], limit: float
 ) -> dict[str, Any]:
@@ -186,10 +197,7 @@ def campaign(
     tests, left_out = tests_of(path, settings), settings["left_out"]
     found: dict[str, Any] = {"seed": seed, "drawn": 0, "noticed": 0, "unnoticed": []}
     for change in drawn(path, each, seed):
-        (folder / path).write_text(change.code)
-        time.sleep(0.05)  # else the guard sees code that changed while its process began
-        end = outcome(folder, tests, left_out, limit)
-        print(f"{path}:{change.line} {end}: {change.was}  →  {change.now}", flush=True)
+        end = tried(folder, path, change, tests, left_out, limit)
         found["drawn"] += 1
         found["noticed"] += end != "passed"
         if end == "passed":
@@ -206,10 +214,7 @@ def again(folder: Path, path: str, last: Mapping[str, Any], settings: Mapping[st
         change = changes.get((known["was"], known["now"]))
         end = "passed"
         if change is not None and "without_effect" not in known:
-            (folder / path).write_text(change.code)
-            time.sleep(0.05)
-            end = outcome(folder, tests, settings["left_out"], LONGEST)
-            print(f"{path}:{change.line} {end}: {change.was}  →  {change.now}", flush=True)
+            end = tried(folder, path, change, tests, settings["left_out"], LONGEST)
         left += [known] if end == "passed" else []
     (folder / path).write_text(_text(path))
     return {**last, "noticed": last["drawn"] - len(left), "unnoticed": left}

@@ -23,13 +23,13 @@ from dvc.fs import generic
 from dvc.repo import Repo
 from dvc_data.hashfile.db import HashFileDB
 
+from retrace.cli.doctor import LOCKFILES
 from retrace.core.errors import InputError
 
 PAUSE = 2.0  # seconds between two looks at the run cache
 AGAIN = 60.0  # seconds until what could not be sent is tried again
 PATIENCE = 20.0  # seconds in which a remote has to answer
 NO_REMOTE = "--push: there is no remote; dvc remote add --default NAME URL"
-LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 
 
 def default_remote() -> str | None:

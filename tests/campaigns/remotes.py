@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import warm
-from tests.campaigns.kills import RESULT, digests, finished_toy, kill, options
+from tests.campaigns.kills import RESULT, digests, finished_toy, kill, options, write
 from tests.campaigns.stores import Bucket, Folder, Store
 from tests.toy import Project, holding
 
@@ -277,7 +277,7 @@ def main() -> None:
             found[name] = campaign(Trials(whole, folder / name, store, random.Random(seed)), cuts)
     print(json.dumps(found, indent=2))
     if has_s3:
-        RESULT.with_name("remotes.json").write_text(json.dumps(found, indent=2) + "\n")
+        write(RESULT.with_name("remotes.json"), found)
     else:
         print(INSTALL)
     sys.exit(any(found[name].get("wrong", 0) or found[name]["secrets"] for name in stores))
