@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,12 +52,14 @@ def load(
     if isinstance(model, PairModel):
         return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed)
 
-    def label(blocks: Tensor, generator: torch.Generator) -> LabelledBatch:
+    def label(blocks: Tensor, update: int, generator: torch.Generator) -> LabelledBatch:
         if objective_of(model.body.config) == "causal":
             return next_tokens(blocks, vocabulary)
-        return mask_blocks(blocks, masking, vocabulary, generator)
+        done = update / training_budget(recipe).limit(objective.steps)
+        return mask_blocks(blocks, masking.after(done), vocabulary, generator)
 
-    return model, BlockModelling(stream, *sizes, label, params.seed)
+    objective = BlockModelling(stream, *sizes, label, params.seed)
+    return model, objective
 
 
 def training_budget(recipe: PretrainSettings) -> Budget:
@@ -135,7 +138,8 @@ def _initial_model(
 
 
 def _masking(recipe: PretrainSettings, tokenizer: SubwordTokenizer) -> Masking:
+    masking = Masking(recipe.mask_rate, recipe.mask_replacement, last_rate=recipe.last_mask_rate)
     if not recipe.whole_word_mask:
-        return Masking(recipe.mask_rate, recipe.mask_replacement)
+        return masking
     continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
-    return Masking(recipe.mask_rate, recipe.mask_replacement, continues, closes)
+    return replace(masking, continues=continues, closes=closes)

@@ -66,6 +66,11 @@ class Budget:
     updates: int | None = None
     seconds: float | None = None  # of training; the result then depends on the machine
 
+    def limit(self, steps: int) -> int:
+        """The largest number of updates that it allows, with epochs of `steps`."""
+        most = self.epochs * steps
+        return most if self.updates is None else min(most, self.updates)
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -94,8 +99,7 @@ class Run(Generic[Batch, Part]):
     @property
     def updates(self) -> int:
         """The largest number of updates that the budget allows."""
-        most = self.budget.epochs * self.objective.steps
-        return most if self.budget.updates is None else min(most, self.budget.updates)
+        return self.budget.limit(self.objective.steps)
 
     def done(self, at: Position) -> float:
         """The share of the budget that is used up."""
