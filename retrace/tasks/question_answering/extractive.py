@@ -4,7 +4,7 @@ The model may get an extra embedding that marks the passage words that occur in 
 of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 3.2), graded by how rare the word is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from retrace.tasks.question_answering.windows import (
     Span,
     Window,
     WordFrequencies,
+    draw_windows,
     match_kinds,
     window_questions,
 )
@@ -115,13 +116,16 @@ class ExtractiveTask(QuestionAnswering):
         return None if self._settings.question_match else "tokens"
 
     def examples(self, part: str) -> list[Window]:
-        """Every window of the part's questions, in the order of the data."""
-        return self.encoded(self._questions[part])
+        """The windows of the part's questions, in the order of the data."""
+        questions, length = self._questions[part], self._settings.train_length
+        if part != "train" or length is None:
+            return self.encoded(questions)
+        return self._marked(draw_windows(self.name, self._tokenizer, questions, length))
 
     def encoded(self, questions: Sequence[Question]) -> list[Window]:
         """Every window of these questions, in their order."""
-        windows = window_questions(self.name, self._tokenizer, questions, self._max_length, self._settings.doc_stride)
-        return [self._matched(window) for window in windows] if self._settings.question_match else list(windows)
+        stride = self._settings.doc_stride
+        return self._marked(window_questions(self.name, self._tokenizer, questions, self._max_length, stride))
 
     def length(self, example: Window) -> int:
         """Tokens of a window."""
@@ -171,6 +175,9 @@ class ExtractiveTask(QuestionAnswering):
     @cached_property
     def _frequencies(self) -> WordFrequencies:
         return WordFrequencies(sorted({question.context for question in self._questions["train"]}))
+
+    def _marked(self, windows: Iterable[Window]) -> list[Window]:
+        return [self._matched(window) for window in windows] if self._settings.question_match else list(windows)
 
     def _matched(self, window: Window) -> Window:
         """A token matches as its first character does; tokens outside the passage match nothing."""

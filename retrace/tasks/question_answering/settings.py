@@ -21,14 +21,18 @@ class ReadingSettings(Section):
         default=False, description="mark the passage's words that occur in the question; extractive answers only"
     )
     doc_stride: Count = Field(default=128, description="tokens between the starts of the windows of a long passage")
+    train_length: Count | None = Field(
+        default=None,
+        description="train on one window of so many tokens of each question, mostly with its answer; null: on all "
+        "windows of max_length; extractive answers only",
+    )
     max_answer_length: Count = Field(default=30, description="tokens of the longest answer")
 
     @model_validator(mode="after")
-    def _marks_spans(self) -> Self:
-        require(
-            not (self.question_match and self.answers == "generative"),
-            "question_match", True, "it marks words for answers: extractive alone",
-        )  # fmt: skip
+    def _finds_spans(self) -> Self:
+        for key, absent in (("question_match", False), ("train_length", None)):
+            value = getattr(self, key)
+            require(self.answers == "extractive" or value == absent, key, value, "it is for answers: extractive alone")
         return self
 
 
@@ -41,9 +45,9 @@ class AnswerSettings(ReadingSettings, FineTuneSettings):
             least, holds = SHORTEST_WINDOW, "a token each of question and passage"
         else:
             least, holds = self.max_answer_length + SHORTEST_PROMPT, f"max_answer_length and {SHORTEST_PROMPT} to read"
-        require(
-            self.max_length >= least, "max_length", self.max_length, f"expected at least {least}, which hold {holds}"
-        )
+        for key in ("max_length", "train_length"):
+            length = getattr(self, key)
+            require(length is None or length >= least, key, length, f"expected at least {least}, which hold {holds}")
         return self
 
 

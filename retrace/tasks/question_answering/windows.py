@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from random import Random
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from retrace.tokens.tokenizer import PairFormat, SubwordTokenizer, Vocabulary, l
 NONE, COMMON, MIDDLING, RARE, SAME_BEGINNING = range(5)
 KINDS = 5
 BEGINNING = 5  # letters
+ANYWHERE = 0.1  # share of the drawn windows that may miss the answer, as windows of a long passage do
 _WORD = re.compile(r"[^\W_]+")
 COMMON_SHARE, RARE_SHARE = 1e-3, 1e-5  # of all words of the training passages
 
@@ -152,6 +154,16 @@ class _Passage:
     offsets: np.ndarray
 
 
+@dataclass(frozen=True)
+class _Frame:
+    """What is around the passage in the windows of a question, and how many of its tokens fit between."""
+
+    head: list[int]
+    tail: list[int]
+    asked: slice
+    room: int
+
+
 def window_questions(
     task: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, stride: int, lead: str = ""
 ) -> Iterator[Window]:
@@ -159,14 +171,31 @@ def window_questions(
 
     `lead` is put before the question. Raises InputError if a window has no room for the passage.
     """
-    form = tokenizer.pair_format
-    check_length(task, max_length, shortest_window(form), "a token each of question and passage")
-    for context, on_it in groupby(questions, key=lambda question: question.context):
-        encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
-        passage = _Passage(encoding.ids, _without_spaces(encoding.offsets, context))
-        for question in on_it:
-            asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids
-            yield from _windows(asked, passage, question, form, max_length, stride)
+    for question, passage, frame in _framed(task, tokenizer, questions, max_length, lead):
+        first = 0
+        while True:
+            yield _cut(question, passage, frame, first)
+            if first + frame.room >= len(passage.ids):
+                break
+            first += min(stride, frame.room)  # no token is skipped
+
+
+def draw_windows(
+    task: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int
+) -> Iterator[Window]:
+    """One window of each question, drawn from its id: of those that hold the answer, or for a tenth, of all.
+
+    A few sentences around the answer are enough to train on (Min et al. 2018, Efficient and Robust Question Answering
+    from Minimal Context over Documents), and shorter windows leave time for more questions. Raises InputError if a
+    window has no room for the passage.
+    """
+    for question, passage, frame in _framed(task, tokenizer, questions, max_length):
+        draws = Random(question.id)
+        lowest, highest = 0, max(0, len(passage.ids) - frame.room)
+        answer = _answer_tokens(question, passage.offsets)
+        if answer is not None and draws.random() >= ANYWHERE and answer[1] - answer[0] < frame.room:
+            lowest, highest = max(0, answer[1] + 1 - frame.room), min(answer[0], highest)
+        yield _cut(question, passage, frame, draws.randint(lowest, highest))
 
 
 def shortest_window(form: PairFormat) -> int:
@@ -174,37 +203,48 @@ def shortest_window(form: PairFormat) -> int:
     return max(2 * (len(form.before) + len(form.between) + 1), 2 * len(form.after) + 1)
 
 
-def _windows(
-    asked: list[int], passage: _Passage, question: Question, form: PairFormat, max_length: int, stride: int
-) -> Iterator[Window]:
+def _framed(
+    task: str, tokenizer: SubwordTokenizer, questions: Sequence[Question], max_length: int, lead: str = ""
+) -> Iterator[tuple[Question, _Passage, _Frame]]:
+    form = tokenizer.pair_format
+    check_length(task, max_length, shortest_window(form), "a token each of question and passage")
+    for context, on_it in groupby(questions, key=lambda question: question.context):
+        encoding = tokenizer.encode(context, add_special_tokens=False)  # once for all its questions
+        passage = _Passage(encoding.ids, _without_spaces(encoding.offsets, context))
+        for question in on_it:
+            asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids
+            yield question, passage, _frame(asked, form, max_length)
+
+
+def _frame(asked: list[int], form: PairFormat, max_length: int) -> _Frame:
     # A question longer than half a window would leave no room for the passage.
     asked = asked[: max(0, max_length // 2 - len(form.before) - len(form.between))]
     head, tail = [*form.before, *asked, *form.between], list(form.after)
-    room = max_length - len(head) - len(tail)
+    place = slice(len(form.before), len(form.before) + len(asked))
+    return _Frame(head, tail, place, max_length - len(head) - len(tail))
+
+
+def _cut(question: Question, passage: _Passage, frame: _Frame, first: int) -> Window:
+    """The window with the passage from token `first` on."""
+    last = min(first + frame.room, len(passage.ids))
+    ids = [*frame.head, *passage.ids[first:last], *frame.tail]
+    place = slice(len(frame.head), len(ids) - len(frame.tail))
+    spans = np.zeros((len(ids), 2), dtype=np.int32)
+    spans[place] = passage.offsets[first:last]
+    start = end = 0
     answer = _answer_tokens(question, passage.offsets)
-    first = 0
-    while True:
-        last = min(first + room, len(passage.ids))
-        ids = [*head, *passage.ids[first:last], *tail]
-        place = slice(len(head), len(ids) - len(tail))
-        spans = np.zeros((len(ids), 2), dtype=np.int32)
-        spans[place] = passage.offsets[first:last]
-        start = end = 0
-        if answer is not None and first <= answer[0] and answer[1] < last:
-            start, end = (token - first + len(head) for token in answer)
-        yield Window(
-            question=question,
-            ids=np.array(ids, dtype=np.int32),
-            spans=spans,
-            asked=slice(len(form.before), len(form.before) + len(asked)),
-            passage=place,
-            start=start,
-            end=end,
-            match=np.full(len(ids), NONE, dtype=np.int8),
-        )
-        if last == len(passage.ids):
-            return
-        first += min(stride, room)  # no token is skipped
+    if answer is not None and first <= answer[0] and answer[1] < last:
+        start, end = (token - first + len(frame.head) for token in answer)
+    return Window(
+        question=question,
+        ids=np.array(ids, dtype=np.int32),
+        spans=spans,
+        asked=frame.asked,
+        passage=place,
+        start=start,
+        end=end,
+        match=np.full(len(ids), NONE, dtype=np.int8),
+    )
 
 
 def _without_spaces(offsets: Sequence[tuple[int, int]], context: str) -> np.ndarray:

@@ -1,5 +1,5 @@
 import json
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering.extractive import ExtractiveTask, Span, SpanModel, best_over_windows, best_span
 from retrace.tasks.question_answering.settings import ReadingSettings
 from retrace.tasks.question_answering.windows import (
+    ANYWHERE,
     COMMON,
     MIDDLING,
     NONE,
@@ -23,9 +24,11 @@ from retrace.tasks.question_answering.windows import (
     SAME_BEGINNING,
     Window,
     WordFrequencies,
+    _cut,
+    _frame,
     _Passage,
-    _windows,
     _without_spaces,
+    draw_windows,
     match_kinds,
     shortest_window,
     window_questions,
@@ -130,10 +133,38 @@ def test_every_token_of_any_passage_is_in_a_window(passage: str, asked: str, max
 )
 def test_the_shortest_window_holds_a_token_of_each(form: PairFormat) -> None:
     passage = _Passage(TOKENIZER.encode(CONTEXT, add_special_tokens=False).ids, np.zeros((99, 2), dtype=np.int32))
-    for window in islice(_windows([7] * 50, passage, _question(""), form, shortest_window(form), 1), 3):
-        assert len(window.ids) == shortest_window(form)
-        assert window.asked.stop > window.asked.start
-        assert window.passage.stop > window.passage.start
+    window = _cut(_question(""), passage, _frame([7] * 50, form, shortest_window(form)), 1)
+    assert len(window.ids) == shortest_window(form)
+    assert window.asked.stop > window.asked.start
+    assert window.passage.stop > window.passage.start
+
+
+def test_drawn_windows_hold_the_answer_but_for_some_and_are_the_same_every_time() -> None:
+    """One window a question; where it holds the answer varies, so that its place tells nothing."""
+    asked = [replace(_question("1601"), id=str(number)) for number in range(300)]
+    windows = list(draw_windows("squad", TOKENIZER, asked, 24))
+    assert [window.question for window in windows] == asked
+    assert all(len(window.ids) == 24 for window in windows)
+    missing = [window for window in windows if window.end == 0]
+    assert 0 < len(missing) < 300 * ANYWHERE
+    assert {window.question.context[slice(*_characters(window))] for window in windows if window.end} == {"1601"}
+    assert len({window.start for window in windows}) > 5
+    again = draw_windows("squad", TOKENIZER, asked[::-1], 24)
+    assert [window.start for window in again] == [window.start for window in windows[::-1]]
+
+
+def _characters(window: Window) -> tuple[int, int]:
+    return int(window.spans[window.start, 0]), int(window.spans[window.end, 1])
+
+
+@pytest.mark.parametrize("answer", ["", CONTEXT])
+def test_a_window_is_drawn_for_an_answer_that_fits_in_none(answer: str) -> None:
+    asked = [replace(_question(answer), id=str(number)) for number in range(50)]
+    windows = list(draw_windows("squad", TOKENIZER, asked, 24))
+    assert {(window.start, window.end) for window in windows} == {(0, 0)}
+    assert len({tuple(window.ids) for window in windows}) > 5
+    (whole,) = draw_windows("squad", TOKENIZER, asked[:1], 120)
+    assert whole.end - whole.start == (whole.passage.stop - whole.passage.start - 1 if answer else 0)
 
 
 def test_the_span_of_an_empty_passage_is_empty_and_a_number() -> None:
