@@ -24,7 +24,7 @@ from retrace.core.settings import (
     values_of,
 )
 from retrace.evaluation.settings import EvaluateParams
-from retrace.files.settings import FilesParams
+from retrace.files.settings import ClassificationParams, FilesParams, QuestionAnsweringParams
 from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubClassificationParams, HubParams
@@ -34,7 +34,6 @@ from retrace.report.settings import ReportParams
 from retrace.results.grid import Grid
 from retrace.review.settings import ReviewParams
 from retrace.sample.generate import SampleParams
-from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
 

@@ -20,7 +20,7 @@ from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
 from retrace.evaluation.outcomes import Answered, Classified, Scoring, answered
 from retrace.evaluation.probabilities import class_name, classes_with_columns, probabilities_of, some_of
-from retrace.sources.formats import Rows, labels_of, read_rows
+from retrace.files.formats import Rows, labels_of, read_rows
 from retrace.statistics.intervals import Scored, resample
 from retrace.statistics.intervals import intervals as intervals_of
 from retrace.statistics.scales import Flags

@@ -1,1 +1,1 @@
-"""Your own files as a data source: where they are and what they are called once copied."""
+"""Your own files: as the data source and as further tasks, in several formats; tasks of the hub are checked alike."""

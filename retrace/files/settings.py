@@ -1,4 +1,4 @@
-"""Where the user's own files are, and what each is called once copied."""
+"""Where the user's own files are: those of the data source, under which names they are copied, and of further tasks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from retrace.core.paths import OWN, questions_path, running_text, sentences_path
 from retrace.core.settings import Params, Section, Split, require
-from retrace.datasets.settings import SplitBy
+from retrace.datasets.settings import SplitBy, SplitSettings, TaskParams, TaskSettings
 from retrace.datasets.text import PARTS, text_path
 
 
@@ -99,3 +99,34 @@ class FilesParams(Params):
             allowed = f"expected a folder in {OWN}, the only one in which DVC sees changes"
             require(folder.is_relative_to(OWN) and ".." not in folder.parts, f"files.{name}", str(folder), allowed)
         return self
+
+
+FOLDER = Field(description="relative to the project")
+PUBLISHED = Field(default=None, description="where the files are given out; named where they are missing")
+
+
+class QuestionsSettings(SplitSettings):
+    """A further question-answering set in SQuAD's format, version 1.1 or 2.0; train, dev and test are files."""
+
+    folder: str = FOLDER
+    published: str | None = PUBLISHED
+
+
+class ClassificationSettings(TaskSettings):
+    """A task in files; train, dev and test are their names."""
+
+    folder: str = FOLDER
+    published: str | None = PUBLISHED
+    format: str | None = Field(default=None, description="tsv, csv, jsonl, parquet or xml; null: as the files end")
+
+
+class ClassificationParams(TaskParams):
+    """What stages/sources/task.py reads of a classification task."""
+
+    task: ClassificationSettings = Field(alias="data/params.yaml:classification.${key}")
+
+
+class QuestionAnsweringParams(TaskParams):
+    """What stages/sources/task.py reads of a question-answering set."""
+
+    task: QuestionsSettings = Field(alias="data/params.yaml:question_answering.${key}")

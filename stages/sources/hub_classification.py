@@ -10,9 +10,9 @@ import argparse
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
+from retrace.files.tasks import Records, Table, TaskData, read_task, write_task_source
 from retrace.hub.datasets import Split, open_split
 from retrace.hub.settings import HubClassificationParams, HubTaskSettings
-from retrace.sources.tasks import Records, Table, TaskData, read_task, write_task_source
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
-from retrace.sources.settings import ClassificationParams, QuestionAnsweringParams, QuestionsSettings
-from retrace.sources.tasks import check_files, read_files, write_questions_source, write_task_source
+from retrace.files.settings import ClassificationParams, QuestionAnsweringParams, QuestionsSettings
+from retrace.files.tasks import check_files, read_files, write_questions_source, write_task_source
 
 KINDS = {"classification": ClassificationParams, "question_answering": QuestionAnsweringParams}
 

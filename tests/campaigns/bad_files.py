@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.text import read_documents
-from retrace.sources.settings import ClassificationSettings
-from retrace.sources.tasks import make_task_card, read_files
+from retrace.files.settings import ClassificationSettings
+from retrace.files.tasks import make_task_card, read_files
 from tests.campaigns.cases import Case, Content, Read
 
 WORDS = ("river", "guild", "weaver", "song", "hall", "ale", "bridge", "lamp", "stone", "mill", "rope", "fern")

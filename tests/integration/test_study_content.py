@@ -15,8 +15,8 @@ from retrace.cli.settings import write_presets
 from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import read_classes, read_examples, read_sentences
 from retrace.datasets.squad import read_questions
-from retrace.sources.settings import ClassificationParams
-from retrace.sources.tasks import read_files
+from retrace.files.settings import ClassificationParams
+from retrace.files.tasks import read_files
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub import LocalHub
 from tests.hub.content.small import PASSAGE, SHARED, Small, cut_down, small_data, spread

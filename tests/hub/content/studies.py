@@ -12,10 +12,10 @@ from typing import Any
 import yaml
 from datasets import ClassLabel, Dataset, Features, Value
 
+from retrace.files.settings import ClassificationParams
 from retrace.hub.pins import Pin, is_pin
 from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 from retrace.models.settings import ModelSettings
-from retrace.sources.settings import ClassificationParams
 from tests.hub.content import models, tokenizers
 from tests.hub.content.datasets import (
     AG_NEWS,

@@ -27,8 +27,8 @@ from retrace.datasets.overlap import (
 from retrace.datasets.settings import TaskSettings
 from retrace.datasets.split import groups_of, held_out_split, split_questions
 from retrace.datasets.text import copied
-from retrace.sources.formats import label_text, read_records
-from retrace.sources.settings import ClassificationSettings, QuestionsSettings
+from retrace.files.formats import label_text, read_records
+from retrace.files.settings import ClassificationSettings, QuestionsSettings
 
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
 Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: their place and their cells by column

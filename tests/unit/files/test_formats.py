@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.sources.formats import labels_of
+from retrace.files.formats import labels_of
 
 
 @pytest.mark.parametrize("label", [None, float("nan"), True, [1], {"a": 1}, 0.5])

@@ -14,8 +14,8 @@ from ruamel.yaml import YAML
 from retrace.core.errors import InputError
 from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
 from retrace.datasets.split import held_out_split
-from retrace.sources.settings import ClassificationParams, ClassificationSettings
-from retrace.sources.tasks import check_files, make_task_card, read_files
+from retrace.files.settings import ClassificationParams, ClassificationSettings
+from retrace.files.tasks import check_files, make_task_card, read_files
 from tests.toy import ROOT
 
 ROWS = [
