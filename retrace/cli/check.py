@@ -33,7 +33,7 @@ from retrace.pretraining.settings import PretrainParams
 from retrace.report.settings import ReportParams
 from retrace.results.grid import Grid
 from retrace.review.settings import ReviewParams
-from retrace.sample.generate import SampleParams
+from retrace.sample.corpus import SampleParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams
 from retrace.tokens.settings import TokenizeParams
 

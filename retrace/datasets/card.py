@@ -4,17 +4,21 @@ Texts in both training and validation data make scores too good; they are no err
 """
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_path, splits_of
 from retrace.datasets.examples import read_sentences
-from retrace.datasets.overlap import given_away, given_away_finding, keys_of, known_rows, shared_finding, words_of
+from retrace.datasets.splits import count_given_away, count_shared, keys_of, known_rows, shared_finding
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 
 Counted = tuple[dict[str, Any], list[str]]  # counts, and findings, one line each
+SHARED = {
+    "dev in train": "shared_between_splits", "test in train": "shared_by_test_and_train",
+    "test in dev": "shared_by_test_and_dev",
+}  # fmt: skip
 _QUOTED = re.compile(r'".*"".*"')  # a cell with a quote in it, which is doubled
 
 
@@ -48,18 +52,16 @@ def _sentences(folder: Path) -> Counted:
     counts = {
         part: {"sentences": len(found), "favourable": sum(row.label for row in found)} for part, found in rows.items()
     }
-    words = {part: [words_of(row.text) for row in found] for part, found in rows.items()}
-    shared, findings = _overlaps(words, "sentences")
-    for part, name in (("dev", "given_away"), ("test", "given_away_of_test")):
-        if part in words:
-            given = given_away(words[part], words["train"])
-            shared[name] = int(given.sum())
-            findings += given_away_finding(given, known_rows(words[part], words["train"]), "sentences", part)
+    keys = {part: keys_of((row.text, None) for row in found) for part, found in rows.items()}
+    shared, findings = count_shared(keys, "sentences")
+    given, of_given = count_given_away(keys, "sentences")
+    findings += of_given
     for part, found in rows.items():
         quoted = sum(_QUOTED.fullmatch(row.text) is not None for row in found)
         if quoted:
             findings.append(f"{quoted:,} sentences of {part} are quoted as in csv; the quotes are read as text")
-    return counts | shared, findings
+    of_test = {"given_away" if part == "dev" else f"given_away_of_{part}": count for part, count in given.items()}
+    return counts | _named(shared) | of_test, findings
 
 
 def count_questions(files: Mapping[str, Path]) -> Counted:
@@ -73,26 +75,18 @@ def count_questions(files: Mapping[str, Path]) -> Counted:
         for part, found in questions.items()
     }
     keys = {part: keys_of((question.context, question.text) for question in found) for part, found in questions.items()}
-    shared, findings = _overlaps(keys, "questions")
+    shared, findings = count_shared(keys, "questions")
     passages = known_rows(*(list(dict.fromkeys(passage for passage, _ in keys[part])) for part in ("dev", "train")))
     findings += shared_finding(passages, "passages", "dev")
     if not counts["train"]["unanswerable"] and counts["dev"]["unanswerable"]:
         findings.append("dev has unanswerable questions and train none: the model will always answer")
     findings += [finding for part, found in questions.items() for finding in _oddities(part, found)]
-    return counts | shared | {"shared_passages": int(passages.sum())}, findings
+    return counts | _named(shared) | {"shared_passages": int(passages.sum())}, findings
 
 
-def _overlaps(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
-    """Items of dev that are in train too, and of test that are in either, where there is a test split."""
-    pairs = {"shared_between_splits": ("dev", "train")}
-    if "test" in keys:
-        pairs |= {f"shared_by_test_and_{other}": ("test", other) for other in ("train", "dev")}
-    counts, findings = {}, []
-    for name, (part, other) in pairs.items():
-        shared = known_rows(keys[part], keys[other])
-        counts[name] = int(shared.sum())
-        findings += shared_finding(shared, what, part, other)
-    return counts, findings
+def _named(shared: Mapping[str, int]) -> dict[str, int]:
+    """Counts of rows that splits share, by the names that the card has for them."""
+    return {SHARED[splits]: count for splits, count in shared.items()}
 
 
 def _oddities(part: str, questions: Sequence[Question]) -> list[str]:

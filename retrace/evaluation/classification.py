@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 
 from retrace.datasets.examples import Example, read_classes, read_examples
-from retrace.datasets.overlap import INSIDE, INSIDE_FIRST, given_away
+from retrace.datasets.splits import INSIDE, INSIDE_FIRST, given_away
 from retrace.evaluation.confusion import by_class, counting
 from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.outcomes import Classified, ScoredTask, logits_of

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from retrace.datasets.overlap import given_away_finding, shared_finding
+from retrace.datasets.splits import given_away_finding, shared_finding
 from retrace.evaluation.outcomes import Answered, Classified, ScoredTask
 from retrace.statistics.scales import SCALES, Flags
 

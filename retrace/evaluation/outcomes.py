@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from retrace.core.settings import load_plugin
-from retrace.datasets.overlap import keys_of, known_rows
+from retrace.datasets.splits import keys_of, known_rows
 from retrace.datasets.squad import Question
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.results.predictions import LOGIT

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from retrace.core.paths import questions_path
-from retrace.datasets.overlap import known_rows
+from retrace.datasets.splits import known_rows
 from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.metrics.squad_v2 import threshold_curve
 from retrace.evaluation.outcomes import Answered, Groups, ScoredTask, answered

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,16 @@ from retrace.core.paths import QUESTIONS, task_folder
 from retrace.core.settings import DATA_PARAMS
 from retrace.datasets.card import count_questions
 from retrace.datasets.examples import Example, class_order, write_task
-from retrace.datasets.overlap import (
-    INSIDE,
-    INSIDE_FIRST,
-    given_away,
-    given_away_finding,
+from retrace.datasets.settings import TaskSettings
+from retrace.datasets.splits import (
+    count_given_away,
+    count_shared,
+    groups_of,
+    held_out_split,
     keys_of,
-    known_rows,
-    shared_finding,
+    split_questions,
     words_of,
 )
-from retrace.datasets.settings import TaskSettings
-from retrace.datasets.split import groups_of, held_out_split, split_questions
 from retrace.datasets.text import copied
 from retrace.files.formats import label_text, read_records
 from retrace.files.settings import ClassificationSettings, QuestionsSettings
@@ -169,24 +166,15 @@ def make_task_card(data: TaskData) -> dict[str, Any]:
 
     `shared` counts the later split's examples, `given_away` those whose text is in one of the training data or half so.
     """
-    parts, findings = {}, [*data.notes]
+    parts = {}
     for part, examples in data.parts.items():
         counts = Counter(example.label for example in examples)
         by_class = {name: counts[number] for number, name in enumerate(data.classes)}
         parts[part] = {"examples": len(examples), "classes": by_class}
-    shared, given = {}, {}
-    held: list[str] = []
     keys = {part: keys_of((example.text, example.pair) for example in of) for part, of in data.parts.items()}
-    for earlier, later in combinations(data.parts, 2):
-        known = known_rows(keys[later], keys[earlier])
-        shared[f"{later} in {earlier}"] = int(known.sum())
-        findings += shared_finding(known, "examples", later, earlier)
-        if earlier == "train":
-            away = given_away(*([text for text, _ in keys[part]] for part in (later, earlier)))
-            given[later] = int(away.sum())
-            how = INSIDE if data.parts[later][0].pair is None else INSIDE_FIRST
-            held += given_away_finding(away, known, "examples", later, how)
-    findings += held
+    shared, of_shared = count_shared(keys, "examples")
+    given, of_given = count_given_away(keys, "examples")
+    findings = [*data.notes, *of_shared, *of_given]
     for part, counts in parts.items():
         findings += [f"{part} has no example of {name}" for name, count in counts["classes"].items() if not count]
     return {"parts": parts, "shared": shared, "given_away": given, "dropped": data.dropped, "findings": findings}

@@ -14,7 +14,7 @@ from retrace.core.files import write_text
 from retrace.core.paths import questions_path, running_text, sentences_path
 from retrace.datasets.examples import UNLABELLED
 from retrace.datasets.settings import SplitBy
-from retrace.datasets.split import split_questions, split_sentences
+from retrace.datasets.splits import split_questions, split_sentences
 from retrace.datasets.text import text_path
 from retrace.hub.datasets import Split, licence, open_split
 from retrace.hub.settings import HubQuestions, HubSentences, HubSettings, HubSplits, HubText

@@ -38,19 +38,9 @@ CONTRASTS = PHRASES["contrasts"]  # the judgement that counts is y, the other, o
 WITH_PLACE = 0.3  # share of reviews that name the place
 HELD_OUT = 4  # one of so many phrasings of a judgement is kept for the held-out part
 
-# Kinds of answers, and how a sentence names one of them.
-SHOWN = {
-    "person": "{}", "fellowship": "the {}", "town": "the town of {}", "river": "the waters of the {}",
-    "animal": "the {}", "good": "{}", "stone": "solid {}", "meal": "a plate of {}", "flower": "a bunch of {}",
-    "colour": "a bright {}", "year": "the year {}", "count": "{} in all", "feast": "the eve of {}",
-}  # fmt: skip
-
-# Kinds that a hasty reader takes for one another: what makes a wrong answer plausible.
-LIKE = {
-    "person": "people", "fellowship": "people", "town": "places", "river": "places", "animal": "things",
-    "good": "things", "stone": "things", "meal": "things", "flower": "things", "colour": "things",
-    "year": "times", "count": "times", "feast": "times",
-}  # fmt: skip
+SHOWN: dict[str, str] = _FILE["shown"]  # how a sentence names an answer, by its kind
+LIKE: dict[str, str] = _FILE["like"]  # kinds that a hasty reader takes for one another: what makes answers plausible
+SHORT_NAMES: dict[str, str] = _FILE["short_names"]  # of kinds of subjects, from an article's second sentence on
 
 
 @dataclass(frozen=True)
@@ -70,10 +60,7 @@ class Relation:
     nouns: tuple[str, ...]
 
 
-RELATIONS = {
-    name: Relation(name, relation["answer"], tuple(relation["nouns"].split()))
-    for name, relation in _FILE["relations"].items()
-}
+RELATIONS = {name: Relation(name, of["answer"], tuple(of["nouns"].split())) for name, of in _FILE["relations"].items()}
 BY_KIND = {kind: [RELATIONS[name] for name in names.split()] for kind, names in _FILE["relations_of"].items()}
 
 

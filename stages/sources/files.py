@@ -16,7 +16,7 @@ from retrace.core.guard import guarded
 from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import questions_path, sentences_path, source_folder
 from retrace.datasets.card import make_card
-from retrace.datasets.split import split_questions, split_sentences
+from retrace.datasets.splits import split_questions, split_sentences
 from retrace.datasets.text import copied
 from retrace.files.settings import FilesParams
 

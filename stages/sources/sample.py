@@ -9,7 +9,7 @@ from retrace.core.guard import guarded
 from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import source_folder
 from retrace.datasets.card import make_card
-from retrace.sample.generate import SampleParams, write_sample
+from retrace.sample.corpus import SampleParams, write_sample
 
 
 def main() -> None:

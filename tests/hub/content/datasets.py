@@ -18,7 +18,7 @@ from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_
 from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.text import text_path
-from retrace.sample.generate import SampleSettings, write_sample
+from retrace.sample.corpus import SampleSettings, write_sample
 from tests.toy import SAMPLE
 
 WIKITEXT, GLUE = "Salesforce/wikitext", "nyu-mll/glue"

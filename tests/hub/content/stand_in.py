@@ -11,8 +11,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from retrace.datasets.examples import read_sentences
-from retrace.sample.encyclopedia import Article, write_articles
-from retrace.sample.generate import HELD_OUT, READ, SampleSettings, write_sample
+from retrace.sample.corpus import HELD_OUT, READ, Article, SampleSettings, write_articles, write_sample
 from retrace.sample.language import ASPECTS, Style
 from retrace.sample.world import NameMaker, build_world
 

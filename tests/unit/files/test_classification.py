@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from retrace.core.errors import InputError
 from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
-from retrace.datasets.split import held_out_split
+from retrace.datasets.splits import held_out_split
 from retrace.files.settings import ClassificationParams, ClassificationSettings
 from retrace.files.tasks import check_files, make_task_card, read_files
 from tests.toy import ROOT
@@ -271,6 +272,7 @@ def test_a_split_keeps_every_item_once_and_in_order(items: list[int], share: flo
     assert len(kept) == round(share * len(items))
 
 
+@hypothesis_settings(deadline=None)
 @given(st.lists(st.tuples(st.text(), st.none() | st.text(), st.integers(0, 1)), min_size=1))
 def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, rows) -> None:
     data = tmp_path_factory.mktemp("data")

@@ -16,7 +16,7 @@ from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
-from retrace.sample.generate import SampleParams, SampleSettings, write_sample
+from retrace.sample.corpus import SampleParams, SampleSettings, write_sample
 from retrace.sample.language import BLAME, BY_KIND, COMMON, LIKE, PRAISE, QUESTIONS, SHOWN, STATEMENTS, is_held_out
 from retrace.sample.world import NameMaker, build_world
 

@@ -3,8 +3,7 @@ import random
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.datasets.overlap import Words, given_away, keys_of, known_rows, words_of
-from retrace.datasets.split import LOOSE, groups_of, held_out_split
+from retrace.datasets.splits import LOOSE, Words, given_away, groups_of, held_out_split, keys_of, known_rows, words_of
 
 
 def _lies_in(part: Words, whole: Words) -> bool:
