@@ -18,9 +18,9 @@ from retrace.core.paths import TASKS
 from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
-from retrace.report.head import flags_line, found_flags
 from retrace.report.page import REPORTS, write_report
 from retrace.report.results import PREDICTIONS
+from retrace.report.summary import flags_line, found_flags
 from retrace.study.addresses import Reports
 from retrace.study.page import run_sections, study_inputs, study_sections
 from retrace.study.published import read_published

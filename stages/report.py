@@ -19,7 +19,6 @@ from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Head
 from retrace.report.browser import PRINTED, predictions_section, read_all
-from retrace.report.head import flag_chips, flags_line, found_flags, run_facts, verdict
 from retrace.report.page import REPORTS, WRITTEN, write_report
 from retrace.report.pretraining import pretraining_section, tokens_and_losses
 from retrace.report.results import PREDICTIONS, judged, read_curve, read_tasks
@@ -37,7 +36,7 @@ from retrace.report.runs import (
     time_fold,
 )
 from retrace.report.settings import PRESETS, ReportParams, read_presets
-from retrace.report.summary import summary_sections
+from retrace.report.summary import flag_chips, flags_line, found_flags, run_facts, summary_sections, verdict
 from retrace.report.tasks import task_section
 from retrace.results.predictions import BASELINES
 

@@ -13,10 +13,10 @@ from retrace.evaluation.records import BaselineDetails, SeedDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Code, Table
-from retrace.report.head import Sentence
 from retrace.report.names import baseline_name
 from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
+from retrace.report.summary import Sentence
 from retrace.report.tasks import score_rows
 from retrace.statistics.scales import Legend
 

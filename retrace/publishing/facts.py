@@ -21,10 +21,9 @@ from retrace.perplexity.measures import PerplexityReport
 from retrace.publishing.bundle import Address, Published
 from retrace.publishing.card import ModelFacts, Origin, RunResults, Scores, hub_origin
 from retrace.report.blocks import Table
-from retrace.report.head import verdict
 from retrace.report.results import judged, most_seeds, read_tasks
 from retrace.report.runs import counts_table, read_runs, seconds_of, settings_table, shares_of
-from retrace.report.summary import reading, summary_table
+from retrace.report.summary import reading, summary_table, verdict
 from retrace.results.grid import RUNS, Cell, Grid
 from retrace.statistics.scales import Flags
 from retrace.tasks.question_answering.settings import AnswerSettings

@@ -136,7 +136,7 @@ def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], fir
         "the method is, beside an answer its score less that of no answer. In passages the right answer is shaded, and "
         "each method underlines its own in its colour, baselines in grey; ≈ is an answer that is right in part."
     )
-    places = {method_name(method): task.place(method) for task in tasks for method in task.methods}
+    places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     ranks = {task.name: {method_name(method): rank for rank, method in enumerate(task.methods)} for task in tasks}
     ranked = []  # baselines last
     for each in found:

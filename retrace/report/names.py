@@ -34,9 +34,14 @@ def noun_of(task: str, kind: str) -> str:
     return TASKS[name][1] if name in TASKS else f"{name} {NOUNS[kind]}"
 
 
+def capital(text: str) -> str:
+    """A text that begins with a capital."""
+    return text[:1].upper() + text[1:]
+
+
 def method_name(method: str) -> str:
     """A method's name with a capital."""
-    return METHODS.get(method, method[:1].upper() + method[1:])
+    return METHODS.get(method, capital(method))
 
 
 def baseline_name(baseline: str) -> str:

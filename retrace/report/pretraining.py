@@ -10,10 +10,10 @@ from retrace.core.records import RunRecord
 from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
-from retrace.report.head import flag_lines, perplexity_flags
 from retrace.report.names import KINDS, shown, with_unit
 from retrace.report.page import REPORTS
 from retrace.report.results import Curve, thinned
+from retrace.report.summary import flag_lines, perplexity_flags
 from retrace.report.svg import Axes, Plot
 from retrace.statistics.scales import CURVES, MEASURES
 

@@ -107,10 +107,6 @@ class Task:
         groups = next(iter(self.details.methods.values())).groups
         return sum(group.examples for group in next(iter(groups.values()), {}).values())
 
-    def place(self, method: str) -> int:
-        """Its colour."""
-        return self.places[method]
-
     def score(self, method: str) -> Score:
         """The mean over seeds."""
         return self._score(self.details.methods[method])
@@ -161,13 +157,13 @@ class Task:
         ends = self.details.methods[method].ahead.get(baseline)
         return ends is not None and (ends["low"] > 0 if self.sign > 0 else ends["high"] < 0)
 
-    def epochs(self, method: str, column: str) -> dict[str, Curve]:
-        """A column of the learning curve, by seed."""
+    def epochs(self, method: str, column: str, factor: float = 1.0) -> dict[str, Curve]:
+        """A column of the learning curve, by seed, multiplied with a factor."""
         if self.curve is None or column not in self.curve:
             return {}
         of = self.curve.loc[self.curve["method"] == method].dropna(subset=[column])
         return {
-            str(seed): [(float(epoch), float(value)) for epoch, value in rows[["epoch", column]].to_numpy()]
+            str(seed): [(float(epoch), factor * value) for epoch, value in rows[["epoch", column]].to_numpy()]
             for seed, rows in of.groupby("seed", sort=False)
         }
 

@@ -1,17 +1,233 @@
-"""Methods and baselines of every task in one look: ranked dots, and a table."""
+"""What a run shows at first sight: the verdict, facts of the run and its health flags, which are the head of the page,
+and its first section, where methods and baselines of every task stand in one look.
+
+The verdict is in sentences by rule. Flags are chips of the page and lines of text elsewhere.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from retrace.core.records import RunRecord
+from retrace.evaluation.records import Details
+from retrace.perplexity.measures import PerplexityReport
 from retrace.report import svg
-from retrace.report.blocks import NOTHING, Cell, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import baseline_name, method_name
+from retrace.report.blocks import NOTHING, Cell, Chip, Panel, Panels, Section, Table, figure_text, signed
+from retrace.report.names import baseline_name, figure_name, method_name, shown, shown_signed, title_of
 from retrace.report.results import Score, Task, most_seeds
+from retrace.report.runs import commit_text, duration
 from retrace.report.svg import Axes, Plot
+from retrace.statistics.scales import Figure, Shortfall
 
-ROW = 28  # px
+FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
+DATA, LANGUAGE_MODEL = "data", "language model"  # that have flags, beside methods
+MOST_FLAGS = 10  # in the last line of a run
+ROW = 28  # px, of the ranks
+MEANINGS = {
+    "not_above_tfidf": "No better than a bag of words (tf-idf with logistic regression), which knows no word order.",
+    "not_above_majority": "No better than always naming the most frequent class.",
+    "not_above_no_answer": "No better than answering no question at all.",
+    "not_above_word_overlap": "No better than words of the sentence that shares most words with the question.",
+    "not_above_before_training": "Fine-tuning has not moved the score beyond what chance could.",
+    "not_above_scratch": "Pretraining has shown no worth for this method: random weights do as well.",
+    "one_class_only": "The model gives every example the same class.",
+    "test_in_training": "Some of these examples are in the training data word for word, so scores may be too high.",
+}
+Sentence = list[tuple[str, bool]]  # parts, and whether each is bold
+
+
+def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: Mapping[str, float]) -> list[Sentence]:
+    """What pretraining is worth, what the best cheap method costs, the perplexity, who is not above the baselines.
+
+    `shares` are the percentages of weights that methods train. A rule that does not apply, as where a method is not
+    run, says nothing.
+    """
+    said = [_worth(tasks), _cheap(tasks, shares), _perplexity(perplexity), _baselines(tasks)]
+    if most_seeds(tasks) == 1:
+        said.append("One seed: differences are of these models, and do not tell the methods apart.")
+    return [
+        [(part, place % 2 == 1) for place, part in enumerate(sentence.split("**")) if part]
+        for sentence in said if sentence
+    ]  # fmt: skip
+
+
+def _worth(tasks: Sequence[Task]) -> str:
+    """Full fine-tuning of the pretrained model against that of a model with random weights."""
+    shown, nothing = [], []
+    for task in tasks:
+        gain = task.difference(FULL, SCRATCH)
+        if gain and task.sign * gain.value > 0 and not gain.is_tie:
+            full, scratch = (figure_text(task.score(method).value, 1) for method in (FULL, SCRATCH))
+            points = f"**{signed(gain.value)}{_points(task)}**"
+            shown.append(f"{points} of {task.figure} on {task.noun} ({full} against {scratch})")
+        elif gain:
+            nothing.append(f"{task.noun} ({signed(gain.value)}, {signed(gain.low)} to {signed(gain.high)})")
+    parts = [f"Pretraining is worth {_listed(shown)}."] if shown else []
+    parts += [f"Pretraining shows **no gain** on {_listed(nothing, 'or')}."] if nothing else []
+    return " ".join(parts)
+
+
+def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
+    """The better of LoRA and adapters against full fine-tuning."""
+    gains = {method: [(task, gain) for task in tasks if (gain := task.difference(method, FULL))]
+             for method in CHEAP if method in shares}  # fmt: skip
+    found = [method for method, of in gains.items() if tasks and len(of) == len(tasks)]
+    if not found:
+        return ""
+    best = max(found, key=lambda method: sum(task.sign * task.score(method).value for task in tasks))
+    parts = [
+        f"{signed(gain.value)}{'' if place else _points(task)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
+        for place, (task, gain) in enumerate(gains[best])
+    ]
+    trains = f"{method_name(best)} trains **{shares[best]:.1f}% of the weights**"
+    return f"{trains}; against full fine-tuning it scores {_listed(parts)}."
+
+
+def _perplexity(report: PerplexityReport | None) -> str:
+    split = report and report.splits.get("valid")
+    if not split:
+        return ""
+    own = next((of.perplexity_per_token for name, of in split.measures.items() if name != "unigram"), None)
+    unigram = split.measures["unigram"].perplexity_per_token if "unigram" in split.measures else None
+    if own is None or unigram is None:
+        return "The language model’s perplexity is not defined on this text."
+    beaten = "" if split.beats_unigram else ", which it does not beat"
+    start = f"The language model’s perplexity is **{figure_text(own, 1)} per token**"
+    return f"{start}; a unigram model’s is {figure_text(unigram, 0)}{beaten}."
+
+
+def _baselines(tasks: Sequence[Task]) -> str:
+    """Who is not above the best baseline."""
+    lines = []
+    for task in tasks:
+        best = task.best_baseline
+        low = [method_name(method) for method in task.methods if not task.is_above(method, best)]
+        if low:
+            who = "all methods" if len(low) == len(task.methods) else _listed(low)
+            lines.append(f"{who} on {task.noun} ({baseline_name(best)})")
+    if lines:
+        return f"**Not above the best baseline:** {'; '.join(lines)}."
+    return "Every method is above every baseline." if tasks else ""
+
+
+def _points(task: Task) -> str:
+    return " points" if task.is_share else ""
+
+
+def _listed(parts: Sequence[str], last: str = "and") -> str:
+    """a, b and c."""
+    *first, end = parts
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
+def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], parameters: int) -> dict[str, str]:
+    """How large, on how much, how long, where and from which commit, by name."""
+    pretraining, model = runs.get("pretrain"), params["model"]
+    first = pretraining or next(iter(runs.values()), None)
+    facts = {"Parameters": _count(parameters)}
+    if not model.get("checkpoint"):
+        facts = {"Model": f"{params['family']}, {model['layers']} layers of {model['hidden_size']}", **facts}
+    if pretraining and pretraining.tokens:
+        facts["Tokens seen"] = _count(pretraining.tokens)
+    facts["Seeds"] = str(len(params["finetune"]["seeds"]))
+    if first:
+        facts["Training"] = duration(sum(run.seconds for run in runs.values()))
+        facts["Precision"] = f"{first.precision}, {first.processes} process{'es' if first.processes > 1 else ''}"
+    if first and first.origin:
+        facts |= {"Machine": first.origin.machine, "Commit": commit_text(first.origin), "Date": first.origin.date}
+    return facts
+
+
+class Found(NamedTuple):
+    """A flag where it was seen."""
+
+    task: str  # or a split of the text
+    who: str  # a method, DATA or LANGUAGE_MODEL
+    seed: str  # of the method; empty where it is of all
+    flag: str
+    evidence: str | Shortfall
+    figure: Figure | None = None  # what a shortfall is of
+
+
+def found_flags(details: Details, perplexity: PerplexityReport | None) -> list[Found]:
+    """All flags: of the language model, then of each task's methods, seeds and data."""
+    found = [*perplexity_flags(perplexity)]
+    for task, of in details.tasks.items():
+        methods = of.methods.items()
+        seen = [(method, seed, each.flags) for method, all_of in methods for seed, each in all_of.seeds.items()]
+        seen += [(method, "", all_of.flags) for method, all_of in methods]
+        for who, seed, flags in [*seen, (DATA, "", of.flags)]:
+            for flag, evidence in flags.items():
+                figure = of.legend.get(evidence.figure) if isinstance(evidence, Shortfall) else None
+                found.append(Found(task, who, seed, flag, evidence, figure))
+    return found
+
+
+def perplexity_flags(report: PerplexityReport | None) -> Iterator[Found]:
+    """Those of the language model, by split of the text."""
+    for part, split in (report.splits if report else {}).items():
+        for flag, evidence in split.flags.items():
+            yield Found(part, LANGUAGE_MODEL, "", flag, evidence)
+
+
+def flag_chips(flags: Sequence[Found]) -> list[Chip]:
+    """A chip for each kind of flag: who has it and where, what it means, and the evidence."""
+    kinds = dict.fromkeys(of.flag for of in flags)
+    return [_chip(kind, [of for of in flags if of.flag == kind]) for kind in kinds]
+
+
+def _chip(kind: str, found: Sequence[Found]) -> Chip:
+    name, titles = _plain(kind).capitalize(), [title_of(of.task) for of in found]
+    who = {f"{_name(of.who)} on {title[:1].lower()}{title[1:]}" for of, title in zip(found, titles, strict=True)}
+    text = f"{name}: {who.pop()}" if len(who) == 1 else f"{name} · {len(found)}"
+    means = [MEANINGS[kind]] if kind in MEANINGS else []
+    seen = [
+        f"{title}, {_name(of.who)}{f', seed {of.seed}' if of.seed else ''}: {_said(of)}."
+        for of, title in zip(found, titles, strict=True)
+    ]
+    return Chip(text, [*means, *seen])
+
+
+def _said(found: Found) -> str:
+    """The evidence as the page shows figures: shares in points of 100."""
+    of, figure = found.evidence, found.figure
+    if not isinstance(of, Shortfall) or figure is None:
+        return str(of)
+    other = method_name(of.other) if of.other == "scratch" else baseline_name(of.other)
+    difference, low, high = (shown_signed(figure, each) for each in (of.value - of.against, of.low, of.high))
+    said = f"{figure_name(of.figure, figure)} {shown(figure, of.value)}, {other} {shown(figure, of.against)}"
+    return f"{said}; difference {difference} (95% interval {low} to {high}) {of.note}".strip()
+
+
+def flags_line(flags: Sequence[Found]) -> str:
+    """What is wrong with the models, in one line."""
+    if not flags:
+        return "flags: none"
+    lines = flag_lines(flags)
+    more = [f"and {len(lines) - MOST_FLAGS} more, which the report says"] if len(lines) > MOST_FLAGS else []
+    return f"flags: {len(lines)}: " + "; ".join([*lines[:MOST_FLAGS], *more])
+
+
+def flag_lines(flags: Sequence[Found]) -> list[str]:
+    """One line a flag: the task, the model or data, the flag and its evidence."""
+    return [f"{of.task} {f'{of.who} {of.seed}'.strip()}: {_plain(of.flag)}: {of.evidence}" for of in flags]
+
+
+def _plain(flag: str) -> str:
+    return flag.replace("_", " ").replace("tfidf", "tf-idf")
+
+
+def _name(who: str) -> str:
+    return f"the {who}" if who in (DATA, LANGUAGE_MODEL) else method_name(who)
+
+
+def _count(number: int) -> str:
+    for size, unit in ((1e9, "B"), (1e6, "M")):
+        if number >= size:
+            return f"{number / size:.2f} {unit}"
+    return f"{number:,}"
 
 
 def summary_sections(
@@ -27,7 +243,7 @@ def summary_sections(
     seeds = most_seeds(tasks)
     dots = f"Dot: mean of {seeds} seeds, ticks below it: each seed" if seeds > 1 else "Dot: one seed"
     note = f"{dots}; bar: {reading(tasks)} Grey: baselines, which need no language model."
-    ranks = [Panel(task.title, ranked(task), value="") for task in tasks]
+    ranks = [Panel(task.title, ranked(task)) for task in tasks]
     return [Section("Results", [Panels("summary", "", note, ranks), summary_table(tasks, shares, seconds)])]
 
 
@@ -59,9 +275,9 @@ def ranked(task: Task) -> Plot:
 def _row(task: Task, axes: Axes, score: Score, method: str | None, name: str, y: int) -> Iterator[Markup]:
     """The line of a method, or of a baseline where that is None."""
     if method:
-        yield svg.tag("g", svg.mark(task.place(method)), transform=f"translate(-126 {y - 5})")
+        yield svg.tag("g", svg.mark(task.places[method]), transform=f"translate(-126 {y - 5})")
     yield svg.tag("text", name, x=-110, y=y, dy=5, class_="name" if method else "grey")
-    yield svg.tag("line", x1=axes.across(score.low), x2=axes.across(score.high), y1=y, y2=y, class_="band")
+    yield svg.band(axes, score.low, score.high, y)
     seeds = task.seeds(method) if method else {}
     each = list(seeds.values()) if len(seeds) > 1 else []
     for value in each:
@@ -81,35 +297,36 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     methods.sort(key=lambda name: -sum(task.sign * task.score(name).value for task in tasks if name in task.methods))
     baselines = list(dict.fromkeys(name for task in tasks for name in task.details.baselines))
     columns = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
+    count = len(columns)
     rows: list[list[str | Cell]] = []
     for method in methods:
         cells = [
-            _cells(task, method, columns) if method in task.methods else [NOTHING] * len(columns) for task in tasks
+            _cells(task, task.score(method), method)[:count] if method in task.methods else [NOTHING] * count
+            for task in tasks
         ]
         name = Cell(method_name(method), tasks[0].places[method])
         rows.append([name, figure_text(shares.get(method), 1), *chain(*cells), figure_text(seconds.get(method), 0)])
     for name in baselines:
-        cells = [_baseline_cells(task, name, columns) for task in tasks]
+        cells = [
+            _cells(task, task.baseline(name))[:count] if name in task.details.baselines else [""] * count
+            for task in tasks
+        ]
         rows.append([baseline_name(name), "", *chain(*cells), ""])
-    groups = [("", 1), ("Weights", 1), *((f"{task.title}: {task.figure}{_unit(task)}", len(columns)) for task in tasks)]
+    groups = [("", 1), ("Weights", 1), *((f"{task.title}: {task.figure}{_unit(task)}", count) for task in tasks)]
     header = ["method", "trained, %", *(column for _ in tasks for column in columns), "time, s"]
     return Table(header, rows, label="Methods and tasks", groups=[*groups, ("Training", 1)], apart=len(baselines))
 
 
-def _cells(task: Task, method: str, columns: Sequence[str]) -> list[str | Cell]:
-    score, tie = task.score(method), " ≈" if task.is_tie(method) else ""
-    mean = Cell(figure_text(score.value, 1) + tie, bold=task.is_best(method))
-    return [mean, _interval(task, score, method), figure_text(task.std(method), 2)][: len(columns)]
+def _cells(task: Task, score: Score, method: str | None = None) -> list[str | Cell]:
+    """The score of a method, or of a baseline where that is None, its interval, and its spread over seeds."""
+    value = figure_text(score.value, 1)
+    if method is None:
+        return [value, _interval(task, score, None), ""]
+    best = Cell(value + (" ≈" if task.is_tie(method) else ""), bold=task.is_best(method))
+    return [best, _interval(task, score, method), figure_text(task.std(method), 2)]
 
 
-def _baseline_cells(task: Task, name: str, columns: Sequence[str]) -> list[str | Cell]:
-    if name not in task.details.baselines:
-        return ["" for _ in columns]
-    score = task.baseline(name)
-    return [figure_text(score.value, 1), _interval(task, score), ""][: len(columns)]
-
-
-def _interval(task: Task, score: Score, method: str | None = None) -> Cell:
+def _interval(task: Task, score: Score, method: str | None) -> Cell:
     every = [*map(task.score, task.methods), *map(task.baseline, task.details.baselines)]
     steps = svg.ticks(min(of.low for of in every), max(of.high for of in every), 5)
     ends = f"{figure_text(score.low, 1)} – {figure_text(score.high, 1)}"
@@ -118,7 +335,7 @@ def _interval(task: Task, score: Score, method: str | None = None) -> Cell:
 
 
 def _colour(task: Task, method: str | None) -> str:
-    return "mb" if method is None else f"m{task.place(method) % svg.COLOURS}"
+    return "mb" if method is None else f"m{task.places[method] % svg.COLOURS}"
 
 
 def _unit(task: Task) -> str:

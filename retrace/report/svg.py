@@ -114,6 +114,11 @@ def upright(axes: Axes, x: float, style: str = "dash") -> Markup:
     return tag("line", x1=axes.across(x), x2=axes.across(x), y1="100%", y2="0%", class_=style)
 
 
+def band(axes: Axes, low: float, high: float, y: float, style: str = "band") -> Markup:
+    """An interval, at a height in px or a part of the box."""
+    return tag("line", x1=axes.across(low), x2=axes.across(high), y1=y, y2=y, class_=style)
+
+
 def dot(axes: Axes, x: float, y: float, style: str = "fill", radius: float = 3.5, tip: str | None = None) -> Markup:
     """A circle."""
     return tag("circle", cx=axes.across(x), cy=axes.down(y), r=radius, class_=style, data_t=tip)
@@ -148,8 +153,8 @@ def tips(axes: Axes, points: Sequence[tuple[float, str]]) -> Markup:
 def strip(axes: Axes, low: float, high: float, value: float) -> Markup:
     """An interval and its value, for a cell of a table."""
     at = axes.across(value)
-    band = tag("line", x1=axes.across(low), x2=axes.across(high), y1=8, y2=8, class_="band tall")
-    return level(axes, 0.5, "axis") + band + tag("line", x1=at, x2=at, y1=2, y2=14, class_="tick")
+    bar = band(axes, low, high, 8, "band tall")
+    return level(axes, 0.5, "axis") + bar + tag("line", x1=at, x2=at, y1=2, y2=14, class_="tick")
 
 
 def _short(value: Any) -> str:

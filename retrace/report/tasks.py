@@ -1,17 +1,27 @@
-"""A task's section: rows of plots, and folded away every pair of methods, every score, and the learning curves."""
+"""A task's section: rows of small plots, and folded away every pair of methods, every score, and the learning curves.
 
-from collections.abc import Iterable, Sequence
+A row has one plot a method, from the best to the worst, all of them on the same axes.
+"""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from retrace.core.paths import ON_TEST
-from retrace.evaluation.records import ClassBreakdown, Figures, Intervals
-from retrace.report.blocks import Fold, Section, Table, figure_text
-from retrace.report.names import UNITS, baseline_name, figure_name, method_name, p_text, shown, shown_signed
-from retrace.report.panels import task_panels
-from retrace.report.results import Task
+from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures, Intervals
+from retrace.report import svg
+from retrace.report.blocks import Fold, Panel, Panels, Section, Table, figure_text
+from retrace.report.names import UNITS, baseline_name, capital, figure_name, method_name, p_text, shown, shown_signed
+from retrace.report.results import Curve, Task, mean_curve, thinned
+from retrace.report.svg import Axes, Percent, Plot
 from retrace.statistics.scales import CURVES, Figure, Legend
 
+T = TypeVar("T")
+Draw = Callable[[str], Plot]  # of a method
 Scores = tuple[Figures, Intervals, Figures]  # figures, their intervals, and their standard deviations over seeds
 
 CHOSEN_BY = (
@@ -26,6 +36,15 @@ ONE_SEED = {
     "models differ": "Models differ: these two models differ; the methods cannot be told apart from one seed.",
     "no difference shown": "No difference shown: between these two models; one seed says nothing of the methods.",
 }
+MOST_TIPS, MOST_POINTS = 40, 60  # a plot
+GROUPS = {  # title, and what the groups are
+    "length": ("By length", "by words of the {text}, in quarters of the {noun}"),
+    "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
+               "Who never answers has 0 and 100"),
+    "question word": ("By question word", "by what is asked"),
+    "overlap": ("Without overlap", "of {noun} that are not in the training data too"),
+}  # fmt: skip
+SHORT = {"has an answer": "answer", "has none": "none", "not in the training data": "new"}  # beside a plot
 
 
 def task_section(task: Task, names: Sequence[str]) -> Section:
@@ -36,6 +55,238 @@ def task_section(task: Task, names: Sequence[str]) -> Section:
     folds = [_pairs(task), _scores(task), _classes(task)]
     folds += [] if task.curve is None else [_curve(task, task.curve)]
     return Section(task.title, [note, *chosen, *task_panels(task), *[fold for fold in folds if fold.blocks]])
+
+
+def task_panels(task: Task) -> list[Panels]:
+    """All rows that the task's results allow."""
+    if not task.methods:
+        return []
+    rows = [learning(task)] if task.curve is not None and task.headline in task.curve else []
+    found = {method: task.details.methods[method].breakdown for method in task.methods}
+    classes = {method: of for method, of in found.items() if isinstance(of, ClassBreakdown)}
+    answers = {method: of for method, of in found.items() if isinstance(of, AnswerBreakdown)}
+    rows += [confusion(task, classes), calibration(task, classes)] if classes else thresholds(task, answers)
+    names = dict.fromkeys(name for of in task.details.methods.values() for name in of.groups)
+    for name in sorted(names, key=lambda name: name == "length"):
+        rows += groups(task, name)
+    return rows + (losses(task) if task.curve is not None else [])
+
+
+def _row(
+    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: ""
+) -> Panels:
+    panels = [Panel(method_name(of), draw(of), task.places[of], value(of)) for of in task.methods]
+    return Panels(f"{task.name}-{name}", title, note, panels)
+
+
+def _plot(method: str, drawn: Iterable[Markup], said: str, *size: Any) -> Plot:
+    return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", *size)
+
+
+def learning(task: Task) -> Panels:
+    """The headline by epoch, beside the best baseline."""
+    curves = {method: task.epochs(method, task.headline, task.factor) for method in task.methods}
+    base, name = task.baseline(task.best_baseline).value, baseline_name(task.best_baseline)
+    axes, grid = _axes(curves, also=[base])
+
+    def draw(method: str) -> Plot:
+        seeds = list(curves[method].values())
+        mean = mean_curve(seeds)
+        thin = [svg.line(axes, curve, "thin") for curve in seeds] if len(seeds) > 1 else []
+        tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, 1)}") for x, y in mean])
+        drawn = [grid, svg.level(axes, base), *thin, svg.line(axes, mean), tips]
+        return _plot(method, drawn, f"{task.figure} by epoch, {_figures(mean, 1)}")
+
+    note = (
+        f"{capital(task.figure)} on validation by epoch"
+        f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}. "
+        f"Dashed: the best baseline ({name}, {figure_text(base, 1)})."
+    )
+    return _row(task, task.headline, "Learning curves", note, draw, lambda of: figure_text(task.score(of).value, 1))
+
+
+def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
+    """How many of each class are called what."""
+
+    def draw(method: str) -> Plot:
+        names, counts = list(found[method].classes), np.array(found[method].confusion)
+        shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+        size, drawn = 100 / len(names), []
+        for (i, j), share in np.ndenumerate(shares):
+            tip = f"{names[i]}, called {names[j]}: {counts[i, j]:,.0f} of {counts[i].sum():,.0f}"
+            box = {"x": Percent(j * size), "y": Percent(i * size), "width": Percent(size), "height": Percent(size)}
+            drawn.append(svg.tag("rect", **box, fill_opacity=f"{0.04 + 0.4 * share:.2f}", class_="cell", data_t=tip))
+            at = {"x": Percent((j + 0.5) * size), "y": Percent((i + 0.5) * size), "text_anchor": "middle"}
+            if len(names) <= 6:
+                drawn.append(svg.tag("text", f"{100 * share:.0f}", **at, dy=-1 if size >= 33 else 4, class_="ink"))
+            if size >= 33:
+                drawn.append(svg.tag("text", f"{counts[i, j]:,.0f}", **at, dy=13))
+        for i, name in enumerate(names):
+            short, at = name if len(name) <= 4 else f"{name[:3]}.", Percent((i + 0.5) * size)
+            drawn.append(svg.tag("text", short, x=-6, y=at, dy=4, text_anchor="end"))
+            if len(names) <= 4:
+                drawn.append(svg.tag("text", short, x=at, y="100%", dy=16, text_anchor="middle"))
+        said = "; ".join(f"{names[i]} called {names[j]} {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape))
+        return _plot(method, drawn, said, max(96, 24 * len(names)))
+
+    note = "Rows: the right class; columns: what the method called it. Bold: % of the row"
+    note += _of_seeds(task, "; means of the seeds") + "."
+    return _row(task, "confusion", "Confusion", note, draw)
+
+
+def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
+    """How often a method is right by how sure it is."""
+    bins = {method: of.reliability for method, of in found.items()}
+    low = min([0.5, *(min(of["confidence"]) for of in bins.values() if of.get("confidence"))])
+    axes = Axes((100 * low, 100), (0, 100))
+
+    def draw(method: str) -> Plot:
+        found = list(zip(*(bins[method].get(name, ()) for name in ("confidence", "accuracy", "examples")), strict=True))
+        total = sum(count for *_, count in found) or 1
+        dots = [
+            svg.dot(axes, 100 * sure, 100 * right, "pale", round(2 + 7 * (count / total) ** 0.5, 1),
+                    f"says {100 * sure:.0f}% sure, right {100 * right:.0f}%\n{count:,.0f} {task.noun}")
+            for sure, right, count in found
+        ]  # fmt: skip
+        frame = svg.grid(axes, [(v, f"{v:.0f}") for v in axes.x], [(v, f"{v}") for v in (0, 50, 100)])
+        drawn = [frame, svg.line(axes, [(100 * low, 100 * low), (100, 100)], "dash"), *dots]
+        said = ", ".join(f"{100 * sure:.0f}% sure {100 * right:.0f}% right" for sure, right, _ in found)
+        return _plot(method, drawn, said)
+
+    def error(method: str) -> str:
+        found = task.details.methods[method].figures.get("calibration_error")
+        return "" if found is None else figure_text(100 * found, 1)
+
+    note = (
+        "Across: how sure the method says it is, %; up: how often it is then right, %. On the dashed line both agree; "
+        "below it the method is too sure. A dot’s area is its share of examples; the figure is the expected "
+        "calibration error, in points."
+    )
+    return _row(task, "calibration", "Calibration", note, draw, error)
+
+
+def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]:
+    """The headline by the threshold from which on a method says that there is no answer; none of one that never does."""
+    columns = {method: of.threshold_curve for method, of in found.items()}
+    if not all(task.headline in of for of in columns.values()):
+        return []
+    curves = {method: list(zip(of["threshold"], of[task.headline], strict=True)) for method, of in columns.items()}
+    best = {method: max(curve, key=lambda point: point[1]) for method, curve in curves.items()}
+    ends = np.quantile([x for curve in curves.values() for x, _ in curve], (0.05, 0.95))
+    low, high = min(-1.0, float(ends[0])), max(1.0, float(ends[1]))
+    steps = svg.ticks(0, max(y for _, y in best.values()))
+    axes = Axes((low, high), (steps[0], steps[-1]))
+    across = [(v, figure_text(v, 0)) for v in (low, 0, high)]
+
+    def draw(method: str) -> Plot:
+        inside = [(x, y) for x, y in curves[method] if low <= x <= high] or curves[method]
+        texts = [(x, f"threshold {figure_text(x, 1)}: {figure_text(y, 1)}") for x, y in _some(inside, MOST_TIPS)]
+        drawn = [svg.grid(axes, across, _every_other(steps)), svg.upright(axes, 0), svg.line(axes, inside)]
+        drawn += [svg.dot(axes, *best[method], "hollow", 4), svg.tips(axes, texts)]
+        x, y = (figure_text(at, 1) for at in best[method])
+        return _plot(method, drawn, f"at best {y} at threshold {x}")
+
+    note = (
+        f"{capital(task.figure)} by the threshold: the method abstains where “no answer” scores more than so much "
+        "above its best span. Dashed: 0, which is used. Ring and figure: the best, found on these very questions "
+        "and so a little too good."
+    )
+    return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
+
+
+def groups(task: Task, kind: str) -> list[Panels]:
+    """The headline of groups of examples, with intervals; one group stands beside all examples."""
+    found = {
+        method: {name: (of.examples, score) for name, of in all_of.items() if (score := task.group(of))}
+        for method in task.methods if (all_of := task.details.methods[method].groups.get(kind))
+    }  # fmt: skip
+    names = list(dict.fromkeys(name for of in found.values() for name in of))
+    if not names or (kind == "length" and len(names) < 2):
+        return []
+    if len(names) == 1:
+        names = ["all", *names]
+        found = {method: {"all": (task.examples, task.score(method)), **of} for method, of in found.items()}
+    scores = [score for of in found.values() for _, score in of.values()]
+    steps = svg.ticks(min(score.low for score in scores), max(score.high for score in scores))
+    height = max(48, 18 * len(names))
+    axes = Axes((steps[0], steps[-1]), (len(names) - 0.5, -0.5))
+
+    def draw(method: str) -> Plot:
+        drawn = [svg.upright(axes, step, "axis") for step in steps]
+        drawn += [
+            svg.text(axes, axes.x[0], i, SHORT.get(name, name.partition(" words")[0]), "end", dx=-6)
+            for i, name in enumerate(names)
+        ]
+        drawn.append(svg.grid(axes, [(steps[0], f"{steps[0]:g}"), (steps[-1], f"{steps[-1]:g}")], []))
+        for name, (count, score) in found[method].items():
+            i = names.index(name)
+            row = {"y": axes.down(i - 0.5), "height": Percent(100 / len(names))}
+            tip = f"{name}: {score.said}\n{count:,} {task.noun}"
+            drawn += [svg.band(axes, score.low, score.high, axes.down(i)), svg.dot(axes, score.value, i, radius=3),
+                      svg.tag("rect", x=0, width="100%", **row, class_="hit", data_t=tip)]  # fmt: skip
+        said = ", ".join(f"{name} {score.said}" for name, (_, score) in found[method].items())
+        return _plot(method, drawn, said, height, "list")
+
+    title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
+    what = what.format(text="passage" if task.kind == "question_answering" else "text", noun=task.noun)
+    return [_row(task, kind.replace(" ", "-"), title, f"{capital(task.figure)} {what}. Bars: 95% intervals.", draw)]
+
+
+def losses(task: Task) -> list[Panels]:
+    """Losses of training, by update, and of validation, by epoch."""
+    valid = {method: task.epochs(method, "validation_loss") for method in task.methods}
+    if not any(valid.values()):
+        return []
+    train = {method: _by_epoch(task, method, valid[method]) for method in task.methods}
+    axes, grid = _axes(valid, also=[0.0, *(y for curve in train.values() for _, y in curve)])
+
+    def draw(method: str) -> Plot:
+        mean = mean_curve(list(valid[method].values()))
+        dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]
+        tips = svg.tips(axes, [(x, f"epoch {x:g}: validation {figure_text(y, 3)}") for x, y in mean])
+        thin = svg.line(axes, thinned(train[method], MOST_POINTS), "thin")
+        drawn = [grid, thin, svg.line(axes, mean), *dots, tips]
+        return _plot(method, drawn, f"validation loss by epoch, {_figures(mean, 3)}")
+
+    note = (
+        f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: training, by update; thick: validation, by epoch. "
+        "A gap that opens is overfitting."
+    )
+    return [_row(task, "loss", "Loss", note, draw)]
+
+
+def _axes(curves: Mapping[str, Mapping[str, Curve]], also: Sequence[float]) -> tuple[Axes, Markup]:
+    """Axes that hold all curves by epoch and other values, and their grid."""
+    points = [point for of in curves.values() for curve in of.values() for point in curve]
+    ys = [*(y for _, y in points), *also]
+    steps = svg.ticks(min(ys), max(ys))
+    axes = Axes((0, max([1.0, *(x for x, _ in points)])), (steps[0], steps[-1]))
+    return axes, svg.grid(axes, [(0, "0"), (axes.x[1], f"epoch {axes.x[1]:g}")], _every_other(steps))
+
+
+def _every_other(steps: Sequence[float]) -> list[tuple[float, str]]:
+    return [(value, svg.tick_text(value)) for value in _some(steps, 5)]
+
+
+def _some(values: Sequence[T], most: int) -> Sequence[T]:
+    """Every second or third of them, so that at most so many are left."""
+    return values[:: 1 + (len(values) - 1) // most]
+
+
+def _figures(curve: Curve, digits: int) -> str:
+    return ", ".join(figure_text(y, digits) for _, y in curve)
+
+
+def _by_epoch(task: Task, method: str, valid: Mapping[str, Curve]) -> Curve:
+    """The mean training loss of the seeds by epoch, of which it has many points."""
+    points = mean_curve([curve for (of, _), curve in task.updates.items() if of == method])
+    epochs = max((x for curve in valid.values() for x, _ in curve), default=0.0)
+    each = points[-1][0] / epochs if points and epochs else 1.0  # updates
+    return [(x / each, y) for x, y in points]
+
+
+def _of_seeds(task: Task, text: str) -> str:
+    return text if any(len(of.seeds) > 1 for of in task.details.methods.values()) else ""
 
 
 def _pairs(task: Task) -> Fold:
@@ -114,11 +365,9 @@ def _classes(task: Task) -> Fold:
 
 def _curve(task: Task, curve: pd.DataFrame) -> Fold:
     legend, columns = CURVES | task.details.legend, {}
-    for name, values in curve.items():
-        figure = legend.get(str(name))
-        if figure:
-            columns[figure_name(str(name), figure)] = [shown(figure, of) for of in values]
-        else:
-            columns[str(name)] = [method_name(of) if name == "method" else str(of) for of in values]
+    for name in map(str, curve):
+        figure = legend.get(name)
+        as_text = partial(shown, figure) if figure else method_name if name == "method" else str
+        columns[figure_name(name, figure) if figure else name] = [as_text(of) for of in curve[name]]
     table = Table.of(columns, f"Learning curves {task.name}")
     return Fold("Learning curves as a table", f"{len(curve)} rows", [table])

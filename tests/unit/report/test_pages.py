@@ -18,11 +18,11 @@ from retrace.evaluation.records import (
 )
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.blocks import Section
-from retrace.report.head import MOST_FLAGS, flag_chips, flag_lines, flags_line, found_flags
 from retrace.report.page import as_markdown
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task
 from retrace.report.runs import data_fold, models_folds
+from retrace.report.summary import MOST_FLAGS, flag_chips, flag_lines, flags_line, found_flags
 from retrace.report.tasks import task_section
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
 

@@ -6,8 +6,8 @@ import pytest
 
 from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
-from retrace.report.head import verdict
 from retrace.report.results import Task, read_tasks
+from retrace.report.summary import verdict
 from retrace.statistics.scales import Figure
 
 PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
