@@ -55,8 +55,8 @@ def predict(
 
 def demo(port: Annotated[int, Port] = 8000) -> None:
     """Serve a page on which all trained models answer side by side until Ctrl-C; nothing of it leaves this machine."""
-    from retrace.serving.demo import Demo  # here, as predictions need nothing of what a page takes seconds to import
-    from retrace.serving.server import listen, serve
+    # Here, as predictions need nothing of what a page takes seconds to import.
+    from retrace.serving.demo import Demo, listen, serve
 
     with listen(port) as listener:
         models = Demo(read_params())

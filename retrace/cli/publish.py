@@ -20,8 +20,7 @@ from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.hub.pins import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
-from retrace.publishing.card import ModelFacts, eval_results, model_card
-from retrace.publishing.facts import Trained, stale_stages
+from retrace.publishing.card import ModelFacts, Trained, eval_results, model_card, stale_stages
 from retrace.publishing.load import read_tuning
 from retrace.results.grid import WEIGHTS, Cell, Grid
 

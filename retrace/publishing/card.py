@@ -1,24 +1,44 @@
-"""The card of a published model: what it was trained on, how, how well it does, its limits, and how to load it."""
+"""The card of a published model: what it was trained on, how, how well it does, its limits, and how to load it.
+
+`Trained` finds it in params.yaml, data cards, runs, reports and dvc.lock; `model_card` puts it into words.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData, eval_result_entries_to_yaml
 
-from retrace.core.records import Record
-from retrace.evaluation.records import BaselineDetails, SeedDetails
+from retrace.core.errors import InputError
+from retrace.core.files import read_json
+from retrace.core.paths import CHECKPOINT, card_path, checkpoint_facts, on_test, source_folder
+from retrace.core.records import Record, RunRecord
+from retrace.core.settings import build, section, values_of
+from retrace.evaluation.assessment import SCRATCH
+from retrace.evaluation.records import DETAILS, BaselineDetails, Details, MethodDetails, SeedDetails, TaskDetails
+from retrace.finetuning.method import PRETRAINED, read_method
+from retrace.finetuning.settings import FineTuneSettings, entry_in_force
 from retrace.hub.pins import Pin
+from retrace.hub.settings import HubSettings, HubTaskSettings, HubText
+from retrace.models.heads import read_config
+from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
+from retrace.publishing.bundle import Address, Published
 from retrace.report.blocks import Code, Table
 from retrace.report.names import baseline_name
 from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
-from retrace.report.summary import Sentence
+from retrace.report.results import judged, most_seeds, read_tasks
+from retrace.report.runs import counts_table, read_runs, seconds_of, settings_table, shares_of
+from retrace.report.summary import Sentence, reading, summary_table, verdict
 from retrace.report.tasks import score_rows
-from retrace.statistics.scales import Legend
+from retrace.results.grid import RUNS, Cell, Grid
+from retrace.statistics.scales import Flags, Legend
+from retrace.tasks.question_answering.settings import AnswerSettings
 
 FOLDER = Path(__file__).parent
 # Title, licence (null where the authors give none) and citation of data sets, by repository of the hub and config.
@@ -28,6 +48,20 @@ PIPELINES = {
     "causal": "text-generation",
 }  # fmt: skip
 NOT_ON_HUB = "not-on-the-hub"  # where the metadata must name a data set of the hub and there is none
+PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
+LIMITS = {
+    "classifier": "It answers with one of its classes, whatever it is given.",
+    "spans": "How a long passage is cut and when there is no answer is for the caller to decide. Retrace takes the "
+    "best span of overlapping windows, and none where the first token scores higher.",
+    "masked": "It fills in masked tokens; for anything else it has to be tuned.",
+    "causal": "It goes on with a text, and what it writes may be wrong.",
+}
+CHOSEN = "The epoch was chosen by the validation loss, so the figures are a little better than on data of another day."
+WITHIN_DOCUMENTS = (
+    "In training attention stayed within documents; transformers does not hold it there where several share an input."
+)
+SAMPLE = "The sample is a few thousand sentences on an invented country: the model knows nothing else."
+LIBRARIES = ("torch", "transformers", "peft")
 
 
 @dataclass(frozen=True)
@@ -90,6 +124,203 @@ class ModelFacts:
     flags: Sequence[str]  # one line each
     limits: Sequence[str]
     results: RunResults
+
+
+class Trained:
+    """A model of this project, and what files say of it: a cell of the matrix, or the pretrained one without one."""
+
+    def __init__(self, cell: Cell | None, params: Mapping[str, Any]) -> None:
+        """Raises InputError where params.yaml has no such method."""
+        self.cell, self.params = cell, params
+        self.name = cell.title if cell else PRETRAINED.name
+        self.method = read_method(params, cell.method) if cell else None
+        self.base = self.method.base if self.method else PRETRAINED  # of the weights that its training started from
+        is_own = self.base == PRETRAINED  # pretrained here
+        self.data = [*(["text"] if is_own else []), *([cell.task] if cell else [])]  # that it was trained on here
+
+    @cached_property
+    def details(self) -> Details | None:
+        """What is in scores.json; None where nothing was scored."""
+        return Details.read(DETAILS) if DETAILS.is_file() else None
+
+    @cached_property
+    def perplexity(self) -> PerplexityReport | None:
+        """That of the pretrained model of this run, where it was measured."""
+        return PerplexityReport.read(PERPLEXITY) if PERPLEXITY.is_file() else None
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether its figures are on a test set."""
+        return bool(self.cell and self.details and on_test(self.cell.task) in self.details.tasks)
+
+    def facts(self, address: Address, published: Published, commit: str) -> ModelFacts:
+        """All that its card says."""
+        cell, family = self.cell, read_config(self.base).model_type
+        summary = f"A language model of the family {family}, made with Retrace."
+        if cell and self.method:
+            how = (self.method.tuning.__doc__ or "").partition("\n")[0]
+            tuned = f"tuned on {cell.task} with Retrace: {cell.method}, seed {cell.seed}"
+            summary = f"A model of the family {family}, {tuned}. {how}"
+        started = self._started()
+        licence = started.get("license_name") or started.get("license") or "not known to Retrace"
+        return ModelFacts(
+            repository=address.repository, summary=summary, use=published.use, library=published.library,
+            lines=published.lines, base=address.base.repository if address.base else started.get("repository"),
+            started=f"{started['from']}, whose licence is {licence}" if started else None,
+            tags=["retrace", family, *([cell.method] if cell else [])], origins=self.origins(),
+            counts=self._counts(), training=self._training(commit), scores=self.scores() if cell else None,
+            perplexity=None if cell else PerplexityReport.read(PERPLEXITY), flags=self.flag_lines,
+            limits=self._limits(published), results=self.results(),
+        )  # fmt: skip
+
+    def scores(self) -> Scores:
+        """The figures of a cell: on the test set, where its task has one.
+
+        Raises InputError where it was not scored.
+        """
+        task, _, trial = self._scored[0]
+        return Scores(
+            trial=trial, baselines=task.baselines, legend=task.legend, headlines=task.headlines,
+            split="test" if self.is_tested else "validation",
+        )  # fmt: skip
+
+    def results(self) -> RunResults:
+        """The verdict and the table of the report, on every method and task that was scored."""
+        tasks = read_tasks(self.details, self.params, with_curves=False) if self.details else []
+        runs, scored = read_runs(self.params), [task for task in tasks if task.methods]
+        said = verdict(judged(tasks), self.perplexity, shares_of(runs))
+        if not scored:
+            return RunResults(said, "", None)
+        table, seeds = summary_table(scored, shares_of(runs), seconds_of(runs)), most_seeds(scored)
+        own = f"; this model is of seed {self.cell.seed}" if self.cell else ""
+        means = f"Means over {seeds} seeds{own}. " if seeds > 1 else ""
+        scores = "; ".join(text for text, _ in table.groups if ": " in text)
+        note = f"{scores}. {means}{reading(scored)} Last come baselines, which need no language model."
+        return RunResults(said, note, table)
+
+    @cached_property
+    def learned_nothing(self) -> Flags:
+        """Signs that it has learned nothing, name → evidence."""
+        if self.cell is None:
+            splits = PerplexityReport.read(PERPLEXITY).splits
+            return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
+        return self._flags(lambda task, method, trial: trial.flags)
+
+    @cached_property
+    def flags(self) -> Flags:
+        """The same, and the flags of the method over all seeds and of the data."""
+        others = self._flags(lambda task, method, trial: method.flags | task.flags) if self.cell else {}
+        return self.learned_nothing | others
+
+    @property
+    def flag_lines(self) -> list[str]:
+        """These flags with their evidence, a line each."""
+        return [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in self.flags.items()]
+
+    def origins(self) -> list[Origin]:
+        """Where the data of pretraining is from, if that was done here, and, last, that of the task."""
+        return [self._origin(name) for name in self.data]
+
+    def _counts(self) -> Table:
+        """What every split of that data holds."""
+        path = source_folder(build(str, self.params, "data")) / "card.json"
+        card = read_json(path) if path.is_file() else {}  # further tasks need no source
+        return counts_table({name: card.get(name) or read_json(card_path(name))["parts"] for name in self.data})
+
+    def _training(self, commit: str) -> Table:
+        """Run, versions and settings in force, by name; settings by their keys in params.yaml."""
+        cell, params = self.cell, self.params
+        run = RunRecord.read((RUNS / (cell.path if cell else "pretrain")).with_suffix(".json"))
+        made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
+        made |= {name.replace("_", " "): getattr(run, name) for name in ("updates", "parameters", "trained_parameters")}
+        made |= {"device": run.device, "precision in force": run.precision}
+        keys = PRETRAINING if "text" in self.data else ("precision",)
+        tuned: dict[str, Any] = {}
+        if cell is not None:
+            made |= {"seed of tuning": cell.seed, "epoch": self.scores().trial.epoch}
+            tuned = {f"methods.{cell.method}": entry_in_force(params, cell.method, cell.task)}
+            keys = (*keys, cell.task)
+        return settings_table(made, values_of(params, keys) | tuned)
+
+    def _origin(self, name: str) -> Origin:
+        """Where the data of pretraining (`text`) or of a task is from, and which of its splits the figures are of."""
+        params, is_tested = self.params, self.is_tested and name != "text"
+        split = "test" if is_tested else "validation"
+        data = build(str, params, "data")
+        if name in params.get("hub", {}).get("classification", {}):
+            settings, licence = build(HubTaskSettings, params, f"hub.classification.{name}"), None
+        elif data == "files" or name in {**params.get("classification", {}), **params.get("question_answering", {})}:
+            return Origin(name, "files of the publisher's own", split=split)
+        elif data == "sample":
+            title = "the embedded sample of Retrace, on an invented country"
+            return Origin(name, title, split=split, licence="Apache-2.0")
+        else:
+            settings = getattr(build(HubSettings, params, "hub"), name)
+            licence = read_json(source_folder(data) / "card.json")["origin"][name]["licence"]
+        if isinstance(settings, HubText):
+            split = settings.valid
+        elif is_tested:
+            split = settings.test or split
+        else:
+            split = settings.dev or f"{settings.train}, of which a part was held out"
+        return hub_origin(name, settings.pin, settings.config, split, licence)
+
+    def _started(self) -> dict[str, Any]:
+        """What is known of the weights that training started from; nothing where they were random."""
+        if self.method and self.method.file == SCRATCH:
+            return {}
+        found = checkpoint_facts(CHECKPOINT if self.base == PRETRAINED else self.base)
+        return found if found["from"] and not found.get("random") else {}
+
+    def _limits(self, published: Published) -> list[str]:
+        found, params = [LIMITS[published.use]], self.params
+        if self.cell is not None:
+            is_read = build(Grid, params, "finetune").kind_of(self.cell.task) == "question_answering"
+            settings = build(AnswerSettings if is_read else FineTuneSettings, params, self.cell.task)
+            found.append(f"It was trained on at most {settings.max_length} tokens at once.")
+            found += [CHOSEN] if settings.checkpoint == "best" and not self.is_tested else []
+        elif section(params, "pretrain").get("intra_document_attention"):
+            found.append(WITHIN_DOCUMENTS)
+        if published.library == "retrace":
+            found.append("Retrace has to be installed to load it: transformers alone cannot.")
+        if build(str, params, "data") == "sample":
+            found.append(SAMPLE)
+        return found
+
+    def _flags(self, of: Callable[[TaskDetails, MethodDetails, SeedDetails], Flags]) -> Flags:
+        """Flags of a cell, its method or the data; those of the figures on the test set first, where there are such."""
+        first, *others = (of(*scored) for scored in self._scored)
+        return first | {f"{flag} on validation": said for flags in others for flag, said in flags.items()}
+
+    @cached_property
+    def _scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:
+        """The figures of a cell's task, of its method there, and its own: first on the test set, where it has one.
+
+        Raises InputError where it was not scored.
+        """
+        assert self.cell is not None, "the pretrained model has no scores"
+        tasks, cell = self.details.tasks if self.details else {}, self.cell
+        names = [on_test(cell.task), cell.task] if self.is_tested else [cell.task]
+        try:
+            methods = [(tasks[name], tasks[name].methods[cell.method]) for name in names]
+            return [(task, method, method.seeds[str(cell.seed)]) for task, method in methods]
+        except KeyError:
+            raise InputError(f"{DETAILS}: no figures of {self.name}; run dvc repro first") from None
+
+
+def stale_stages(stages: Sequence[str]) -> list[str]:
+    """Those of the DVC stages whose inputs or outputs are not what dvc.lock says.
+
+    Raises InputError where DVC has no such stage.
+    """
+    from dvc.exceptions import DvcException  # here, as DVC takes a second to import
+    from dvc.repo import Repo
+
+    try:
+        with Repo() as repo:
+            return sorted(repo.status(targets=list(stages)))
+    except DvcException as error:
+        raise InputError(f"dvc status: {error}") from None
 
 
 def model_card(facts: ModelFacts) -> ModelCard:

@@ -166,7 +166,7 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
 
 
 def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]:
-    """The headline by the threshold from which on a method says that there is no answer; none of one that never does."""
+    """The headline by the threshold from which on a method says that there is no answer; none where none may."""
     columns = {method: of.threshold_curve for method, of in found.items()}
     if not all(task.headline in of for of in columns.values()):
         return []

@@ -11,8 +11,7 @@ import pytest
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
 from retrace.hub.pins import Pin
-from retrace.publishing.card import RunResults
-from retrace.publishing.facts import Trained
+from retrace.publishing.card import RunResults, Trained
 from retrace.publishing.load import read_tuning
 from retrace.results.grid import Cell
 from retrace.statistics.scales import Comparison
