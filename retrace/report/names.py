@@ -14,6 +14,7 @@ KINDS = {  # of perplexity
     "causal": "causal, sliding windows",
     "unigram": "unigram baseline",
 }
+LANGUAGE_MODEL = "language model"  # who has the flags of the running text
 P_DIGITS = 4  # of p values
 UNITS = {
     "fraction": "%", "percentage": "%", "correlation": "−1 to 1", "count": "", "loss": "nats", "seconds": "s",

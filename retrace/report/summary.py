@@ -15,14 +15,14 @@ from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Chip, Panel, Panels, Section, Table, figure_text, signed
-from retrace.report.names import baseline_name, figure_name, method_name, shown, shown_signed, title_of
+from retrace.report.names import LANGUAGE_MODEL, baseline_name, figure_name, method_name, shown, shown_signed, title_of
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text, duration
 from retrace.report.svg import Axes, Plot
 from retrace.statistics.scales import Figure, Shortfall
 
 FULL, SCRATCH, CHEAP = "full", "scratch", ("lora", "adapter")
-DATA, LANGUAGE_MODEL = "data", "language model"  # that have flags, beside methods
+DATA = "data"  # that has flags, as methods and the language model have
 MOST_FLAGS = 10  # in the last line of a run
 ROW = 28  # px, of the ranks
 MEANINGS = {

@@ -79,19 +79,9 @@ def review(old: Revision, new: Revision) -> Review:
     both = [place for place in after.figures if place in before.figures]
     differing = [place for place in both if before.figures[place] != after.figures[place]]
     changes = list(_Judge(old, new).changes(differing)) if differing else []
-    flags = [
-        Moved(" ".join(of), before.flags.get(of, 0), after.flags.get(of, 0))
-        for of in sorted({*before.flags, *after.flags})
-    ]
-    params = _settings(flat(old.params), flat(new.params)) if old.params else []
-    return Review(
-        len(both),
-        changes,
-        [*_notes(old, new)],
-        [flag for flag in flags if flag.old != flag.new],
-        params,
-        [*_runs(old, new)],
-    )
+    flags = sorted(_moved(before.flags, after.flags, 0), key=lambda moved: moved.name)
+    params = _moved(flat(old.params), flat(new.params), NOTHING) if old.params else []
+    return Review(len(both), changes, [*_notes(old, new)], flags, params, [*_runs(old, new)])
 
 
 def signed(what: Figure, *differences: float) -> str:
@@ -177,12 +167,9 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
     if not after.figures:
         yield "there are no metrics here: dvc repro makes them"
     elif not before.figures:
-        yield "the base has no metrics"
+        yield "the base has no metrics that this version of Retrace reads"
     elif not before.figures.keys() & after.figures.keys():
         yield "the two have no figure in common"
-    if before.figures and (before.is_former or after.is_former):
-        where = "the base's" if before.is_former else "these"
-        yield f"{where} metrics are of an earlier version of Retrace: what both have is compared"
     sides = [{place[:2] for place in of.figures} for of in (before, after)]
     for where, only in (("gone", sides[0] - sides[1]), ("new", sides[1] - sides[0])):
         if only and all(sides):
@@ -191,8 +178,8 @@ def _notes(old: Revision, new: Revision) -> Iterator[str]:
         yield f"dvc repro has not run since something changed: {', '.join(stale[:3])}{' and more' * (len(stale) > 3)}"
 
 
-def _settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Moved]:
-    found = [Moved(key, old.get(key, NOTHING), new.get(key, NOTHING)) for key in dict.fromkeys([*new, *old])]
+def _moved(old: Mapping[str, Any], new: Mapping[str, Any], absent: Any) -> list[Moved]:
+    found = [Moved(key, old.get(key, absent), new.get(key, absent)) for key in dict.fromkeys([*new, *old])]
     return [moved for moved in found if moved.old != moved.new]
 
 

@@ -1,9 +1,7 @@
 """A revision's headline figures, reports, predictions and settings, by DVC: from the working tree, its cache or its
-remote. metrics.json and perplexity.json are also read as an earlier version of Retrace wrote them."""
+remote."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar
 from dvc.api import DVCFileSystem
 from dvc.exceptions import DvcException
 from dvc_data.index import DataIndexDirError
-from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -20,12 +17,12 @@ from retrace.core.errors import InputError
 from retrace.core.origin import try_git
 from retrace.core.records import Record, RunRecord
 from retrace.core.settings import DATA_PARAMS, PARAMS
-from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskMetrics
+from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import PERPLEXITY, Perplexities
+from retrace.report.names import LANGUAGE_MODEL
 from retrace.results.grid import RUNS
 
 FIGURE = "perplexity"
-LANGUAGE_MODEL = "language model"  # whose flags those of the running text are
 R = TypeVar("R", bound=Record)
 DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 ABSENT = (OSError, DvcException, DataIndexDirError)  # of a file that is neither here nor in DVC's cache or remote
@@ -45,8 +42,7 @@ class Headlines:
     """What one revision's files say."""
 
     figures: dict[Place, float]
-    flags: dict[tuple[str, str, str], int]  # task or split, who, flag → seeds that have it
-    is_former: bool  # whether an earlier version wrote them
+    flags: dict[str, int]  # task or split, who and flag → seeds that have it
 
 
 class Revision:
@@ -59,16 +55,8 @@ class Revision:
     @cached_property
     def headlines(self) -> Headlines:
         """The headline figures; none where it has none."""
-        metrics, perplexity = (self._json(path) or {} for path in (METRICS, PERPLEXITY))
-        is_former = False
-        try:
-            tasks = Metrics.from_json(metrics).tasks
-        except ValidationError:
-            tasks, is_former = _former_tasks(metrics), True
-        try:
-            text = Perplexities.from_json(perplexity)
-        except ValidationError:
-            text, is_former = _former_perplexities(perplexity), True
+        tasks = (self._record(Metrics, METRICS) or Metrics(tasks={})).tasks
+        text = self._record(Perplexities, PERPLEXITY) or Perplexities(splits={})
         figures: dict[Place, float] = {}
         for task, of in tasks.items():
             for is_baseline, side in ((False, of.methods), (True, of.baselines)):
@@ -79,14 +67,14 @@ class Revision:
             figures |= {Place(part, who, FIGURE, who == "unigram"): value for who, value in known.items()}
         flags = {task: of.flags for task, of in tasks.items()}
         flags |= {part: {LANGUAGE_MODEL: of} for part, of in text.flags.items()}
-        counts = {(of, who, flag): count for of, sides in flags.items() for who, found in sides.items()
+        counts = {f"{of} {who} {flag}": count for of, sides in flags.items() for who, found in sides.items()
                   for flag, count in found.items()}  # fmt: skip
-        return Headlines(figures, counts, is_former)
+        return Headlines(figures, counts)
 
     @cached_property
     def details(self) -> Details | None:
-        """Its scores.json; None where that is not at hand, or an earlier version wrote it."""
-        return _record(Details, self._json(DETAILS) or {})
+        """Its scores.json; None where that is not at hand."""
+        return self._record(Details, DETAILS)
 
     @cached_property
     def params(self) -> dict[str, Any]:
@@ -107,9 +95,7 @@ class Revision:
         except ABSENT:
             return {}
         paths = sorted(Path(name) for name in names if name.endswith(".json"))
-        found = {
-            path.relative_to(RUNS).with_suffix("").as_posix(): _record(RunRecord, self._json(path)) for path in paths
-        }
+        found = {path.relative_to(RUNS).with_suffix("").as_posix(): self._record(RunRecord, path) for path in paths}
         return {name: record for name, record in found.items() if record is not None}
 
     @cached_property
@@ -139,56 +125,12 @@ class Revision:
             (to / name).write_bytes(content or b"")
         return bool(found) and None not in found.values()
 
-    def _json(self, path: Path) -> Any:
+    def _record(self, kind: type[R], path: Path) -> R | None:
+        """A record; None where it is not at hand, has a merge conflict, say, or is of another version of Retrace."""
         try:
-            return json.loads(self.read(path) or b"null")
-        except ValueError:
-            return None  # of a merge conflict, say
-
-
-def _record(kind: type[R], values: Any) -> R | None:
-    """None where an earlier version wrote it."""
-    try:
-        return kind.from_json(values)
-    except ValidationError:
-        return None
-
-
-def _former_tasks(found: Any) -> dict[str, TaskMetrics]:
-    """A method had every figure of every seed, and their `mean`; flags stood by "full 1" at the top."""
-    flags: dict[str, dict[str, Counter[str]]] = {}
-    for task, sides in _mappings(_mappings(found).get("flags")).items():
-        for who, of in _mappings(sides).items():
-            flags.setdefault(task, {}).setdefault(who.rsplit(" ", 1)[0], Counter()).update(list(of))
-    return {
-        task: TaskMetrics(
-            methods={who: _numbers(_mappings(of).get("mean")) for who, of in _mappings(sides).items()},
-            baselines={who: _numbers(of) for who, of in _mappings(_mappings(sides).get("baselines")).items()},
-            flags={who: dict(counts) for who, counts in flags.get(task, {}).items()},
-        )
-        for task, sides in _mappings(found).items()
-    }
-
-
-def _former_perplexities(found: Any) -> Perplexities:
-    """Every measure had all of its units, and flags stood beside the measures."""
-    splits = {
-        part: {who: _numbers(of).get("perplexity_per_token") for who, of in _mappings(measures).items()}
-        for part, measures in _mappings(found).items()
-    }
-    flags = {part: dict.fromkeys(map(str, of.get("flags") or ()), 1) for part, of in _mappings(found).items()}
-    return Perplexities(splits=splits, flags=flags)
-
-
-def _mappings(values: Any) -> dict[str, Mapping[str, Any]]:
-    """Those entries of a mapping that are mappings themselves; whatever else there is, is passed over."""
-    found = values.items() if isinstance(values, Mapping) else ()
-    return {str(name): of for name, of in found if isinstance(of, Mapping)}
-
-
-def _numbers(values: Any) -> dict[str, float]:
-    found = values.items() if isinstance(values, Mapping) else ()
-    return {str(name): of for name, of in found if isinstance(of, int | float) and not isinstance(of, bool)}
+            return kind.from_json(json.loads(self.read(path) or b"null"))
+        except ValueError:  # of json, or pydantic's
+            return None
 
 
 def commit_of(base: str) -> str:
