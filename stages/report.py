@@ -17,25 +17,12 @@ from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
+from retrace.report import runs
 from retrace.report.blocks import Head
 from retrace.report.browser import PRINTED, predictions_section, read_all
 from retrace.report.page import REPORTS, WRITTEN, write_report
 from retrace.report.pretraining import pretraining_section, tokens_and_losses
 from retrace.report.results import PREDICTIONS, judged, read_curve, read_tasks
-from retrace.report.runs import (
-    data_fold,
-    models_folds,
-    origin_fold,
-    read_pinned,
-    read_runs,
-    read_stages,
-    runs_section,
-    seconds_of,
-    settings_fold,
-    shares_of,
-    time_fold,
-)
-from retrace.report.settings import PRESETS, ReportParams, read_presets
 from retrace.report.summary import flag_chips, flags_line, found_flags, run_facts, summary_sections, verdict
 from retrace.report.tasks import task_section
 from retrace.results.predictions import BASELINES
@@ -44,33 +31,34 @@ MODEL = Path("models/pretrained")
 
 
 def main() -> None:
-    read = ReportParams.read()
+    read = runs.ReportParams.read()
     params, source = read.params, source_folder(read.data)
-    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, PRESETS]
+    inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, runs.PRESETS]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
-        tasks, runs = read_tasks(details, params), read_runs(params)
-        stages = read_stages(SOURCES) | read_stages()
-        shares, flags = shares_of(runs), found_flags(details, perplexity)
+        tasks, records = read_tasks(details, params), runs.read_runs(params)
+        stages = runs.read_stages(SOURCES) | runs.read_stages()
+        shares, flags = runs.shares_of(records), found_flags(details, perplexity)
         said = verdict(judged(tasks), perplexity, shares)
-        origins = {name: of.origin for name, of in {**runs, **stages}.items() if of.origin}
+        origins = {name: of.origin for name, of in {**records, **stages}.items() if of.origin}
         counts = parameters_by_module(MODEL)
         hashed = [*(MODEL / name for name in weight_files(MODEL)), DETAILS, PERPLEXITY]
+        digests = {path.as_posix(): file_digest(path) for path in hashed}
         folds = [
-            time_fold(runs, stages, params),
-            data_fold(read_json(source / "card.json"), params),
-            *models_folds({"": (checkpoint_facts(), counts)}, runs),
-            settings_fold(params | {read.data: read.source}, read_presets()),
-            origin_fold(origins, {path.as_posix(): file_digest(path) for path in hashed}, read_pinned(params)),
+            runs.time_fold(records, stages, params),
+            runs.data_fold(read_json(source / "card.json"), params),
+            *runs.models_folds({"": (checkpoint_facts(), counts)}, records),
+            runs.settings_fold(params | {read.data: read.source}, runs.read_presets()),
+            runs.origin_fold(origins, digests, runs.read_pinned(params)),
         ]
         sections = [
-            *summary_sections(tasks, shares, seconds_of(runs)),
-            pretraining_section(perplexity, read_curve("pretrain"), *tokens_and_losses(runs.get("pretrain"))),
+            *summary_sections(tasks, shares, runs.seconds_of(records)),
+            pretraining_section(perplexity, read_curve("pretrain"), *tokens_and_losses(records.get("pretrain"))),
             *(task_section(task, list(details.tasks)) for task in tasks),
             predictions_section(read_all(params, source), tasks, PRINTED if read.report.samples == "first" else None),
-            runs_section(folds),
+            runs.runs_section(folds),
         ]
-        head = Head(said, run_facts(params, runs, sum(counts.values())), flag_chips(flags))
+        head = Head(said, run_facts(params, records, sum(counts.values())), flag_chips(flags))
         write_report(f"Report: {params['family']} on {read.data} data", sections, head=head)
     print(WRITTEN)
     print(flags_line(flags))

@@ -30,7 +30,7 @@ from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpo
 from retrace.hub.settings import HubClassificationParams, HubParams
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
-from retrace.report.settings import ReportParams
+from retrace.report.runs import ReportParams
 from retrace.results.grid import Grid
 from retrace.review.settings import ReviewParams
 from retrace.sample.corpus import SampleParams

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from retrace.core.files import atomic_folder, write_text
 from retrace.report.blocks import Block, Fold, Head, Panels, Section
-from retrace.report.svg import COLOURS, SHAPES, STYLE, Form, mark, tag
+from retrace.report.svg import COLOURS, STYLE, Form, mark, tag
 
 REPORTS = Path("reports")
 WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
@@ -78,7 +78,7 @@ def picture(shown: Panels) -> str:
 
 def as_html(title: str, sections: Sequence[Section], head: Head | None = None) -> str:
     """The whole page."""
-    style, script = STYLE + _packaged("page.css"), _packaged("page.js")
+    style, script = STYLE + packaged("page.css"), packaged("page.js")
     environment = make_environment(autoescape=True)
     return environment.get_template("page.html.j2").render(
         title=title, sections=sections, head=head or Head(), style=Markup(style), script=Markup(script),
@@ -97,8 +97,9 @@ def fill_markdown(template: str, folder: Path = TEMPLATES, **values: Any) -> str
     return make_environment(folder, finalize=_escaped).get_template(template).render(values)
 
 
-def _packaged(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
+def packaged(name: str, folder: Path = TEMPLATES) -> str:
+    """A style or script that goes into a page."""
+    return (folder / name).read_text(encoding="utf-8")
 
 
 def source_hash(inline: str) -> str:
@@ -110,7 +111,7 @@ def make_environment(*folders: Path, **options: Any) -> Environment:
     """Templates of these folders and of this one; of a page they may call `mark` for the shape of a method."""
     loader = FileSystemLoader([*folders, TEMPLATES])
     found = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
-    found.globals |= {"mark": mark, "shapes": len(SHAPES)}
+    found.globals["mark"] = mark
     return found
 
 

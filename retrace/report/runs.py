@@ -2,22 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import Field
 from ruamel.yaml import YAML
 
 from retrace.core.files import read_json
 from retrace.core.origin import STAGES
 from retrace.core.paths import card_path
 from retrace.core.records import Origin, RunRecord, StageRecord
-from retrace.core.settings import DATA_KEYS, build
-from retrace.report import svg
-from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Section, Table
+from retrace.core.settings import DATA_KEYS, Params, Section, build, read_yaml
+from retrace.report import blocks, svg
+from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
 from retrace.report.names import method_name, title_of
-from retrace.report.page import REPORTS
-from retrace.report.settings import flat
 from retrace.report.svg import Axes, Plot
-from retrace.results.grid import Grid
+from retrace.results.grid import RUNS, Grid
 
 Facts = Mapping[str, Any]  # what a checkpoint's card says
 Started = tuple[Facts, Mapping[str, int]]  # what training started from, and the parameters by module
@@ -29,12 +28,34 @@ HEADINGS = {
     "trained_parameters": "trained", "processes": "processes", "device": "device", "precision": "precision",
 }  # fmt: skip
 ROW = 26  # px
+PRESETS = Path("presets")
 LOCKS = ("dvc.lock", "data/dvc.lock")
 
 
-def runs_section(folds: Sequence[Fold]) -> Section:
+class ReportSettings(Section):
+    """What the report prints."""
+
+    samples: Literal["spread", "first"] = Field(
+        default="spread", description="predictions printed of each task: some spread over the data, or the first ones"
+    )
+
+
+class ReportParams(Params):
+    """What stages/report.py reads: all of params.yaml, which it prints, and the settings of the data source."""
+
+    report: ReportSettings
+    params: dict[str, Any] = Field(alias="params.yaml:")
+    source: dict[str, Any] = Field(alias="data/params.yaml:${data}")
+
+    @property
+    def data(self) -> str:
+        """The data source."""
+        return self.params["data"]
+
+
+def runs_section(folds: Sequence[Fold]) -> blocks.Section:
     """What is behind the results, folded away."""
-    return Section("Data and runs", [fold for fold in folds if fold.blocks])
+    return blocks.Section("Data and runs", [fold for fold in folds if fold.blocks])
 
 
 def data_fold(card: Mapping[str, Any], params: Mapping[str, Any]) -> Fold:
@@ -66,6 +87,21 @@ def counts_table(data: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(("data", "split", "what", "count"), rows, label="Data")
 
 
+def read_presets() -> dict[str, dict[str, Any]]:
+    """The presets as they would stand in params.yaml: each over the sample's."""
+    sample = read_yaml(PRESETS / "sample.yaml")
+    return {path.stem: _merged(sample, read_yaml(path)) for path in sorted(PRESETS.glob("*.yaml"))}
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(below[key], of)
+        for key, of in above.items()
+        if isinstance(of, dict) and isinstance(below.get(key), dict)
+    }
+    return below | above | both
+
+
 def settings_fold(params: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]] | None = None) -> Fold:
     """Every setting that this run depends on, by its key; of methods and further data those that are listed.
 
@@ -93,6 +129,14 @@ def settings_table(*values: Mapping[str, Any]) -> Table:
     return Table(("setting", "value"), rows, label="Settings")
 
 
+def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Settings by dotted key; a section that is empty has none."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return found
+
+
 def _changes(params: Mapping[str, Any], preset: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ours, theirs = flat(params), flat(preset)
     both = [(key, value, theirs[key]) for key, value in ours.items() if key in theirs]
@@ -104,13 +148,12 @@ def models_folds(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -
     folds = []
     for name, (facts, counts) in models.items():
         total = sum(counts.values())
-        rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in counts.items()]
-        rows.append(("total", f"{total:,}", "100.0"))
+        all_counts = [*counts.items(), ("total", total)]
+        rows = [(module, f"{count:,}", f"{100 * count / total:.1f}") for module, count in all_counts]
         table = Table(("module", "parameters", "% of all"), rows, label=f"Parameters {name}")
         folds.append(Fold(f"Model {name}".strip(), f"{total:,} parameters", [_started(facts), table]))
-    records = {run: record.model_dump(include=set(HEADINGS)) for run, record in runs.items()}
-    names = [name for name in HEADINGS if any(of.get(name) is not None for of in records.values())]
-    rows = [(run, *(_shown(of[name]) for name in names)) for run, of in records.items()]
+    names = [name for name in HEADINGS if any(getattr(record, name) is not None for record in runs.values())]
+    rows = [(run, *(_shown(getattr(record, name)) for name in names)) for run, record in runs.items()]
     table = Table(("run", *(HEADINGS[name] for name in names)), rows, label="Runs")
     most = max((record.peak_memory_mib for record in runs.values()), default=0)
     note = (
@@ -195,11 +238,9 @@ def commit_text(origin: Origin) -> str:
 
 def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
     """Time and memory of pretraining and of each cell of the grid, by name."""
-    paths = {path.relative_to(REPORTS / "runs").with_suffix(""): path for path in (REPORTS / "runs").rglob("*.json")}
-    listed = build(Grid, params, "finetune").cells  # DVC leaves those of other methods lying
-    names = sorted(name for name in paths if name.as_posix() == "pretrain" or name.as_posix() in listed)
-    names.sort(key=lambda name: len(name.parts))
-    return {" ".join(name.parts): RunRecord.read(paths[name]) for name in names}
+    listed = sorted(map(Path, build(Grid, params, "finetune").cells))  # DVC leaves those of other methods lying
+    paths = {name: RUNS / f"{name}.json" for name in (Path("pretrain"), *listed)}
+    return {" ".join(name.parts): RunRecord.read(path) for name, path in paths.items() if path.is_file()}
 
 
 def read_stages(folder: Path = STAGES) -> dict[str, StageRecord]:

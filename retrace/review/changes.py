@@ -13,7 +13,7 @@ from retrace.evaluation.records import BESIDE
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
 from retrace.report.names import shown_signed, with_unit
-from retrace.report.settings import flat
+from retrace.report.runs import flat
 from retrace.review.revision import FIGURE, Place, Revision
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
