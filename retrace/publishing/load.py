@@ -8,7 +8,7 @@ products are rounded. A file laid out like this gives, bit for bit, what the wei
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +85,7 @@ class Tuning:
 
     def description(self) -> dict[str, Any]:
         """The same as json."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "settings": self.settings.model_dump()
-        }
+        return {**vars(self), "settings": self.settings.model_dump()}
 
     def start(self, pretrained: Path) -> PreTrainedModel:
         """The model as it was before training, but for the seed of what is random."""
@@ -126,15 +124,13 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
     A transformers model, or a `SpanModel` around one where question matches go in. Raises InputError where the weights
     are not those of a model that was tuned so.
     """
-    if not (folder / FILE).is_file():
-        body = read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
-        whole = _around(body, tuning)
-        if isinstance(whole, SpanModel):
-            whole.load_match(folder)
-    else:
-        body = tuning.start(pretrained)
-        whole = _around(body, tuning)
+    is_part = (folder / FILE).is_file()
+    body = tuning.start(pretrained) if is_part else read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
+    whole = _around(body, tuning)
+    if is_part:
         load_trained(whole, folder)
+    elif isinstance(whole, SpanModel):
+        whole.load_match(folder)
     return (whole if tuning.question_match else body).eval()
 
 
@@ -144,12 +140,11 @@ def load_tuned(name: str, revision: str | None = None) -> nn.Module:
     Raises InputError where there is none.
     """
     folder = Path(name) if Path(name).is_dir() else _fetched(name, revision)
-    description = read_json(folder / DESCRIPTION)
-    base = description.get("base")
-    if base is None:
-        return read_tuned(Tuning.of(description), folder, folder / BASE)
-    pin = Pin.parse(base, f"{name}: {DESCRIPTION}: base")
-    return read_tuned(Tuning.of(description), folder, _fetched(pin.repository, pin.commit))
+    description, base = read_json(folder / DESCRIPTION), folder / BASE
+    if description.get("base") is not None:
+        pin = Pin.parse(description["base"], f"{name}: {DESCRIPTION}: base")
+        base = _fetched(pin.repository, pin.commit)
+    return read_tuned(Tuning.of(description), folder, base)
 
 
 def _around(body: PreTrainedModel, tuning: Tuning) -> nn.Module:

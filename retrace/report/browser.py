@@ -41,8 +41,8 @@ Kept = Mapping[str, Sequence[pd.DataFrame]]  # the rows of every seed, by method
 class Opinion:
     """What a method, with every seed, or a baseline said of a task's examples."""
 
-    said: Sequence[Sequence[str]]  # a list a seed: class names, or answers, "" for none
-    right: Sequence[Sequence[bool]]
+    said: Sequence[str]  # with the first seed: class names, or answers, "" for none
+    right: Sequence[Sequence[bool]]  # with every seed
     sure: Sequence[float] | None = None  # of the first seed: the confidence, or the answer's score less that of none
     starts: Sequence[int] = ()  # of the first seed's answers in their passages, -1 of one that is no part of it
     f1: Sequence[float] = ()  # of the first seed's answers
@@ -87,7 +87,7 @@ def _classified(
     labels, opinions = np.array([example.label for example in examples]), {}
 
     def add(who: str, seeds: Sequence[np.ndarray], sure: Sequence[float] | None = None) -> None:
-        opinions[who] = Opinion([[classes[of] for of in seed] for seed in seeds], [of == labels for of in seeds], sure)
+        opinions[who] = Opinion([classes[of] for of in seeds[0]], [of == labels for of in seeds], sure)
 
     for method, seeds in kept.items():
         logits = [logits_of(rows) for rows in seeds]
@@ -107,7 +107,7 @@ def _answered(
         who: str, seeds: Sequence[Sequence[str]], starts: Sequence[int], sure: Sequence[float] | None = None
     ) -> None:
         f1 = [[compare(right, answer)[1] for right, answer in zip(golds, seed, strict=True)] for seed in seeds]
-        opinions[who] = Opinion(seeds, [[of >= RIGHT for of in seed] for seed in f1], sure, starts, f1[0])
+        opinions[who] = Opinion(seeds[0], [[of >= RIGHT for of in seed] for seed in f1], sure, starts, f1[0])
 
     for method, seeds in kept.items():
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
@@ -154,9 +154,7 @@ def _printed(found: Predictions, first: int | None) -> Fold:
     for i in places:
         passage = [found.passages[i]] if found.passages else []
         texts = [found.texts[i], *passage, " / ".join(found.golds[i]) or NO_ANSWER]
-        said = [
-            f"{'✓' if of.right[0][i] else '✗'} {_cut(of.said[0][i]) or NO_ANSWER}" for of in found.opinions.values()
-        ]
+        said = [f"{'✓' if of.right[0][i] else '✗'} {_cut(of.said[i]) or NO_ANSWER}" for of in found.opinions.values()]
         rows.append((str(i + 1), *map(_cut, texts), *said))
     header = ("№", "question", "passage", "right") if found.passages else ("№", "text", "right")
     table = Table((*header, *found.opinions), rows, label=f"Predictions {found.name}")
@@ -184,7 +182,7 @@ def _packed(found: Predictions) -> dict[str, Any]:
     for name, of in found.opinions.items():
         right = ["".join("1" if seed[i] else "0" for i in places) for seed in of.right]
         sure = None if of.sure is None else [round(times * of.sure[i]) for i in places]
-        said = _placed(of, places) if passages else {"said": [found.classes.index(of.said[0][i]) for i in places]}
+        said = _placed(of, places) if passages else {"said": [found.classes.index(of.said[i]) for i in places]}
         methods.append({"name": name, "right": right, "sure": sure, **said})
     return {
         "title": title_of(found.name), "noun": noun_of(found.name, found.kind),
@@ -197,7 +195,7 @@ def _packed(found: Predictions) -> dict[str, Any]:
 
 def _placed(opinion: Opinion, places: Sequence[int]) -> dict[str, Any]:
     """Where answers stand in their passages: -1 where there is none, and of `other` ones, which are no part of it."""
-    answers = [opinion.said[0][i] for i in places]
+    answers = [opinion.said[i] for i in places]
     start = [opinion.starts[i] if answer else -1 for i, answer in zip(places, answers, strict=True)]
     return {
         "start": start, "length": [len(answer) for answer in answers],

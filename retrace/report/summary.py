@@ -254,26 +254,39 @@ def reading(tasks: Sequence[Task]) -> str:
     return f"95% interval for the choice of {covers}. {best}"
 
 
+class Standing(NamedTuple):
+    """A score and whose it is."""
+
+    name: str  # that readers see
+    score: Score
+    method: str | None  # None of a baseline
+
+
+def _standings(task: Task) -> list[Standing]:
+    """All methods, from the best to the worst, then all baselines."""
+    methods = [Standing(method_name(name), task.score(name), name) for name in task.methods]
+    return [*methods, *(Standing(baseline_name(name), task.baseline(name), None) for name in task.details.baselines)]
+
+
 def ranked(task: Task) -> Plot:
     """Methods and baselines from the best to the worst: a dot, its interval, and the seeds."""
-    rows: list[tuple[Score, str | None, str]] = [(task.score(name), name, method_name(name)) for name in task.methods]
-    rows += [(task.baseline(name), None, baseline_name(name)) for name in task.details.baselines]
-    rows.sort(key=lambda row: -task.sign * row[0].value)
-    low, high = min(score.low for score, *_ in rows), max(score.high for score, *_ in rows)
+    rows = sorted(_standings(task), key=lambda row: -task.sign * row.score.value)
+    low, high = min(row.score.low for row in rows), max(row.score.high for row in rows)
     steps = svg.ticks(max(0.0, low) if task.is_share else low, min(100.0, high) if task.is_share else high, 5)
     axes = Axes((steps[0], steps[-1]))
     drawn = [svg.upright(axes, step, "axis") for step in steps]
-    for i, (score, method, name) in enumerate(rows):
-        shown = _row(task, axes, score, method, name, i * ROW + ROW // 2)
-        drawn.append(svg.tag("g", *shown, class_=_colour(task, method)))
+    for i, row in enumerate(rows):
+        shown = _row(task, axes, row, i * ROW + ROW // 2)
+        drawn.append(svg.tag("g", *shown, class_=_colour(task, row.method)))
     below = {"y": "100%", "dy": 16, "text_anchor": "middle"}
     drawn += [svg.tag("text", svg.tick_text(step), x=axes.across(step), **below) for step in steps]
-    said = "; ".join(f"{name} {score.said}" for score, _, name in rows)
+    said = "; ".join(f"{row.name} {row.score.said}" for row in rows)
     return Plot(svg.joined(drawn), f"{task.title}, {task.figure}: {said}", ROW * len(rows), "rank")
 
 
-def _row(task: Task, axes: Axes, score: Score, method: str | None, name: str, y: int) -> Iterator[Markup]:
-    """The line of a method, or of a baseline where that is None."""
+def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
+    """The line of a method or a baseline."""
+    name, score, method = row
     if method:
         yield svg.tag("g", svg.mark(task.places[method]), transform=f"translate(-126 {y - 5})")
     yield svg.tag("text", name, x=-110, y=y, dy=5, class_="name" if method else "grey")
@@ -298,45 +311,38 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     baselines = list(dict.fromkeys(name for task in tasks for name in task.details.baselines))
     columns = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
     count = len(columns)
+    found = [{(row.name, row.method): _cells(task, row)[:count] for row in _standings(task)} for task in tasks]
     rows: list[list[str | Cell]] = []
     for method in methods:
-        cells = [
-            _cells(task, task.score(method), method)[:count] if method in task.methods else [NOTHING] * count
-            for task in tasks
-        ]
-        name = Cell(method_name(method), tasks[0].places[method])
-        rows.append([name, figure_text(shares.get(method), 1), *chain(*cells), figure_text(seconds.get(method), 0)])
-    for name in baselines:
-        cells = [
-            _cells(task, task.baseline(name))[:count] if name in task.details.baselines else [""] * count
-            for task in tasks
-        ]
-        rows.append([baseline_name(name), "", *chain(*cells), ""])
-    groups = [("", 1), ("Weights", 1), *((f"{task.title}: {task.figure}{_unit(task)}", count) for task in tasks)]
-    header = ["method", "trained, %", *(column for _ in tasks for column in columns), "time, s"]
-    return Table(header, rows, label="Methods and tasks", groups=[*groups, ("Training", 1)], apart=len(baselines))
+        name = method_name(method)
+        cells = chain(*(of.get((name, method), [NOTHING] * count) for of in found))
+        cost = figure_text(shares.get(method), 1), figure_text(seconds.get(method), 0)
+        rows.append([Cell(name, tasks[0].places[method]), cost[0], *cells, cost[1]])
+    for name in map(baseline_name, baselines):
+        rows.append([name, "", *chain(*(of.get((name, None), [""] * count) for of in found)), ""])
+    units = [", %" if task.details.legend[task.headline].scale == "fraction" else "" for task in tasks]
+    above = [(f"{task.title}: {task.figure}{unit}", count) for task, unit in zip(tasks, units, strict=True)]
+    header = ["method", "trained, %", *columns * len(tasks), "time, s"]
+    groups = [("", 1), ("Weights", 1), *above, ("Training", 1)]
+    return Table(header, rows, label="Methods and tasks", groups=groups, apart=len(baselines))
 
 
-def _cells(task: Task, score: Score, method: str | None = None) -> list[str | Cell]:
-    """The score of a method, or of a baseline where that is None, its interval, and its spread over seeds."""
-    value = figure_text(score.value, 1)
+def _cells(task: Task, row: Standing) -> list[str | Cell]:
+    """The score, its interval, and a method's spread over seeds."""
+    value, method = figure_text(row.score.value, 1), row.method
     if method is None:
-        return [value, _interval(task, score, None), ""]
+        return [value, _interval(task, row), ""]
     best = Cell(value + (" ≈" if task.is_tie(method) else ""), bold=task.is_best(method))
-    return [best, _interval(task, score, method), figure_text(task.std(method), 2)]
+    return [best, _interval(task, row), figure_text(task.std(method), 2)]
 
 
-def _interval(task: Task, score: Score, method: str | None) -> Cell:
-    every = [*map(task.score, task.methods), *map(task.baseline, task.details.baselines)]
+def _interval(task: Task, row: Standing) -> Cell:
+    every, score = [of.score for of in _standings(task)], row.score
     steps = svg.ticks(min(of.low for of in every), max(of.high for of in every), 5)
     ends = f"{figure_text(score.low, 1)} – {figure_text(score.high, 1)}"
     drawn = svg.strip(Axes((steps[0], steps[-1])), score.low, score.high, score.value)
-    return Cell("", small=ends, strip=drawn, colour=_colour(task, method))
+    return Cell("", small=ends, strip=drawn, colour=_colour(task, row.method))
 
 
 def _colour(task: Task, method: str | None) -> str:
     return "mb" if method is None else f"m{task.places[method] % svg.COLOURS}"
-
-
-def _unit(task: Task) -> str:
-    return ", %" if task.details.legend[task.headline].scale == "fraction" else ""

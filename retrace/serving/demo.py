@@ -20,7 +20,7 @@ from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from retrace.finetuning.method import PRETRAINED
 from retrace.report.names import method_name, title_of
-from retrace.report.page import TEMPLATES, make_environment, source_hash
+from retrace.report.page import make_environment, packaged, source_hash
 from retrace.report.svg import STYLE
 from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.serving.predictor import MASK, Predictor, WordModel
@@ -65,14 +65,9 @@ class Card:
 class Answering:
     """A task, its models by method, and an example of it: a value for each field of its form."""
 
-    name: str
+    title: str
     predictors: Mapping[str, Predictor]
     example: Mapping[str, str]
-
-    @property
-    def title(self) -> str:
-        """Its heading."""
-        return title_of(self.name)
 
     @property
     def tokens(self) -> int:
@@ -95,8 +90,7 @@ class Demo:
             self.absent.append(f"the pretrained model ({PRETRAINED})")
         if not any(self.tasks.values()) and self._words is None:
             raise InputError("no trained models here; run dvc repro, or dvc pull where others have run it")
-        own = [path.read_text(encoding="utf-8") for path in (TEMPLATES / "page.css", HERE / "demo.css")]
-        style = STYLE + "".join(own)
+        style = STYLE + packaged("page.css") + packaged("demo.css", HERE)
         self._template = make_environment(HERE, autoescape=True).get_template("demo.html.j2")
         self._style = Markup(style)
         # No script, no request but those of the forms, and no style but the page's own.
@@ -138,7 +132,7 @@ class Demo:
             if predictors:
                 kind = "question" if task in grid.questions else "text"
                 example = _question(source, task) if kind == "question" else _text(source, task)
-                found[kind].append(Answering(task, predictors, example))
+                found[kind].append(Answering(title_of(task), predictors, example))
         return found
 
     def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[Card]]]:
