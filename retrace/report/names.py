@@ -66,19 +66,18 @@ def shown_factor(figure: Figure) -> float:
     return SHARES["percentage"] / SHARES[figure.scale] if figure.scale in SHARES else 1.0
 
 
-def shown_digits(figure: Figure) -> int:
-    """How many digits it is shown with."""
-    return 1 if figure.scale in SHARES else SCALES[figure.scale].digits
-
-
 def shown(figure: Figure, value: float | None) -> str:
     """A figure as it is shown, a dash where there is none."""
-    return figure_text(None if value is None else shown_factor(figure) * value, shown_digits(figure))
+    return figure_text(None if value is None else shown_factor(figure) * value, _digits(figure))
 
 
 def shown_signed(figure: Figure, difference: float) -> str:
     """The difference of two figures as it is shown, with its sign."""
-    return signed(shown_factor(figure) * difference, shown_digits(figure))
+    return signed(shown_factor(figure) * difference, _digits(figure))
+
+
+def _digits(figure: Figure) -> int:
+    return 1 if figure.scale in SHARES else SCALES[figure.scale].digits
 
 
 def p_text(p: float | None) -> str:

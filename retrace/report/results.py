@@ -40,12 +40,9 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Score):
     """Of two methods' scores."""
 
-    value: float
-    low: float
-    high: float
     is_tie: bool  # not told apart
 
 
@@ -82,7 +79,7 @@ class Task:
 
     @property
     def factor(self) -> float:
-        """What it is multiplied with."""
+        """What it is multiplied with before it is shown."""
         return shown_factor(self.details.legend[self.headline])
 
     @property
@@ -126,8 +123,8 @@ class Task:
 
     def seeds(self, method: str) -> dict[str, float]:
         """The score of each seed."""
-        found = self.details.methods[method].seeds.items()
-        return {seed: of.figures[self.headline] * self.factor for seed, of in found if self.headline in of.figures}
+        found, name = self.details.methods[method].seeds, self.headline
+        return {seed: of.figures[name] * self.factor for seed, of in found.items() if name in of.figures}
 
     def std(self, method: str) -> float | None:
         """Of the seeds; None of one."""
@@ -138,9 +135,9 @@ class Task:
         """The first's score less the second's; None where they were not compared."""
         for pair in self.details.comparisons:
             if pair.figure == self.headline and {pair.first, pair.second} == {first, second}:
-                sign = self.factor if pair.first == first else -self.factor
-                low, high = sorted((sign * pair.low, sign * pair.high))
-                return Difference(sign * pair.difference, low, high, pair.verdict in (TIE, MODELS_TIE, DIFFER))
+                factor = self.factor if pair.first == first else -self.factor
+                low, high = sorted((factor * pair.low, factor * pair.high))
+                return Difference(factor * pair.difference, low, high, pair.verdict in (TIE, MODELS_TIE, DIFFER))
         return None
 
     def is_tie(self, method: str) -> bool:

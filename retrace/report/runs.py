@@ -88,24 +88,15 @@ def counts_table(data: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def read_presets() -> dict[str, dict[str, Any]]:
-    """The presets as they would stand in params.yaml: each over the sample's."""
-    sample = read_yaml(PRESETS / "sample.yaml")
-    return {path.stem: _merged(sample, read_yaml(path)) for path in sorted(PRESETS.glob("*.yaml"))}
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {
-        key: _merged(below[key], of)
-        for key, of in above.items()
-        if isinstance(of, dict) and isinstance(below.get(key), dict)
-    }
-    return below | above | both
+    """The presets by dotted key, as they would stand in params.yaml: each over the sample's."""
+    sample = flat(read_yaml(PRESETS / "sample.yaml"))
+    return {path.stem: sample | flat(read_yaml(path)) for path in sorted(PRESETS.glob("*.yaml"))}
 
 
 def settings_fold(params: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]] | None = None) -> Fold:
     """Every setting that this run depends on, by its key; of methods and further data those that are listed.
 
-    Above them stand those that differ from the nearest of the `presets`, each a params.yaml of its own.
+    Above them stand those that differ from the nearest of the `presets`, by dotted key.
     """
     grid, methods = params["finetune"], params["methods"]
     listed = dict.fromkeys([*grid["methods"], *grid["squad_methods"]])
@@ -138,8 +129,7 @@ def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def _changes(params: Mapping[str, Any], preset: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    ours, theirs = flat(params), flat(preset)
-    both = [(key, value, theirs[key]) for key, value in ours.items() if key in theirs]
+    both = [(key, value, preset[key]) for key, value in flat(params).items() if key in preset]
     return [(key, _shown(value), _shown(other)) for key, value, other in both if value != other]
 
 

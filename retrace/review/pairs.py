@@ -34,10 +34,8 @@ def paired_differences(
     """
     own = task.removesuffix(ON_TEST)
     kind, settings = params.finetune.kind_of(own), params.metrics
-    read = {"classification": _classified, "question_answering": _answered}[kind]
-    outcomes = [
-        read(task, side, PREDICTIONS / own / method / str(seed)) for side in sides for seed in params.finetune.seeds
-    ]
+    cells = [(side, PREDICTIONS / own / method / str(seed)) for side in sides for seed in params.finetune.seeds]
+    outcomes = [_outcome(task, kind, side, folder) for side, folder in cells]
     found = [of for of in outcomes if of is not None]
     if len(found) < len(outcomes) or any(_asked(of) != _asked(found[0]) for of in found):
         return {}
@@ -78,20 +76,18 @@ def _documents(revision: Revision) -> Mapping[tuple[str, str], Measured]:
     return {} if content is None else read_documents(content)
 
 
-def _classified(task: str, revision: Revision, folder: Path) -> Classified | None:
-    rows = _kept(task, revision, folder, "classification")
+def _outcome(task: str, kind: Kind, revision: Revision, folder: Path) -> Classified | Answered | None:
+    """What a run's kept epoch decided; None where its predictions, or the questions, are not at hand."""
+    rows = _kept(task, revision, folder, kind)
     if rows is None:
         return None
-    logits = logits_of(rows)
-    classes = tuple(map(str, range(logits.shape[1])))
-    return Classified(classes, rows["label"].to_numpy(), logits.argmax(axis=1), softmax(logits, axis=1))
-
-
-def _answered(task: str, revision: Revision, folder: Path) -> Answered | None:
+    if kind == "classification":
+        logits = logits_of(rows)
+        classes = tuple(map(str, range(logits.shape[1])))
+        return Classified(classes, rows["label"].to_numpy(), logits.argmax(axis=1), softmax(logits, axis=1))
     part, source = "test" if task.endswith(ON_TEST) else "dev", source_folder(str(revision.params.get("data")))
-    rows = _kept(task, revision, folder, "question_answering")
     content = revision.read(questions_path(source, part, task.removesuffix(ON_TEST)))
-    if rows is None or content is None:
+    if content is None:
         return None
     with TemporaryDirectory() as copy:
         (Path(copy) / "questions.json").write_bytes(content)

@@ -130,9 +130,8 @@ class Demo:
                 else:
                     self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
             if predictors:
-                kind = "question" if task in grid.questions else "text"
-                example = _question(source, task) if kind == "question" else _text(source, task)
-                found[kind].append(Answering(title_of(task), predictors, example))
+                kind, example = ("question", _question) if task in grid.questions else ("text", _text)
+                found[kind].append(Answering(title_of(task), predictors, example(source, task)))
         return found
 
     def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[Card]]]:

@@ -53,11 +53,10 @@ class Predictor:
             raise InputError(f"--ensemble: {task} has models that generate answers; expected those of one seed")
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)
         self._models: list[nn.Module] = []
-        for cell in cells:
-            if not (WEIGHTS / cell.path).is_dir():
-                folder = WEIGHTS / cell.path
+        for folder in (WEIGHTS / cell.path for cell in cells):
+            if not folder.is_dir():
                 raise InputError(f"{folder}: no such folder; run dvc repro, or dvc pull where others have run it")
-            model = read_tuned(tuning, WEIGHTS / cell.path, base)
+            model = read_tuned(tuning, folder, base)
             whole: Any = model if tuning.question_match else self.task.wrap(model)
             getattr(whole, "body", whole).set_attn_implementation(self._device.attention)
             self._models.append(whole.to(self._device.torch_device).eval())
