@@ -98,11 +98,9 @@ def drawn(label: Any) -> Callable[[], object]:
 
 
 LABELS: dict[str, Any] = {
-    "masked": lambda blocks, _, generator: mask_blocks(blocks, Masking(0.15), VOCABULARY, generator),
-    "masked as BERT's": lambda blocks, _, generator: mask_blocks(
-        blocks, Masking(0.15, "80-10-10"), VOCABULARY, generator
-    ),
-    "next tokens": lambda blocks, *_: next_tokens(blocks, VOCABULARY),
+    "masked": lambda blocks, generator: mask_blocks(blocks, Masking(0.15), VOCABULARY, generator),
+    "masked as BERT's": lambda blocks, generator: mask_blocks(blocks, Masking(0.15, "80-10-10"), VOCABULARY, generator),
+    "next tokens": lambda blocks, _: next_tokens(blocks, VOCABULARY),
 }
 
 

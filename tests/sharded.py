@@ -67,7 +67,7 @@ def start(
         model = to_device(make_language_model(config, 0, attention, pairs=True), device)
         return model, PairModelling(STREAM, TOKENIZER, 32, 8, masking, 1)
 
-    def label(blocks: Tensor, update: int, draws: torch.Generator) -> LabelledBatch:
+    def label(blocks: Tensor, draws: torch.Generator) -> LabelledBatch:
         return next_tokens(blocks, VOCABULARY) if family == "llama" else mask_blocks(blocks, masking, VOCABULARY, draws)
 
     model = to_device(make_language_model(config, 0, attention), device)

@@ -24,7 +24,6 @@ from retrace.tokens.tokenizer import Vocabulary
 
 IGNORED = -100  # the label of a position that is not predicted
 COUNTS = 16  # numbers of targets that a compiled model may have in a batch
-RATES = 10  # steps of a masking rate that changes: few, as each is another shape for a compiled model
 
 
 class Inputs(NamedTuple):
@@ -82,7 +81,7 @@ class HeldOut(LabelledBatch):
     places: Tensor  # (B, T), of the labels in the stream
 
 
-Label = Callable[[Tensor, int, torch.Generator], LabelledBatch]  # of blocks for the update of that number, from 0
+Label = Callable[[Tensor, torch.Generator], LabelledBatch]
 Answers = Callable[[Tensor, Tensor], Tensor]  # the forward pass of a `LanguageModel`
 
 
@@ -101,8 +100,7 @@ class BlockModelling:
         order = torch.randperm(len(blocks), generator=generator).numpy()
         for step in range(self.steps):
             rows = np.sort(order[step * self._batch : (step + 1) * self._batch])
-            update = (epoch - 1) * self.steps + step
-            yield self._label(torch.from_numpy(blocks[rows].astype(np.int64)), update, generator)
+            yield self._label(torch.from_numpy(blocks[rows].astype(np.int64)), generator)
 
     def targets(self, batch: LabelledBatch) -> int:
         """The number of targets."""
@@ -184,17 +182,6 @@ class Masking:
     mask_replacement: MaskReplacement = "mask"
     continues: Tensor | None = None  # (V,), whether a token continues a word; if given, whole words are masked
     closes: Tensor | None = None  # (V,), whether a word begins after a token whatever follows
-    last_rate: float | None = None  # that of the last tenth of training, where the rate changes
-
-    def after(self, done: float) -> Self:
-        """The masking once the share `done` of training is over: from `rate` to `last_rate` in equal steps.
-
-        Yang et al. 2023 (Learning Better Masking for Better Language Model Pre-training) let the rate fall linearly.
-        """
-        if self.last_rate is None:
-            return self
-        step = min(int(done * RATES), RATES - 1) / (RATES - 1)
-        return replace(self, rate=self.rate + step * (self.last_rate - self.rate), last_rate=None)
 
 
 def mask_id(vocabulary: Vocabulary) -> int:

@@ -3,7 +3,6 @@
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,14 +51,12 @@ def load(
     if isinstance(model, PairModel):
         return model, PairModelling(stream, tokenizer, *sizes, masking, params.seed)
 
-    def label(blocks: Tensor, update: int, generator: torch.Generator) -> LabelledBatch:
+    def label(blocks: Tensor, generator: torch.Generator) -> LabelledBatch:
         if objective_of(model.body.config) == "causal":
             return next_tokens(blocks, vocabulary)
-        done = update / training_budget(recipe).limit(objective.steps)
-        return mask_blocks(blocks, masking.after(done), vocabulary, generator)
+        return mask_blocks(blocks, masking, vocabulary, generator)
 
-    objective = BlockModelling(stream, *sizes, label, params.seed)
-    return model, objective
+    return model, BlockModelling(stream, *sizes, label, params.seed)
 
 
 def training_budget(recipe: PretrainSettings) -> Budget:
@@ -138,8 +135,7 @@ def _initial_model(
 
 
 def _masking(recipe: PretrainSettings, tokenizer: SubwordTokenizer) -> Masking:
-    masking = Masking(recipe.mask_rate, recipe.mask_replacement, last_rate=recipe.last_mask_rate)
     if not recipe.whole_word_mask:
-        return masking
+        return Masking(recipe.mask_rate, recipe.mask_replacement)
     continues, closes = (torch.tensor(found(tokenizer)) for found in (continuing_tokens, closing_tokens))
-    return replace(masking, continues=continues, closes=closes)
+    return Masking(recipe.mask_rate, recipe.mask_replacement, continues, closes)

@@ -31,12 +31,6 @@ class PretrainSettings(Section):
         default=None, description="stop after so much training time; results then differ from run to run"
     )
     mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that is masked, exactly")
-    last_mask_rate: float | None = Field(
-        default=None,
-        gt=0,
-        lt=1,
-        description="that of the last tenth of training, reached in equal steps; null: mask_rate",
-    )
     mask_replacement: MaskReplacement = Field(
         default="mask",
         description="a masked token becomes [MASK]; or, of ten, 8 [MASK], 1 a random token, 1 unchanged, as in BERT",
@@ -55,10 +49,6 @@ class PretrainSettings(Section):
         require(
             not (self.intra_document_attention and self.next_sentence),
             "intra_document_attention", True, "pairs of sentences (next_sentence) share no block",
-        )  # fmt: skip
-        require(
-            self.last_mask_rate is None or (self.max_seconds is None and not self.next_sentence),
-            "last_mask_rate", self.last_mask_rate, "expected null with max_seconds or next_sentence",
         )  # fmt: skip
         require(
             not self.next_sentence or self.block_size >= SHORTEST_PAIR,

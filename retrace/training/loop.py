@@ -66,11 +66,6 @@ class Budget:
     updates: int | None = None
     seconds: float | None = None  # of training; the result then depends on the machine
 
-    def limit(self, steps: int) -> int:
-        """The largest number of updates that it allows, with epochs of `steps`."""
-        most = self.epochs * steps
-        return most if self.updates is None else min(most, self.updates)
-
 
 @dataclass(frozen=True)
 class Epoch:
@@ -99,7 +94,8 @@ class Run(Generic[Batch, Part]):
     @property
     def updates(self) -> int:
         """The largest number of updates that the budget allows."""
-        return self.budget.limit(self.objective.steps)
+        most = self.budget.epochs * self.objective.steps
+        return most if self.budget.updates is None else min(most, self.budget.updates)
 
     def done(self, at: Position) -> float:
         """The share of the budget that is used up."""

@@ -7,7 +7,7 @@ from retrace.objectives.language_modelling import IGNORED, BlockModelling, Label
 from tests.tiny import tiny_device
 
 
-def _unlabelled(blocks: torch.Tensor, update: int, generator: torch.Generator) -> LabelledBatch:
+def _unlabelled(blocks: torch.Tensor, generator: torch.Generator) -> LabelledBatch:
     return LabelledBatch(blocks, blocks)
 
 

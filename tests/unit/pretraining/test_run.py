@@ -5,7 +5,7 @@ import torch
 
 from retrace.core.errors import InputError
 from retrace.models.language_model import LanguageModel, make_language_model
-from retrace.pretraining.run import load, training_budget, validation
+from retrace.pretraining.run import validation
 from retrace.pretraining.settings import PretrainParams, PretrainSettings
 from retrace.training.loop import Epoch
 from retrace.training.progress import Meter
@@ -25,20 +25,6 @@ def _row(model: LanguageModel) -> dict[str, float | None]:
 
 def _model() -> LanguageModel:
     return make_language_model(tiny_config("bert", TOKENIZER), 0, "eager")
-
-
-@pytest.mark.parametrize("tokens", [None, 320])
-def test_a_masking_rate_falls_over_all_updates_in_ten_steps(tokens: int | None) -> None:
-    """From 12 of 32 tokens to 3, over two epochs, or over the ten updates that max_tokens allows."""
-    stream = tiny_stream(TOKENIZER, 20)
-    rates = {"mask_rate": 0.4, "last_mask_rate": 0.1}
-    recipe = RECIPE.model_copy(update={"epochs": 2, "batch_size": 1, "max_tokens": tokens, **rates})
-    _, objective = load(SETTINGS.model_copy(update={"pretrain": recipe}), None, TOKENIZER, stream, tiny_device())
-    updates = training_budget(recipe).limit(objective.steps)
-    masks = [objective.targets(batch) for epoch in (1, 2) for batch in objective.batches(epoch)][:updates]
-    assert updates == (10 if tokens else 2 * objective.steps)
-    assert set(masks) == {int(32 * (0.4 - step / 30)) for step in range(10)}
-    assert masks == sorted(masks, reverse=True)
 
 
 def test_the_perplexity_of_a_curve_is_that_of_its_loss() -> None:

@@ -66,7 +66,7 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     config = make_config("modernbert", MODEL.model_copy(update={"dropout": 0.1}), VOCABULARY)
     model = make_language_model(config, 0, "eager")
 
-    def label(blocks: torch.Tensor, update: int, draws: torch.Generator) -> LabelledBatch:
+    def label(blocks: torch.Tensor, draws: torch.Generator) -> LabelledBatch:
         return mask_blocks(blocks, Masking(0.3), VOCABULARY, draws)
 
     objective = Cut(STREAM, 32, 4, label, 1)

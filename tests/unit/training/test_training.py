@@ -46,7 +46,7 @@ def _model(family: str = "modernbert") -> LanguageModel:
     return make_language_model(tiny_config(family, TOKENIZER), 0, "eager")
 
 
-def _masked(blocks: torch.Tensor, update: int, generator: torch.Generator) -> LabelledBatch:
+def _masked(blocks: torch.Tensor, generator: torch.Generator) -> LabelledBatch:
     return mask_blocks(blocks, Masking(0.3), VOCABULARY, generator)
 
 
@@ -425,7 +425,7 @@ def test_a_checkpoint_has_a_length_of_its_own_and_needs_no_epochs(changes: dict[
 def test_no_epochs_leave_the_weights_and_say_what_they_are_worth() -> None:
     model, device = _model(), tiny_device()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    learnt = BlockModelling(STREAM, 32, 4, lambda blocks, *_: next_tokens(blocks, VOCABULARY), 1)
+    learnt = BlockModelling(STREAM, 32, 4, lambda blocks, generator: next_tokens(blocks, VOCABULARY), 1)
     run = Run("none", model, learnt, device, OptimizerSettings(), 1e-3, Budget(0))
     speed = train(run, lambda epoch, meter: epoch.number)
     assert run.journal == [0]
