@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -53,27 +54,27 @@ def labels_of(rows: Rows, column: str) -> list[str]:
 
     Raises InputError naming the row that has none.
     """
-    for where, cells in rows:
-        if str(cells.get(column, "")).strip() == "":
-            raise InputError(f"{where}: no {column!r}; there is: {', '.join(cells)}")
-    return [label_text(where, column, cells[column]) for where, cells in rows]
+    return [label_of(where, cells, column) for where, cells in rows]
 
 
-def label_text(where: str, column: str, label: Any) -> str:
-    """A label as text without surrounding white space; 1.0, as tables with gaps write whole numbers, is 1.
+def cell(where: str, cells: Mapping[str, Any], column: str) -> Any:
+    """What a row has in a column; raises InputError naming the row where there is no such column."""
+    if column not in cells:
+        raise InputError(f"{where}: no {column!r}; there is: {', '.join(cells)}")
+    return cells[column]
 
-    Raises InputError naming the row where it is empty, true or false, or anything else that is no label.
+
+def label_of(where: str, cells: Mapping[str, Any], column: str) -> str:
+    """A row's label as text without surrounding white space; 1.0, as tables with gaps write whole numbers, is 1.
+
+    Raises InputError naming the row where it is missing, empty, true or false, or anything else that is no label.
     """
+    label = cell(where, cells, column)
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     if isinstance(label, bool) or not isinstance(label, str | int) or not str(label).strip():
         raise InputError(f"{where}: {column} {label!r} is not allowed; expected text or a whole number")
     return str(label).strip()
-
-
-def _read_csv(path: Path) -> Records:
-    """Comma-separated values, cells quoted where they need it (RFC 4180)."""
-    return read_table(path, ",", csv.QUOTE_MINIMAL)
 
 
 def _read_jsonl(path: Path) -> Records:
@@ -92,23 +93,18 @@ def _read_parquet(path: Path) -> Records:
         metadata = pq.read_metadata(path)
         size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
         _require_size(path, size + ROW * metadata.num_rows)
-        fields = [field for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
-        names = [field.name for field in fields]
+        names = [field.name for field in metadata.schema.to_arrow_schema() if not pa.types.is_nested(field.type)]
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"{path}: the column {name!r} occurs twice")
-        texts = [
-            field.name for field in fields if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        ]
-        size = row = 0
-        for batch in pq.ParquetFile(path, read_dictionary=texts).iter_batches(BATCH, columns=names):
+        size = rows = 0
+        for batch in pq.ParquetFile(path, read_dictionary=names).iter_batches(BATCH, columns=names):
             size += ROW * len(batch) + sum(map(_size, batch.columns))
             _require_size(path, size)
-            for cells in zip(
-                *(_values(path, row, *column) for column in zip(names, batch.columns, strict=True)), strict=True
-            ):
-                row += 1
+            columns = [_values(path, rows, *column) for column in zip(names, batch.columns, strict=True)]
+            for row, cells in enumerate(zip(*columns, strict=True), start=rows + 1):
                 yield f"{path}: row {row}", dict(zip(names, cells, strict=True))
+            rows += len(batch)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not parquet: {str(error).splitlines()[0]}") from None
 
@@ -162,9 +158,9 @@ def _read_semeval(path: Path) -> Records:
             yield where, {"text": sentence.findtext("text"), **aspect.attrib}
 
 
-# By the ending of the file's name.
+# By the ending of the file's name. Comma-separated cells are quoted where they need it (RFC 4180).
 FORMATS: dict[str, Callable[[Path], Records]] = {
-    "csv": _read_csv,
+    "csv": partial(read_table, delimiter=",", quoting=csv.QUOTE_MINIMAL),
     "jsonl": _read_jsonl,
     "parquet": _read_parquet,
     "tsv": read_table,

@@ -28,13 +28,10 @@ class TaskFiles:
 
         Where dev is split off train, the official dev file, if there is one, is the test set.
         """
-        dev = self.folder / self.dev
-        found = {"train": self.folder / self.train} | ({"dev": dev} if self.split is None else {})
-        if self.test is not None:
-            found["test"] = self.folder / self.test
-        elif self.split is not None and dev.is_file():
-            found["test"] = dev
-        return found
+        dev, test = (self.dev, None) if self.split is None else (None, self.dev)
+        test = test if test and (self.folder / test).is_file() else None
+        names = {"train": self.train, "dev": dev, "test": self.test or test}
+        return {part: self.folder / name for part, name in names.items() if name}
 
 
 class FilesSettings(Section):

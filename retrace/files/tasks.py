@@ -24,7 +24,7 @@ from retrace.datasets.splits import (
     words_of,
 )
 from retrace.datasets.text import copied
-from retrace.files.formats import label_text, read_records
+from retrace.files.formats import cell, label_of, read_records
 from retrace.files.settings import ClassificationSettings, QuestionsSettings
 
 _WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
@@ -114,7 +114,7 @@ def _read_rows(records: Records, settings: TaskSettings) -> Iterator[LabelledRow
     for where, record in records:
         text = " ".join(filter(None, (_text(where, record, column) for column in columns)))
         pair = None if settings.pair is None else _text(where, record, settings.pair)
-        label = label_text(where, settings.label, _cell(where, record, settings.label))
+        label = label_of(where, record, settings.label)
         if _WHOLE.fullmatch(label) and label not in (*(settings.classes or ()), *settings.drop):
             label = label.partition(".")[0]
         for column, value in (("text", text), (settings.pair, pair)):
@@ -123,14 +123,8 @@ def _read_rows(records: Records, settings: TaskSettings) -> Iterator[LabelledRow
         yield LabelledRow(where, text, pair, label)
 
 
-def _cell(where: str, record: Mapping[str, Any], column: str) -> Any:
-    if column not in record:
-        raise InputError(f"{where}: no {column!r}; there is: {', '.join(record)}")
-    return record[column]
-
-
 def _text(where: str, record: Mapping[str, Any], column: str) -> str:
-    value = _cell(where, record, column)
+    value = cell(where, record, column)
     if not isinstance(value, str):
         raise InputError(f"{where}: {column} {value!r} is not allowed; expected text")
     return value.strip()

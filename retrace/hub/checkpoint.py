@@ -3,7 +3,6 @@
 Weights are read as safetensors only. A missing tokenizer.json is made from the vocabulary files.
 """
 
-import shlex
 import shutil
 from fnmatch import fnmatch
 from pathlib import Path
@@ -28,12 +27,6 @@ PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES
 FACTS_OF_CARD = ("license", "license_name", "license_link", "language", "datasets", "base_model")
 FAMILIES = "retrace.families"
 PICKLED = "pytorch_model*.bin"  # reading this format may run any program
-# Converts them, one file or several, into one file of safetensors; tied weights are written twice.
-CONVERT = (
-    "import torch, safetensors.torch as s; from pathlib import Path; w = {}; "
-    f"[w.update(torch.load(f, map_location='cpu', weights_only=True)) for f in Path('converted').glob('{PICKLED}')]; "
-    f"s.save_file({{n: t.clone().contiguous() for n, t in w.items()}}, 'converted/{WEIGHTS}', {{'format': 'pt'}})"
-)
 
 
 def copy_checkpoint(folder: Path, start: InitialCheckpoint, origin: Pin | PinnedFolder) -> None:
@@ -118,25 +111,11 @@ def check_weights(folder: Path, name: str, origin: Pin | PinnedFolder) -> None:
         for part in weight_files(folder):
             require_whole(folder / part)
         return
-    hub = isinstance(origin, Pin)
-    there = listing(origin, "model") if hub else [path.name for path in folder.iterdir()]
+    there = listing(origin, "model") if isinstance(origin, Pin) else [path.name for path in folder.iterdir()]
     message = f"{name}: there is no {missing[0]} in it; weights are read from safetensors only"
     if missing == [WEIGHTS] and any(fnmatch(file, PICKLED) for file in there):
-        message += f"; its {PICKLED} is converted so, in a throw-away environment: {_conversion(origin)}"
+        message += f"; docs/models.md has the commands that convert its {PICKLED}"
     raise InputError(message)
-
-
-def _conversion(origin: Pin | PinnedFolder) -> str:
-    """The commands that convert pickled weights to safetensors, in a copy of the model called `converted`."""
-    if isinstance(origin, Pin):
-        copied = f"converting/bin/hf download {origin.repository} --revision {origin.commit} --local-dir converted"
-    else:
-        copied = f"cp -r {shlex.quote(str(origin.path))} converted"
-    return (
-        "python -m venv converting && converting/bin/pip install torch numpy safetensors huggingface_hub && "
-        f'{copied} && converting/bin/python -c "{CONVERT}" && rm -r converting converted/{PICKLED}; '
-        "then start from converted@digest"
-    )
 
 
 def check_vocabulary(folder: Path, name: str) -> None:

@@ -11,28 +11,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from huggingface_hub import (
-    HfApi,
-    constants,
-    get_cached_repo_tree,
-    get_session,
-    set_client_factory,
-    snapshot_download,
-)
-from huggingface_hub.errors import (
-    CachedRepoTreeNotFoundError,
-    EntryNotFoundError,
-    GatedRepoError,
-    HfHubHTTPError,
-    LocalEntryNotFoundError,
-    OfflineModeIsEnabled,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
+from huggingface_hub import HfApi, constants, errors, get_cached_repo_tree, get_session, set_client_factory
 from huggingface_hub.utils import disable_progress_bars, httpx, logging
 
 from retrace.core.errors import InputError
@@ -41,23 +24,22 @@ from retrace.hub.pins import Pin
 Kind = Literal["model", "dataset"]
 PASSING = (408, 429, 500, 502, 503, 504)  # status codes after which the same request may succeed
 BROKEN = (httpx.TimeoutException, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-TRIES = 4  # of one request; huggingface_hub retries downloads only
-FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0  # seconds; each wait is twice the last, or what the hub asks for
+WAITS = (0.5, 1.0, 2.0)  # seconds between tries of one request; huggingface_hub retries downloads only
+LONGEST_WAIT = 60.0  # seconds, if the hub asks for another wait
 
 
 class RetryingClient(httpx.Client):
     """A client that retries a request after a passing fault, with the hub's timeout where none is set."""
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send a request; after PASSING answers and broken connections again, up to TRIES times."""
+        """Send a request; after PASSING answers and BROKEN connections again, as often as there are WAITS."""
         if not any((request.extensions.get("timeout") or {}).values()):  # huggingface_hub often sets none
             timeout = httpx.Timeout(constants.HF_HUB_DOWNLOAD_TIMEOUT)
             request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
         # A file that is streamed cannot be sent again from here; huggingface_hub rewinds it and retries.
         if not isinstance(request.stream, httpx.ByteStream):
             return super().send(request, **options)
-        for attempt in range(1, TRIES):
-            wait = FIRST_WAIT * 2 ** (attempt - 1)
+        for wait in WAITS:
             try:
                 response = super().send(request, **options)
             except BROKEN:
@@ -110,21 +92,21 @@ def _message(error: BaseException) -> str:
     """What went wrong, where it is an error of the hub or of the network."""
     hub = constants.ENDPOINT
     match error:
-        case GatedRepoError():
+        case errors.GatedRepoError():
             return f"the repository is gated; accept its terms at {hub} and set HF_TOKEN"
-        case RepositoryNotFoundError():
+        case errors.RepositoryNotFoundError():
             return f"no such repository at {hub}, or it is private and HF_TOKEN does not open it"
-        case RevisionNotFoundError():
+        case errors.RevisionNotFoundError():
             return "the repository has no such commit"
-        case OfflineModeIsEnabled() | CachedRepoTreeNotFoundError():
+        case errors.OfflineModeIsEnabled() | errors.CachedRepoTreeNotFoundError():
             return "not fetched before, and HF_HUB_OFFLINE forbids fetching it now"
-        case LocalEntryNotFoundError():
+        case errors.LocalEntryNotFoundError():
             return ""  # it stands for its cause
-        case EntryNotFoundError():
+        case errors.EntryNotFoundError():
             return f"the repository has no such file: {_first_line(str(error).split('url:')[-1])}"
-        case HfHubHTTPError() if error.response.status_code in (401, 403):
+        case errors.HfHubHTTPError() if error.response.status_code in (401, 403):
             return f"{hub} refused HF_TOKEN ({error.response.status_code}: {_first_line(error.server_message or '')})"
-        case HfHubHTTPError():
+        case errors.HfHubHTTPError():
             answer = error.response
             return f"{hub} answered {answer.status_code} to {answer.request.method} {answer.url.path}"
         case httpx.RequestError():
@@ -142,15 +124,17 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
     Nothing is requested if all of them were fetched before. Raises InputError where they cannot be fetched, or their
     checksums are not those of the hub.
     """
+    hub, at = HfApi(token=hub_token()), {"repo_type": kind, "revision": pin.commit}
+    snapshot = partial(hub.snapshot_download, pin.repository, **at, allow_patterns=list(patterns))
     with hub_session(str(pin)):
-        with suppress(CachedRepoTreeNotFoundError, LocalEntryNotFoundError):
+        with suppress(errors.CachedRepoTreeNotFoundError, errors.LocalEntryNotFoundError):
             listing(pin, kind)  # another client may have fetched some of the files alone
-            return _snapshot(pin, kind, patterns, local=True)
-        folder = _snapshot(pin, kind, patterns, local=False)
+            return Path(snapshot(local_files_only=True))
+        folder = Path(snapshot())
         listing(pin, kind)
         if not folder.is_dir():  # no file matches, and none was fetched before
             return folder
-        mismatches = _api().verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit).mismatches
+        mismatches = hub.verify_repo_checksums(pin.repository, **at).mismatches
     for wrong in mismatches:
         (folder / wrong["path"]).resolve().unlink()
         (folder / wrong["path"]).unlink(missing_ok=True)
@@ -169,18 +153,6 @@ def listing(pin: Pin, kind: Kind) -> list[str]:
     Raises CachedRepoTreeNotFoundError where they are not known.
     """
     return [file.path for file in get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)]
-
-
-def _snapshot(pin: Pin, kind: Kind, patterns: Sequence[str], local: bool) -> Path:
-    found = snapshot_download(
-        pin.repository, repo_type=kind, revision=pin.commit, allow_patterns=list(patterns), token=hub_token(),
-        local_files_only=local,
-    )  # fmt: skip
-    return Path(found)
-
-
-def _api() -> HfApi:
-    return HfApi(token=hub_token())
 
 
 @dataclass(frozen=True)
@@ -207,7 +179,7 @@ def upload(
     Files of the repository that are not in `folder` are deleted if one of the globs `ours` matches. Raises InputError
     where the hub refuses it, or the repository is public although it should be `private`.
     """
-    hub = _api()
+    hub = HfApi(token=hub_token())
     with hub_session(repository):
         hub.create_repo(repository, private=private or None, exist_ok=True)
         if private and not hub.model_info(repository).private:
@@ -227,6 +199,6 @@ def stored_digest(pin: Pin, path: str) -> str | None:
     Raises InputError where the repository cannot be read.
     """
     with hub_session(str(pin)):
-        found = _api().get_paths_info(pin.repository, [path], revision=pin.commit)
+        found = HfApi(token=hub_token()).get_paths_info(pin.repository, [path], revision=pin.commit)
     large = getattr(found[0], "lfs", None) if found else None
     return large.sha256 if large else None

@@ -46,7 +46,6 @@ class HubText(HubDataset):
 class HubSplits(HubDataset, SplitSettings):
     """A data set with a validation split, or one that is drawn from its training split."""
 
-    train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
     dev: str | None = Field(default="validation", description="the validation split; null with split")
 
 
@@ -84,8 +83,6 @@ class HubParams(Params):
 
 class HubTaskSettings(HubDataset, TaskSettings):
     """A further classification task on a data set; train, dev and test are splits of it."""
-
-    train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
 
 
 class HubClassificationParams(TaskParams):

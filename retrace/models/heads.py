@@ -11,19 +11,9 @@ from types import ModuleType
 from typing import Any, Literal
 
 import torch
+import transformers
 from torch import Tensor, nn
-from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoModelForPreTraining,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    PreTrainedConfig,
-    PreTrainedModel,
-)
+from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
 from retrace.core.errors import InputError
@@ -45,11 +35,11 @@ AttentionMaskInterface.register("lean", lean_mask)
 AttentionMaskInterface.register("sdpa", sdpa_mask)
 
 _CLASSES = {
-    "pairs": AutoModelForPreTraining,
-    "classifier": AutoModelForSequenceClassification,
-    "spans": AutoModelForQuestionAnswering,
-    "masked": AutoModelForMaskedLM,
-    "causal": AutoModelForCausalLM,
+    "pairs": transformers.AutoModelForPreTraining,
+    "classifier": transformers.AutoModelForSequenceClassification,
+    "spans": transformers.AutoModelForQuestionAnswering,
+    "masked": transformers.AutoModelForMaskedLM,
+    "causal": transformers.AutoModelForCausalLM,
 }
 _LAYER = re.compile(r"^.*\.layers?\.\d+\.")
 

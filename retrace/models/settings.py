@@ -34,12 +34,9 @@ class ModelSettings(Section):
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:
-        require(
-            self.hidden_size % self.heads == 0, "heads", self.heads, f"it must divide hidden_size ({self.hidden_size})"
-        )
-        require(
-            self.heads % (self.kv_heads or 1) == 0, "kv_heads", self.kv_heads, f"it must divide heads ({self.heads})"
-        )
+        for whole, part in (("hidden_size", "heads"), ("heads", "kv_heads")):
+            size, parts = getattr(self, whole), getattr(self, part)
+            require(size % (parts or 1) == 0, part, parts, f"it must divide {whole} ({size})")
         return self
 
     @property

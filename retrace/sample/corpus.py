@@ -38,10 +38,9 @@ from retrace.sample.language import (
     Style,
     ask,
     judge,
-    phrase,
     state,
     write_reviews,
-)  # fmt: skip
+)
 from retrace.sample.world import Entity, NameMaker, World, build_world
 
 # Of 72 training articles, and of 224 held-out ones.
@@ -69,12 +68,8 @@ class SampleSettings(Section):
 
     @model_validator(mode="after")
     def _asked_of_articles(self) -> Self:
-        require(
-            self.questioned <= self.articles,
-            "questioned",
-            self.questioned,
-            f"expected at most articles ({self.articles})",
-        )
+        allowed = f"expected at most articles ({self.articles})"
+        require(self.questioned <= self.articles, "questioned", self.questioned, allowed)
         return self
 
 
@@ -159,9 +154,9 @@ def _article(rng: random.Random, entity: Entity, style: Style) -> Article:
 
 
 def _say(rng: random.Random, relation: Relation, subject: str, answer: str, style: Style) -> str:
-    frame, noun = phrase(rng, relation, style)
+    statement = state(rng, relation, style, subject, answer)
     aside = rng.choice(PHRASES["asides"]) if rng.random() < ASIDE_SHARE else ""
-    return _sentence(state(relation, frame, noun, subject, answer) + aside)
+    return _sentence(statement + aside)
 
 
 def _deeds(rng: random.Random, person: Entity, style: Style) -> list[str]:
@@ -196,11 +191,10 @@ def write_questions(rng: random.Random, articles: list[Article], style: Style, p
             relation, fact = left_out.pop() if without else ((fact := told.pop()).relation, fact)
             start = starts[fact]
             answer = {"text": context[start : start + len(fact.answer)], "answer_start": start}
-            frame, noun = phrase(rng, relation, style)
             qas.append(
                 {
                     "id": f"{prefix}-{number:04d}-{position}",
-                    "question": ask(relation, frame, noun, article.subject.name),
+                    "question": ask(rng, relation, style, article.subject.name),
                     "answers": [] if without else [answer],
                     "is_impossible": without,
                     **({"plausible_answers": [answer]} if without else {}),

@@ -69,23 +69,24 @@ def is_held_out(frame: int, noun: int) -> bool:
     return (frame + 2 * noun) % 5 == 0
 
 
-def phrase(rng: random.Random, relation: Relation, style: Style) -> tuple[int, int]:
-    """Draw a phrasing (frame, noun) that belongs to the part."""
+def state(rng: random.Random, relation: Relation, style: Style, subject: str, answer: str) -> str:
+    """A statement in a phrasing that belongs to the part, without its full stop."""
+    frame, noun = _phrase(rng, relation, style)
+    return STATEMENTS[frame].format(n=relation.nouns[noun], s=subject, a=SHOWN[relation.answer].format(answer))
+
+
+def ask(rng: random.Random, relation: Relation, style: Style, subject: str) -> str:
+    """A question about `subject` in such a phrasing, with its question mark or full stop."""
+    frame, noun = _phrase(rng, relation, style)
+    text = QUESTIONS[frame].format(n=relation.nouns[noun], s=subject)
+    return text[0].upper() + text[1:]
+
+
+def _phrase(rng: random.Random, relation: Relation, style: Style) -> tuple[int, int]:
     while True:
         frame, noun = rng.randrange(len(STATEMENTS)), rng.randrange(len(relation.nouns))
         if is_held_out(frame, noun) == style.held_out:
             return frame, noun
-
-
-def state(relation: Relation, frame: int, noun: int, subject: str, answer: str) -> str:
-    """A statement without its full stop."""
-    return STATEMENTS[frame].format(n=relation.nouns[noun], s=subject, a=SHOWN[relation.answer].format(answer))
-
-
-def ask(relation: Relation, frame: int, noun: int, subject: str) -> str:
-    """A question about `subject`, with its question mark or full stop."""
-    text = QUESTIONS[frame].format(n=relation.nouns[noun], s=subject)
-    return text[0].upper() + text[1:]
 
 
 def _clause(rng: random.Random, favourable: bool, rare_share: float, negate: bool) -> tuple[str, int]:

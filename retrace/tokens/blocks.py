@@ -25,7 +25,7 @@ def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[st
     Gives the numbers of documents, words, characters, bytes, tokens and, of these, unknown ones.
     """
     vocabulary, counts = Vocabulary.of(tokenizer), Counter[str]()
-    kind = np.dtype(np.uint16 if vocabulary.size <= np.iinfo(np.uint16).max else np.uint32)
+    kind = np.dtype(np.uint16 if vocabulary.size <= 1 << 16 else np.uint32)
     unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
     documents = iter(documents)
     with path.open("wb") as file:

@@ -48,12 +48,8 @@ class TokenizerSettings(Section):
     @model_validator(mode="after")
     def _holds_special_tokens(self) -> Self:
         special = len(self.special_tokens)
-        require(
-            self.vocab_size > special,
-            "vocab_size",
-            self.vocab_size,
-            f"expected more than {special}, the special tokens",
-        )
+        allowed = f"expected more than {special}, the special tokens"
+        require(self.vocab_size > special, "vocab_size", self.vocab_size, allowed)
         return self
 
     @property

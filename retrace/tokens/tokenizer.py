@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tokenizers import (
     AddedToken,
@@ -36,6 +36,11 @@ PART = "\ufffd"  # what bytes that are no whole character are decoded to
 RIGHT_PAD = "<|finetune_right_pad_id|>"  # Llama 3 has it in its vocabulary, but names no padding token
 # The files of the original BERT and RoBERTa name no tokens: transformers' tokenizers of these families assume them.
 ASSUMED = (OWN, SpecialTokens("<s>", "</s>", "<pad>", "<unk>", "<mask>"))
+# What those files call special tokens, by purpose.
+NAMES = {
+    "pad": ("pad_token",), "unknown": ("unk_token",), "begin": ("cls_token", "bos_token"),
+    "end": ("sep_token", "eos_token"), "mask": ("mask_token",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,7 @@ def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
 
     Raises InputError where no token begins a text, or none ends it.
     """
-    named: dict[str, str | None] = {}  # by transformers' names such as cls_token
+    named: dict[str, str | None] = {}
     for path in (folder / name for name in reversed(CONFIGS)):
         for key, value in (read_object(path) if path.is_file() else {}).items():
             token = value.get("content") if isinstance(value, dict) else value
@@ -201,20 +206,18 @@ def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
                 named[key] = token
     assumed = [special for special in ASSUMED if tokenizer.token_to_id(special.begin) is not None]
 
-    def first(role: str, *names: str) -> str | None:
-        tokens = [*map(named.get, names), *(getattr(special, role) for special in assumed)]
+    def first(role: str) -> str | None:
+        tokens = [*map(named.get, NAMES[role]), *(getattr(special, role) for special in assumed)]
         return next((token for token in tokens if token and tokenizer.token_to_id(token) is not None), None)
 
-    begin, end = first("begin", "cls_token", "bos_token"), first("end", "sep_token", "eos_token")
+    begin, end, unknown = map(first, ("begin", "end", "unknown"))
     if begin is None or end is None:
-        role, names = ("begins", "cls_token or bos_token") if begin is None else ("ends", "sep_token or eos_token")
-        raise InputError(f"{folder}: no token {role} a text: {CONFIGS[0]} names no {names} that the vocabulary has")
-    right_pad = RIGHT_PAD if tokenizer.token_to_id(RIGHT_PAD) is not None else end
-    pad = first("pad", "pad_token") or right_pad
-    unknown = first("unknown", "unk_token")
+        role = "begin" if begin is None else "end"
+        names = " or ".join(NAMES[role])
+        raise InputError(f"{folder}: no token {role}s a text: {CONFIGS[0]} names no {names} that the vocabulary has")
+    pad = first("pad") or (RIGHT_PAD if tokenizer.token_to_id(RIGHT_PAD) is not None else end)
     # Some tokenizers name the token that ends a text as the unknown token too.
-    unknown = None if unknown in (begin, end, pad) else unknown
-    return SpecialTokens(begin, end, pad, unknown, first("mask", "mask_token"))
+    return SpecialTokens(begin, end, pad, None if unknown in (begin, end, pad) else unknown, first("mask"))
 
 
 def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
@@ -254,14 +257,8 @@ def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
 def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -> None:
     """Write the tokenizer in a form that transformers' AutoTokenizer loads."""
     (folder / FILE).write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
-    names = {
-        "pad_token": tokenizer.special.pad,
-        "unk_token": tokenizer.special.unknown,
-        "cls_token": tokenizer.special.begin,
-        "sep_token": tokenizer.special.end,
-        "mask_token": tokenizer.special.mask,
-    }
-    config: dict[str, Any] = {name: token for name, token in names.items() if token is not None}
+    tokens = {name: getattr(tokenizer.special, role) for role, (name, *_) in NAMES.items()}
+    config = {name: token for name, token in tokens.items() if token is not None}
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}
     (folder / CONFIGS[0]).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 

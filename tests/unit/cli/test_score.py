@@ -138,7 +138,7 @@ def test_one_class_for_all_is_said_to_be() -> None:
     ("given", "said"),
     [
         ("label\n1\n", "given.csv: 1 rows, but "),
-        ('label\n1\n""\n', "given.csv:3: no 'label'"),
+        ('label\n1\n""\n', "given.csv:3: label '' is not allowed"),
         ("class\n1\n0\n", "given.csv:2: no 'label'; there is: class"),
         ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected probabilities in 0, 1; 1 has half"),
         ("label,0,1\n1,0.5,0.5\n0,-1,2\n", "given.csv:3: expected probabilities in 0, 1"),

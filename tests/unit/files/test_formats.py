@@ -14,8 +14,8 @@ def test_what_names_no_class_is_refused_by_its_row(label: Any) -> None:
 
 
 def test_a_row_without_the_column_or_with_nothing_in_it() -> None:
-    for cells in ({"text": "a"}, {"text": "a", "label": " "}):
-        with pytest.raises(InputError, match="f:1: no 'label'; there is: text"):
+    for cells, said in (({"text": "a"}, "no 'label'; there is: text"), ({"label": " "}, "label ' ' is not allowed")):
+        with pytest.raises(InputError, match=f"f:1: {said}"):
             labels_of([("f:1", cells)], "label")
 
 

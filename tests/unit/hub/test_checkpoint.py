@@ -7,7 +7,6 @@ from safetensors.torch import load_file
 
 from retrace.core.errors import InputError
 from retrace.hub.checkpoint import (
-    CONVERT,
     check_model,
     check_vocabulary,
     check_weights,
@@ -19,6 +18,7 @@ from retrace.hub.checkpoint import (
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 from tests.hub.content.models import BERT, LLAMA, published_models
+from tests.toy import ROOT
 
 COMMIT = "0" * 40
 
@@ -42,7 +42,7 @@ def test_what_is_not_there(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_pickled_weights_are_converted_by_the_line_that_refuses_them(
+def test_pickled_weights_are_converted_by_what_the_docs_say(
     folder: Path, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = load_file(folder / "model.safetensors")
@@ -53,15 +53,13 @@ def test_pickled_weights_are_converted_by_the_line_that_refuses_them(
         torch.save(of, folder / f"pytorch_model-{number}.bin")
     with pytest.raises(InputError) as refused:
         check_weights(folder, "own", PinnedFolder(folder, "0" * 12))
-    said = str(refused.value)
-    assert said.startswith("own: there is no model.safetensors in it; weights are read from safetensors only; its ")
-    assert "\n" not in said
-    assert f'cp -r {folder} converted && converting/bin/python -c "{CONVERT}" && rm -r' in said
+    said = "own: there is no model.safetensors in it; weights are read from safetensors only; docs/models.md has the "
+    assert str(refused.value) == f"{said}commands that convert its pytorch_model*.bin"
     monkeypatch.chdir(folder)
     (folder / "converted").mkdir()
     for path in folder.glob("*.bin"):
         path.rename(folder / "converted" / path.name)
-    exec(CONVERT, {})
+    exec((ROOT / "docs/models.md").read_text().partition("<<'END'\n")[2].partition("\nEND\n")[0], {})
     converted = load_file(folder / "converted/model.safetensors")
     assert converted.keys() == weights.keys()
     assert all(torch.equal(converted[name], weight) for name, weight in weights.items())

@@ -39,7 +39,7 @@ def test_unknown_tokens_are_counted_where_there_are_any(tmp_path: Path) -> None:
     assert write_stream(tmp_path / "s.npy", load_tokenizer(tmp_path), ["one! 🙂"])["unknown"] == 0
 
 
-@pytest.mark.parametrize(("size", "kind"), [(65_535, np.uint16), (65_537, np.uint32)])
+@pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
 def test_numbers_of_tokens_take_no_more_bytes_than_they_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, kind: type
 ) -> None:
