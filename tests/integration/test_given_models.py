@@ -14,7 +14,7 @@ from retrace.finetuning.method import read_method
 from retrace.hub.pins import folder_digest
 from retrace.results.predictions import read_epochs
 from retrace.tokens.tokenizer import TOKENIZER_FILES
-from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models
+from tests.hub.content.models import BERT, LLAMA, MODERNBERT, ROBERTA, published_models, write_model
 from tests.toy import TOY, Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -37,10 +37,7 @@ def given(project: Project) -> Project:
 
 def _start_from(project: Project, family: str, name: str) -> dict[str, bytes]:
     """Put a published model into the project's folder `weights` and pin it."""
-    folder = project.folder / "weights"
-    folder.mkdir()
-    for file, content in published_models()[name].items():
-        (folder / file).write_bytes(content)
+    folder = write_model(project.folder / "weights", name)
     project.set_all({"family": family, "model.checkpoint": f"weights@{folder_digest(folder)}"})
     return published_models()[name]
 

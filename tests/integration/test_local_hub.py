@@ -250,24 +250,6 @@ def test_tokens_give_the_rights_that_the_clients_expect(hub: LocalHub, tmp_path:
     assert set(found["bad"].values()) == {"HfHubHTTPError 401"}
 
 
-def _download(name: str, file: str) -> str:
-    from huggingface_hub import constants, hf_hub_download
-
-    constants.DOWNLOAD_CHUNK_SIZE = 1024  # what has come is kept by the chunk, of 10 MiB otherwise
-    return Path(hf_hub_download(name, file)).read_bytes().hex()
-
-
-def test_a_transfer_that_was_cut_goes_on_where_it_ended(hub: LocalHub, tmp_path: Path) -> None:
-    content = bytes(range(256)) * 40
-    hub.add("model", "org/model", {"model.safetensors": content})
-    hub.fail(r"model\.safetensors", 1, Cut("body"))
-    found = run_client(hub, tmp_path / "home", _download, "org/model", "model.safetensors", token=READ_TOKEN)
-    assert bytes.fromhex(found) == content
-    transfers = [seen for seen in hub.requests if seen.path.startswith("/storage/")]
-    assert [(seen.status, seen.range) for seen in transfers] == [(200, None), (206, f"bytes={len(content) // 2}-")]
-    assert [seen.token for seen in transfers] == [False, False]
-
-
 def _ask(hub: LocalHub, path: str, method: str = "GET", seconds: float = 5) -> Any:
     """A bare request; the answer, with its body as `content`."""
     connection = http.client.HTTPConnection(hub.endpoint.removeprefix("http://"), timeout=seconds)

@@ -37,6 +37,14 @@ def published_models() -> dict[str, dict[str, bytes]]:
     }
 
 
+def write_model(folder: Path, name: str, *files: str) -> Path:
+    """The files of a model, or those that are named, in a folder."""
+    folder.mkdir(exist_ok=True)
+    for file in files or published_models()[name]:
+        (folder / file).write_bytes(published_models()[name][file])
+    return folder
+
+
 def bert(tokenizer: Published, size: ModelSettings) -> dict[str, bytes]:
     """Weights of both of BERT's objectives, with the names that TensorFlow gave to those of the norms.
 

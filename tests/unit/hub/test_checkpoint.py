@@ -17,7 +17,7 @@ from retrace.hub.checkpoint import (
 )
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
-from tests.hub.content.models import BERT, LLAMA, published_models
+from tests.hub.content.models import BERT, LLAMA, write_model
 from tests.toy import ROOT
 
 COMMIT = "0" * 40
@@ -25,9 +25,7 @@ COMMIT = "0" * 40
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, content in published_models()[BERT].items():
-        (tmp_path / name).write_bytes(content)
-    return tmp_path
+    return write_model(tmp_path, BERT)
 
 
 def test_what_is_not_there(folder: Path) -> None:
@@ -87,9 +85,7 @@ def test_another_family(folder: Path) -> None:
 
 
 def test_a_tokenizer_of_another_model(folder: Path) -> None:
-    for name, content in published_models()[LLAMA].items():
-        if name.startswith(("tokenizer", "special")):
-            (folder / name).write_bytes(content)
+    write_model(folder, LLAMA, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
     with pytest.raises(InputError, match="the tokenizer has 322 tokens, of which the model knows 120"):
         check_vocabulary(folder, "org/name")
 
@@ -150,8 +146,7 @@ def test_weights_are_drawn_anew(folder: Path) -> None:
 
 
 def test_a_config_without_padding_gets_the_tokenizers(tmp_path: Path) -> None:
-    for name, content in published_models()[LLAMA].items():
-        (tmp_path / name).write_bytes(content)
+    write_model(tmp_path, LLAMA)
     assert json.loads((tmp_path / "config.json").read_text())["pad_token_id"] is None
     set_padding(tmp_path)
     padding = json.loads((tmp_path / "config.json").read_text())["pad_token_id"]

@@ -11,33 +11,25 @@ from transformers import AutoTokenizer
 from retrace.core.errors import InputError
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
 from retrace.tokens.tokenizer import load_tokenizer
-from tests.hub.content.models import BERT, ROBERTA, published_models
+from tests.hub.content.models import BERT, ROBERTA, write_model
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "hall", "##s", "cafe", "##teria", ".", "un", "##aff"]
 TEXTS = ("The guild of weavers, founded in 1601; it's closed.", "Café e\u0301  two\tspaces\u00a0", "русский 日本語 😀")
 
 
 def _bert(folder: Path, tokens: Sequence[str] = TOKENS, **config: object) -> Path:
-    folder.mkdir(exist_ok=True)
+    write_model(folder, BERT, "config.json")
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))
-    (folder / "config.json").write_bytes(published_models()[BERT]["config.json"])
     if config:
         (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    return folder
-
-
-def _copied(folder: Path, model: str, *names: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    for name in names or published_models()[model]:
-        (folder / name).write_bytes(published_models()[model][name])
     return folder
 
 
 @pytest.mark.parametrize(("model", "model_type"), [(BERT, "bert"), (ROBERTA, "roberta")])
 def test_it_is_the_published_one(tmp_path: Path, model: str, model_type: str) -> None:
     """Alone and in pairs, and by transformers too, which reads the folder of the made one."""
-    whole = load_tokenizer(_copied(tmp_path / "published", model))
-    folder = _copied(tmp_path / "bare", model, *VOCABULARIES[model_type], "config.json")
+    whole = load_tokenizer(write_model(tmp_path / "published", model))
+    folder = write_model(tmp_path / "bare", model, *VOCABULARIES[model_type], "config.json")
     make_tokenizer(folder, "org/name", model_type)
     made, theirs = load_tokenizer(folder), AutoTokenizer.from_pretrained(folder)
     assert (made.special, made.pair_format) == (whole.special, whole.pair_format)
@@ -55,7 +47,7 @@ def test_the_config_says_what_is_done_about_a_vocabulary(tmp_path: Path) -> None
     ):
         make_tokenizer(_bert(tmp_path / name, tokens, **config), name, "bert")
         assert load_tokenizer(tmp_path / name).encode(text).tokens[1:-1] == expected
-    folder = _copied(tmp_path / "prefix", ROBERTA, *VOCABULARIES["roberta"], "config.json")
+    folder = write_model(tmp_path / "prefix", ROBERTA, *VOCABULARIES["roberta"], "config.json")
     (folder / "tokenizer_config.json").write_text('{"add_prefix_space": true}')
     make_tokenizer(folder, "prefix", "roberta")
     made = load_tokenizer(folder)
@@ -99,7 +91,7 @@ def test_code_that_comes_with_a_vocabulary_is_not_run(tmp_path: Path) -> None:
 
 
 def test_files_that_are_none_are_one_line(tmp_path: Path) -> None:
-    folder = _copied(tmp_path, ROBERTA, "vocab.json", "config.json")
+    folder = write_model(tmp_path, ROBERTA, "vocab.json", "config.json")
     (folder / "merges.txt").write_text("#version: 0.2\nno such\n")
     said = r"^org/name: no tokenizer can be made of its vocab.json and merges.txt: [^\n]*$"
     with pytest.raises(InputError, match=said):
