@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,17 +124,23 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
     Nothing is requested if all of them were fetched before. Raises InputError where they cannot be fetched, or their
     checksums are not those of the hub.
     """
-    hub, at = HfApi(token=hub_token()), {"repo_type": kind, "revision": pin.commit}
-    snapshot = partial(hub.snapshot_download, pin.repository, **at, allow_patterns=list(patterns))
+    hub = HfApi(token=hub_token())
+
+    def snapshot(local: bool) -> Path:
+        found = hub.snapshot_download(
+            pin.repository, repo_type=kind, revision=pin.commit, allow_patterns=list(patterns), local_files_only=local
+        )
+        return Path(found)
+
     with hub_session(str(pin)):
         with suppress(errors.CachedRepoTreeNotFoundError, errors.LocalEntryNotFoundError):
             listing(pin, kind)  # another client may have fetched some of the files alone
-            return Path(snapshot(local_files_only=True))
-        folder = Path(snapshot())
+            return snapshot(local=True)
+        folder = snapshot(local=False)
         listing(pin, kind)
         if not folder.is_dir():  # no file matches, and none was fetched before
             return folder
-        mismatches = hub.verify_repo_checksums(pin.repository, **at).mismatches
+        mismatches = hub.verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit).mismatches
     for wrong in mismatches:
         (folder / wrong["path"]).resolve().unlink()
         (folder / wrong["path"]).unlink(missing_ok=True)

@@ -38,6 +38,7 @@ def test_a_model_is_fetched_once_and_is_there_offline(user: Project, hub: LocalH
     name = FAMILIES[family]
     unwanted = {"pytorch_model.bin": b"0" * 100, "onnx/model.safetensors": b"0" * 100}
     commit = hub.add("model", name, {**published_models()[name], **unwanted, "README.md": CARD})
+    hub.add("model", name, {"README.md": b"a later one"})
     _start_from(user, family, f"{name}@{commit}")
     _fetch(user)
     folder = user.folder / "data/model"

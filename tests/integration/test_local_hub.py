@@ -4,13 +4,11 @@ import contextlib
 import http.client
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -25,7 +23,6 @@ from tests.hub import (
     Status,
 )
 from tests.hub.client import run_client
-from tests.toy import ROOT
 
 TWO_CONFIGS = b"""---
 configs:
@@ -119,40 +116,6 @@ def test_models_of_every_family_load_by_name_and_commit(hub: LocalHub, tmp_path:
         "meta-llama/Llama-3.2-1B": [[], [begin, "the", begin, "the"], None, None],
     }
     assert hub.outside == []
-
-
-def _fetch_pinned(model: str, data: str) -> dict[str, Any]:
-    from huggingface_hub import HfApi
-
-    from retrace.hub.pins import Pin
-    from retrace.hub.repository import fetch
-
-    pins: dict[Literal["model", "dataset"], Pin] = {
-        "model": Pin.parse(model, "here"),
-        "dataset": Pin.parse(data, "here"),
-    }
-    folders = {kind: fetch(pin, kind, ["*"]) for kind, pin in pins.items()}
-    return {
-        "commits": [folder.name for folder in folders.values()],
-        "again": fetch(pins["model"], "model", ["*"]) == folders["model"],
-        "files": [sorted(path.name for path in folder.iterdir()) for folder in folders.values()],
-        "head": HfApi().model_info(pins["model"].repository).sha,
-    }
-
-
-def test_a_repository_is_served_at_the_commit_that_is_pinned(hub: LocalHub, tmp_path: Path) -> None:
-    commits = ["86b5e0934494bd15c9632b12f734a8a67f723594", "b08601e04326c79dfdd32d625aee71d232d685c3"]
-    assert (
-        hub.add("model", "org/model", {"a.txt": b"a", "model.safetensors": b"w" * 99}, commit=commits[0]) == commits[0]
-    )
-    assert hub.add("dataset", "org/data", {"b.csv": b"b"}, commit=commits[1]) == commits[1]
-    later = hub.add("model", "org/model", {"c.txt": b"c"})
-    found = run_client(hub, tmp_path / "home", _fetch_pinned, f"org/model@{commits[0]}", f"org/data@{commits[1]}")
-    assert found["commits"] == commits
-    assert found["again"]
-    assert found["files"] == [[".gitattributes", "a.txt", "model.safetensors"], [".gitattributes", "b.csv"]]
-    assert found["head"] == later
-    assert hub.commits("model", "org/model")[:2] == [later, commits[0]]
 
 
 def _publish(folder: str) -> dict[str, Any]:
@@ -322,15 +285,3 @@ def test_a_stopped_hub_leaves_nothing_behind(tmp_path: Path) -> None:
             time.sleep(0.01)
     assert threading.active_count() == before
     assert time.monotonic() - start < 30
-
-
-def test_the_hub_by_hand(tmp_path: Path) -> None:
-    (tmp_path / "models" / "org" / "model").mkdir(parents=True)
-    (tmp_path / "models" / "org" / "model" / "a.txt").write_text("text")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.hub", tmp_path, "--seconds", "0"],
-        cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    pin, setting = done.stdout.splitlines()
-    assert pin.startswith("org/model@")
-    assert setting.startswith("export HF_ENDPOINT=http://127.0.0.1:")

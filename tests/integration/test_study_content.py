@@ -165,15 +165,20 @@ def test_own_files_of_another_name_are_not_made(tmp_path: Path) -> None:
         fill_folders(study)
 
 
-def test_a_study_by_hand(tmp_path: Path) -> None:
+def test_the_hub_and_a_study_by_hand(tmp_path: Path) -> None:
     study = _study(
         tmp_path / "studies/study", classification=OWN, checkpoints={"one": {"family": "bert", "checkpoint": SCIENCE}}
     )
+    own = tmp_path / "hub/models/org/own"
+    own.mkdir(parents=True)
+    (own / "a.txt").write_text("text")
     done = subprocess.run(
         [sys.executable, "-m", "tests.hub", tmp_path / "hub", "--study", study, "--seconds", "0"],
         cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
-    pin, *written, setting = done.stdout.splitlines()
+    pin_of_own, pin, *written, setting = done.stdout.splitlines()
+    assert pin_of_own.startswith("org/own@")
     assert pin == SCIENCE
     assert len(written) == 4
+    assert setting.startswith("export HF_ENDPOINT=http://127.0.0.1:")
     assert setting.endswith(f"HF_HOME={tmp_path / 'hub' / 'home'}")

@@ -169,11 +169,6 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
     ]
 
 
-def test_a_format_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"f\.doc: format 'doc' is not allowed; expected one of csv, jsonl, "):
-        _read(tmp_path, "f.doc", "a")
-
-
 def _study_entry(task: str, folder: Path) -> ClassificationSettings:
     """A task of the study plm-peft, its files elsewhere."""
     params = YAML(typ="safe").load(ROOT / "studies/plm-peft/params.yaml")["data/params.yaml"]

@@ -79,12 +79,9 @@ def test_special_ids_are_each_given_once_and_only_of_tokens_that_there_are(tmp_p
     assert found.special == (end, begin)
 
 
-def test_llamas_own_padding(tmp_path: Path) -> None:
+def test_llamas_own_padding_and_one_token_for_everything_which_marks_nothing_unknown(tmp_path: Path) -> None:
     _llama(tmp_path, {"bos_token": BEGIN, "eos_token": END, "pad_token": None}, RIGHT_PAD)
     assert load_tokenizer(tmp_path).special == SpecialTokens(BEGIN, END, RIGHT_PAD, None, None)
-
-
-def test_one_token_for_everything_marks_nothing_unknown(tmp_path: Path) -> None:
     _llama(tmp_path, {"bos_token": END, "eos_token": END, "unk_token": END, "pad_token": "<not there>"})
     assert load_tokenizer(tmp_path).special == SpecialTokens(END, END, END, None, None)
 
