@@ -19,10 +19,11 @@ meteor_exact_stem.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import mean, stdev
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import pandas as pd
 
@@ -31,7 +32,7 @@ from retrace.core.records import RunRecord
 from retrace.core.settings import build, plugin_names
 from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_model, preset_names, sums
 from retrace.estimates.published_memory import UNIT, example_memory
-from retrace.evaluation.records import DETAILS, Details
+from retrace.evaluation.records import DETAILS, Details, Figures
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS, method_settings
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
@@ -40,11 +41,11 @@ from retrace.report.results import read_curve
 from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
-from retrace.statistics.scales import CURVES, MEASURES, SCALES, Better, Figure
+from retrace.statistics.scales import CURVES, MEASURES, SCALES, Better, Legend
 
 COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
 NO_HEAD = "none"
-T = TypeVar("T")
+MEASURED = ("score", "before", "epoch", "baseline", "pretraining", "perplexity", "run")  # kinds of addresses
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,11 @@ class Reports:
             params=params,
         )
 
+    @cached_property
+    def figures(self) -> dict[tuple[str, ...], Reproduced | None]:
+        """Every figure that was measured, by the parts of its address; None where it is not defined."""
+        return {(*path, name): found for path, figures in _measured(self) for name, found in figures.items()}
+
 
 def pretrains(params: Mapping[str, Any]) -> bool:
     """Whether the study pretrains a model: some method starts from no checkpoint."""
@@ -97,23 +103,30 @@ def pretrains(params: Mapping[str, Any]) -> bool:
     return any(method_settings(params, label)[1].checkpoint is None for label in listed)
 
 
-class NotRunError(Exception):
-    """The figure is of something that params.yaml knows but does not run."""
-
-
 def find_figure(address: str, reports: Reports) -> Reproduced | None:
     """The figure at an address; None where it is of something that the study did not run.
 
     Raises LookupError, which says what there is, where the address leads nowhere.
     """
-    kind, _, rest = address.partition(".")
+    kind, *steps = address.split(".")
     if kind in _COUNTED:
         return Reproduced(counted(address, reports.params), "mebibytes" if kind == "memory" else "count", is_exact=True)
-    find, form = _MEASURED[_there(kind, [*_MEASURED, *_COUNTED])]
-    try:
-        return find(reports, *_parts(rest, f"{kind}.{form}"))
-    except NotRunError:
+    paths = [path for path in reports.figures if path[0] == _there(kind, [*MEASURED, *_COUNTED])]
+    if not paths:
         return None
+    for place, step in enumerate(steps, 1):
+        there = dict.fromkeys(path[place] for path in paths if len(path) > place)
+        ends = [name for name in there if step.endswith("*") and name.startswith(step[:-1])]
+        name = ends[0] if len(ends) == 1 else step
+        # Numbers are epochs and seeds, which a smaller run may not have come to.
+        if name not in there and place < len(steps) and (name in reports.named or name.isdecimal()):
+            return None
+        _there(name, there)
+        paths = [path for path in paths if path[place] == name]
+    if len(paths[0]) > len(steps) + 1:
+        further = dict.fromkeys(path[len(steps) + 1] for path in paths)
+        raise LookupError(f"it has to go on, with one of {', '.join(further)}")
+    return reports.figures[paths[0]]
 
 
 def counted(address: str, params: Mapping[str, Any]) -> float:
@@ -123,7 +136,10 @@ def counted(address: str, params: Mapping[str, Any]) -> float:
     """
     kind, _, rest = address.partition(".")
     count, form = _COUNTED[_there(kind, _COUNTED)]
-    return count(params, *_parts(rest, f"{kind}.{form}"))
+    steps = rest.rsplit(".", form.count("."))  # a model's name may have dots
+    if len(steps) <= form.count("."):
+        raise LookupError(f"expected {kind}.{form}")
+    return count(params, *steps)
 
 
 def method_names(params: Mapping[str, Any]) -> list[str]:
@@ -131,68 +147,74 @@ def method_names(params: Mapping[str, Any]) -> list[str]:
     return sorted({*plugin_names(METHODS), *params.get("methods", {})})
 
 
-def _score(reports: Reports, task: str, method: str, name: str) -> Reproduced:
-    found = _run(reports.details.tasks, task, reports)
-    scores = _run(found.methods, method, reports)
-    name = _figure(name, scores.figures)
-    interval, what = scores.intervals.get(name), found.legend[name]
-    if interval is None:
-        return _over_seeds([seed.figures[name] for seed in scores.seeds.values()], what)
-    ends = {end: interval[end] for end in ("low", "high")}  # of examples and, where there are several, of seeds
-    return Reproduced(scores.figures[name], what.scale, scores.std.get(name), ends, better=what.better)
+def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, Reproduced | None]]]:
+    """The figures of each thing that was run, by name, behind the parts of their address."""
+    for task, of in reports.details.tasks.items():
+        for method, scores in of.methods.items():
+            known = {name: scores.figures[name] for name in scores.intervals}  # of examples, and of seeds if several
+            kept = _figures(known, of.legend, scores.intervals, scores.std)
+            yield (
+                ("score", task, method),
+                _over_seeds([seed.figures for seed in scores.seeds.values()], of.legend) | kept,
+            )
+            yield ("before", task, method), _over_seeds([seed.before for seed in scores.seeds.values()], of.legend)
+        for name, scores in of.baselines.items():
+            yield ("baseline", task, name), _figures(scores.figures, of.legend, scores.intervals)
+    for task, curve in reports.curves.items():
+        legend = CURVES | reports.details.tasks[task].legend
+        for (method, epoch), rows in curve.groupby(["method", "epoch"]):
+            yield ("epoch", task, str(method), str(epoch)), _over_seeds(rows, legend)
+    if reports.pretraining is not None:
+        for epoch, rows in reports.pretraining.groupby("epoch"):
+            yield ("pretraining", str(epoch)), _over_seeds(rows, CURVES)
+    for split, of in reports.perplexity.splits.items() if reports.perplexity else ():
+        for kind, found in of.measures.items():
+            values = {unit: getattr(found, unit) for unit in UNITS}
+            yield ("perplexity", split, kind), _figures(values, UNITS, found.intervals)
+    for name, record in reports.runs.items():
+        yield ("run", *name.split()), _of_run(record)
 
 
-def _before(reports: Reports, task: str, method: str, name: str) -> Reproduced:
-    found = _run(reports.details.tasks, task, reports)
-    before = [seed.before for seed in _run(found.methods, method, reports).seeds.values()]
-    name = _figure(name, before[0])
-    return _over_seeds([figures[name] for figures in before], found.legend[name])
+def _over_seeds(seeds: pd.DataFrame | list[Figures], legend: Legend) -> dict[str, Reproduced | None]:
+    """The mean of each figure that all seeds have, with Student's interval of it; one seed has no interval."""
+    means: dict[str, float] = {}
+    std: dict[str, float] = {}
+    intervals: dict[str, Interval] = {}
+    for name, column in pd.DataFrame(seeds).dropna(axis="columns").items():
+        if name in legend:
+            name, values = str(name), column.astype(float).tolist()
+            means[name] = middle = mean(values)
+            if len(values) > 1:
+                std[name] = stdev(values)
+                reach = student(len(values) - 1) * std[name] / math.sqrt(len(values))
+                ends = SCALES[legend[name].scale].ends
+                intervals[name] = held(middle, {"low": middle - reach, "high": middle + reach}, ends)
+    return _figures(means, legend, intervals, std)
 
 
-def _epoch(reports: Reports, task: str, method: str, number: str, name: str) -> Reproduced:
-    curve = _run(reports.curves, task, reports)
-    _run(dict.fromkeys(curve["method"]), method, reports)
-    values = _values(number, curve.loc[curve["method"] == method], name)
-    return _over_seeds(values, (CURVES | reports.details.tasks[task].legend)[name])
+def _figures(
+    values: Mapping[str, float | None], legend: Legend, intervals: Mapping[str, Mapping[str, float | None]],
+    std: Mapping[str, float] = {},
+) -> dict[str, Reproduced | None]:  # fmt: skip
+    """The figures of these values; of an interval low and high, where both are known."""
+    found: dict[str, Reproduced | None] = {}
+    for name, value in values.items():
+        ends = {end: at for end, at in intervals.get(name, {}).items() if end in ("low", "high") and at is not None}
+        interval, what = ends if len(ends) == 2 else None, legend[name]
+        made = None if value is None else Reproduced(value, what.scale, std.get(name), interval, better=what.better)
+        found[name] = made
+    return found
 
 
-def _baseline(reports: Reports, task: str, baseline: str, name: str) -> Reproduced:
-    found = _run(reports.details.tasks, task, reports)
-    scores = found.baselines[_there(baseline, found.baselines)]
-    name = _figure(name, scores.figures)
-    what = found.legend[name]
-    return Reproduced(scores.figures[name], what.scale, interval=scores.intervals.get(name), better=what.better)
-
-
-def _pretraining(reports: Reports, number: str, name: str) -> Reproduced:
-    if reports.pretraining is None:
-        raise NotRunError
-    (value,) = _values(number, reports.pretraining, _there(name, CURVES))
-    return Reproduced(value, CURVES[name].scale)
-
-
-def _perplexity(reports: Reports, split: str, kind: str, unit: str) -> Reproduced:
-    if reports.perplexity is None:
-        raise NotRunError
-    measures = reports.perplexity.splits[_there(split, reports.perplexity.splits)].measures
-    found = measures[_there(kind, measures)]
-    value = getattr(found, _there(unit, UNITS))
-    if value is None:  # there is none of this text
-        raise NotRunError
-    ends = {end: at for end, at in found.intervals.get(unit, {}).items() if at is not None}
-    return Reproduced(value, UNITS[unit].scale, interval=ends if len(ends) == 2 else None)
-
-
-def _of_run(reports: Reports, name: str, measure: str) -> Reproduced:
-    runs = {run.replace(" ", "."): values for run, values in reports.runs.items()}
-    if name not in runs and all(part in reports.named for part in name.split(".")[:2]):
-        raise NotRunError
-    values = runs[_there(name, runs)].model_dump()
-    known = [each for each, value in values.items() if isinstance(value, int | float)]
-    value = float(values[_there(measure, known)])
-    if measure in COUNTS:
-        return Reproduced(value, "count", is_exact=True)
-    return Reproduced(value, MEASURES[measure].scale if measure in MEASURES else "score", is_timed=True)
+def _of_run(record: RunRecord) -> dict[str, Reproduced]:
+    found = {}
+    for name, value in record.model_dump().items():
+        if name in COUNTS:
+            found[name] = Reproduced(float(value), "count", is_exact=True)
+        elif isinstance(value, int | float):
+            scale = MEASURES[name].scale if name in MEASURES else "score"
+            found[name] = Reproduced(float(value), scale, is_timed=True)
+    return found
 
 
 def _parameters(params: Mapping[str, Any], model: str, head: str, method: str, figure: str) -> float:
@@ -217,15 +239,6 @@ def _memory(_: Mapping[str, Any], method: str, figure: str) -> float:
     return found[_there(figure, found)] / UNIT
 
 
-_MEASURED: dict[str, tuple[Callable[..., Reproduced], str]] = {
-    "score": (_score, "<task>.<method>.<figure>"),
-    "before": (_before, "<task>.<method>.<figure>"),
-    "epoch": (_epoch, "<task>.<method>.<number>.<figure>"),
-    "baseline": (_baseline, "<task>.<name>.<figure>"),
-    "pretraining": (_pretraining, "<epoch>.<column>"),
-    "perplexity": (_perplexity, "<split>.<kind>.<unit>"),
-    "run": (_of_run, "<name>.<measure>"),
-}
 _COUNTED: dict[str, tuple[Callable[..., float], str]] = {
     "parameters": (_parameters, "<model>.<head>.<method>.<figure>"),
     "formula": (_formula, "<model>.<total or term>"),
@@ -233,50 +246,7 @@ _COUNTED: dict[str, tuple[Callable[..., float], str]] = {
 }
 
 
-def _parts(rest: str, form: str) -> list[str]:
-    """The parts of an address after its kind; only the first may have dots."""
-    parts = rest.rsplit(".", form.count("<") - 1)
-    if len(parts) < form.count("<"):
-        raise LookupError(f"expected {form}")
-    return parts
-
-
-def _there(name: str, there: Iterable[str]) -> str:
+def _there(name: str, there: Collection[str]) -> str:
     if name not in there:
         raise LookupError(f"{name!r} is not there; there is: {', '.join(there)}")
     return name
-
-
-def _figure(name: str, there: Iterable[str]) -> str:
-    """A figure by its name, of which * stands for the end."""
-    ends = [each for each in there if name.endswith("*") and each.startswith(name[:-1])]
-    return ends[0] if len(ends) == 1 else _there(name, there)
-
-
-def _run(of: Mapping[str, T], name: str, reports: Reports) -> T:
-    """The part of a task or a method, of those that were run."""
-    if name not in of and name in reports.named:
-        raise NotRunError
-    return of[_there(name, of)]
-
-
-def _values(number: str, curve: pd.DataFrame, name: str) -> list[float]:
-    """A figure after an epoch, which a smaller run may not have come to, by seed."""
-    if not number.isdecimal():
-        raise LookupError(f"{number!r} is no epoch")
-    rows = curve.loc[curve["epoch"] == int(number)]
-    if rows.empty:
-        raise NotRunError
-    figures = rows.drop(columns=["method", "seed", "epoch"], errors="ignore").dropna(axis="columns")
-    return figures[_there(name, figures)].astype(float).tolist()
-
-
-def _over_seeds(values: Sequence[float], what: Figure) -> Reproduced:
-    """The mean over seeds with Student's interval of it; one seed has no interval."""
-    middle, scale, better = mean(values), what.scale, what.better
-    if len(values) == 1:
-        return Reproduced(middle, scale, better=better)
-    std = stdev(values)
-    reach = student(len(values) - 1) * std / math.sqrt(len(values))
-    interval = held(middle, {"low": middle - reach, "high": middle + reach}, SCALES[scale].ends)
-    return Reproduced(middle, scale, std, interval, better=better)

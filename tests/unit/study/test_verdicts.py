@@ -152,7 +152,10 @@ def test_evidence_has_its_own_scale_and_its_place() -> None:
     assert _evidence(here="score.sst2.full.exact_match", absent="score.sst2.scratch.exact_match", both=both) == [
         {"here": "60.00", "absent": "", "both": "60.00 to 70.00"}
     ]
-    with pytest.raises(InputError, match=r"^published\.yaml: doubts\[0\]: x: score\.sst2: expected score\.<task>"):
+    with pytest.raises(
+        InputError,
+        match=r"^published\.yaml: doubts\[0\]: x: score\.sst2: it has to go on, with one of full, lora, two$",
+    ):
         _evidence(x="score.sst2")
 
 
