@@ -23,8 +23,7 @@ from retrace.report.results import PREDICTIONS
 from retrace.report.summary import flags_line, found_flags
 from retrace.study.addresses import Reports
 from retrace.study.page import run_sections, study_inputs, study_sections
-from retrace.study.published import read_published
-from retrace.study.result import RESULT, StudyResult
+from retrace.study.published import RESULT, StudyResult, read_published
 from retrace.study.sections import size_sections
 from retrace.study.verdicts import compare_tables, evidence, notices
 

@@ -14,7 +14,7 @@ from retrace.core.files import write_json, write_text
 from retrace.core.records import RunRecord
 from retrace.datasets.examples import Example, write_task
 from retrace.evaluation.records import Details
-from retrace.study.result import ComparedCell, Verdict
+from retrace.study.published import ComparedCell, Verdict
 
 EVIL = "<script>good</script>"
 PARAMS: dict[str, Any] = {
@@ -29,8 +29,11 @@ PUBLISHED: dict[str, Any] = {
     "title": EVIL, "source": "A report",
     "tables": [
         {"name": "accuracy", "title": "Accuracy (%)", "section": "Results", "scale": "percent", "best": "column",
-         "columns": {"Mood": "mood"}, "rows": {"Full": "full", "LoRA": "lora"},
-         "figures": "score.{column}.{row}.accuracy", "published": {"Full": ["77.41 ± 2.81"], "LoRA": [None]}},
+         "columns": {"Mood": "mood"},
+         "rows": {
+             "Full": {"figures": "score.{column}.full.accuracy", "published": ["77.41 ± 2.81"]},
+             "LoRA": {"figures": "score.{column}.lora.accuracy", "published": [None]},
+         }},
         {"name": "scores", "title": "Scores", "scale": {"figure": "fraction"}, "columns": ["figure"],
          "rows": {
              "accuracy": {"figures": ["score.mood.full.accuracy"], "published": ["0.5092"]},

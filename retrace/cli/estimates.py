@@ -28,9 +28,8 @@ from retrace.estimates.architectures import (
     rows,
     sums,
 )
-from retrace.estimates.memory import Load, Needs, pretraining_needs, update_needs
+from retrace.estimates.memory import Load, Needs, formula_memory, pretraining_needs, update_needs
 from retrace.estimates.needs import STATES, TRAINED, require_room
-from retrace.estimates.published_memory import formula_memory
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
@@ -118,7 +117,7 @@ def memory(
     MODEL is as for `retrace parameters`. The estimate runs the real model, loss and optimiser on tensors without
     values, in the precision, with the optimiser and the attention that this machine and params.yaml would use. It is of
     tensors; the program and the gaps that an allocator leaves come on top. What the published formulas leave out stands
-    in retrace/estimates/published_memory.py.
+    in retrace/estimates/memory.py.
     """
     named = find_model(model)
     longest = longest_input(named.config)

@@ -10,8 +10,7 @@ import typer
 from retrace.cli.terminal import print_table
 from retrace.core.errors import InputError
 from retrace.core.settings import LARGEST_SEED
-from retrace.study.published import PUBLISHED, STUDIES, read_published
-from retrace.study.result import MEANINGS, RESULT, StudyResult
+from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, StudyResult, read_published
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import pandas as pd
 import torch
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
@@ -184,61 +185,52 @@ class ClosedForm:
         return sum(term.count for term in self.terms)
 
 
-def bert(config: PreTrainedConfig) -> list[Term]:
-    """BERT (Devlin et al. 2018): biases everywhere, two norms a layer, a pooler for pairs of sentences."""
-    h, f, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
-    inner = r"layer\.\d+\.(intermediate|output)\.dense"
-    return [
-        Term("word embeddings", "Vh", config.vocab_size * h, r"embeddings\.word_embeddings"),
-        Term("position embeddings", "Ph", config.max_position_embeddings * h, r"embeddings\.position_embeddings"),
-        Term("segment embeddings", "Sh", config.type_vocab_size * h, r"embeddings\.token_type_embeddings"),
-        Term("norm of the embeddings", "2h", 2 * h, r"embeddings\.LayerNorm"),
-        Term("attention", "L(4h² + 4h)", layers * (4 * h * h + 4 * h), r"attention\.(self|output\.dense)"),
-        Term("feed-forward", "L(2hf + f + h)", layers * (2 * h * f + f + h), inner),
-        Term("norms of the layers", "4Lh", 4 * layers * h, r"layer\..*LayerNorm"),
-        Term("pooler", "h² + h", h * h + h, r"pooler"),
-    ]
-
-
-def roberta(config: PreTrainedConfig) -> list[Term]:
-    """RoBERTa (Liu et al. 2019): BERT's without segments and pooler; two of the positions are for padding."""
-    return [term for term in bert(config) if term.name not in ("segment embeddings", "pooler")]
-
-
-def modernbert(config: PreTrainedConfig) -> list[Term]:
-    """ModernBERT (Warner et al. 2024): no biases, gated feed-forward, one norm fewer in layer 0."""
-    h, f, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
-    return [
-        Term("word embeddings", "Vh", config.vocab_size * h, r"embeddings\.tok_embeddings"),
-        Term("norm of the embeddings", "h", h, r"embeddings\.norm"),
-        Term("attention", "4Lh²", 4 * layers * h * h, r"attn\.W(qkv|o)"),
-        Term("feed-forward", "3Lhf", 3 * layers * h * f, r"mlp\.W[io]"),
-        Term("norms of the layers", "(2L - 1)h", (2 * layers - 1) * h, r"(attn|mlp)_norm"),
-        Term("last norm", "h", h, r"final_norm"),
-    ]
-
-
-def llama(config: PreTrainedConfig) -> list[Term]:
-    """Llama (Touvron et al. 2023): no biases, three feed-forward matrices, keys and values of fewer heads."""
-    h, f, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
-    d = config.head_dim or h // config.num_attention_heads
-    queries, keys = d * config.num_attention_heads, d * config.num_key_value_heads
-    return [
-        Term("word embeddings", "Vh", config.vocab_size * h, r"embed_tokens"),
-        Term("attention", "L(2had + 2hkd)", layers * 2 * h * (queries + keys), r"self_attn\.._proj\."),
-        Term("feed-forward", "3Lhf", 3 * layers * h * f, r"mlp\.(gate|up|down)_proj"),
-        Term("norms of the layers", "2Lh", 2 * layers * h, r"(input|post_attention)_layernorm"),
-        Term("last norm", "h", h, r"\bnorm\."),
-    ]
-
-
-LAYERS = "L layers of size h and inner size f"
-FORMULAS: dict[str, tuple[str, Callable[[PreTrainedConfig], list[Term]]]] = {
-    "bert": (f"V tokens, P positions, S segments, {LAYERS}.", bert),
-    "llama": (f"V tokens, {LAYERS}, a and k heads of size d for queries and for keys and values.", llama),
-    "modernbert": (f"V tokens, {LAYERS}.", modernbert),
-    "roberta": (f"V tokens, P positions, {LAYERS}.", roberta),
+BERT = {  # Devlin et al. 2018: biases everywhere, two norms a layer, a pooler for pairs of sentences
+    "word embeddings": ("Vh", r"embeddings\.word_embeddings"),
+    "position embeddings": ("Ph", r"embeddings\.position_embeddings"),
+    "segment embeddings": ("Sh", r"embeddings\.token_type_embeddings"),
+    "norm of the embeddings": ("2h", r"embeddings\.LayerNorm"),
+    "attention": ("L(4h² + 4h)", r"attention\.(self|output\.dense)"),
+    "feed-forward": ("L(2hf + f + h)", r"layer\.\d+\.(intermediate|output)\.dense"),
+    "norms of the layers": ("4Lh", r"layer\..*LayerNorm"),
+    "pooler": ("h² + h", r"pooler"),
 }
+# Liu et al. 2019: BERT's without segments and pooler; two of the positions are for padding.
+ROBERTA = {name: term for name, term in BERT.items() if name not in ("segment embeddings", "pooler")}
+MODERNBERT = {  # Warner et al. 2024: no biases, gated feed-forward, one norm fewer in layer 0
+    "word embeddings": ("Vh", r"embeddings\.tok_embeddings"),
+    "norm of the embeddings": ("h", r"embeddings\.norm"),
+    "attention": ("4Lh²", r"attn\.W(qkv|o)"),
+    "feed-forward": ("3Lhf", r"mlp\.W[io]"),
+    "norms of the layers": ("(2L - 1)h", r"(attn|mlp)_norm"),
+    "last norm": ("h", r"final_norm"),
+}
+LLAMA = {  # Touvron et al. 2023: no biases, three feed-forward matrices, keys and values of fewer heads
+    "word embeddings": ("Vh", r"embed_tokens"),
+    "attention": ("L(2had + 2hkd)", r"self_attn\.._proj\."),
+    "feed-forward": ("3Lhf", r"mlp\.(gate|up|down)_proj"),
+    "norms of the layers": ("2Lh", r"(input|post_attention)_layernorm"),
+    "last norm": ("h", r"\bnorm\."),
+}
+LAYERS = "L layers of size h and inner size f"
+FORMULAS = {  # of a family: what the letters are, and of each part its formula and the names of its parameters
+    "bert": (f"V tokens, P positions, S segments, {LAYERS}.", BERT),
+    "llama": (f"V tokens, {LAYERS}, a and k heads of size d for queries and for keys and values.", LLAMA),
+    "modernbert": (f"V tokens, {LAYERS}.", MODERNBERT),
+    "roberta": (f"V tokens, P positions, {LAYERS}.", ROBERTA),
+}
+LETTERS = {
+    "V": "vocab_size", "P": "max_position_embeddings", "S": "type_vocab_size", "L": "num_hidden_layers",
+    "h": "hidden_size", "f": "intermediate_size", "a": "num_attention_heads", "k": "num_key_value_heads",
+}  # fmt: skip
+
+
+def evaluate(formula: str, config: PreTrainedConfig) -> int:
+    """The value of a formula such as L(4h² + 4h); `LETTERS` are sizes of the config, and d is that of a head."""
+    sizes = {letter: getattr(config, name, None) for letter, name in LETTERS.items()}
+    sizes["d"] = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    factors = re.sub(r"(?<=[\w²)])(?=[A-Za-z(])", "*", formula).replace("²", "**2")  # L*(4*h**2+4*h)
+    return int(pd.eval(factors, local_dict=sizes, engine="python"))
 
 
 def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> ClosedForm | None:
@@ -248,12 +240,12 @@ def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> Close
     """
     if config.model_type not in FORMULAS:
         return None
-    symbols, formula = FORMULAS[config.model_type]
-    terms = formula(config)
+    symbols, parts = FORMULAS[config.model_type]
+    terms = tuple(Term(name, formula, evaluate(formula, config), of) for name, (formula, of) in parts.items())
     differences = {term.name: -term.count for term in terms}
     for count in counts:
         part = next((term.name for term in terms if re.search(term.weights, count.name)), None)
         if part is None or count.is_added:  # of all layers together, such as layer.*.output.dense.adapter.up
             part = re.sub(r"\.\d+\.", ".*.", count.name.rpartition(".")[0] or count.name)
         differences[part] = differences.get(part, 0) + count.size
-    return ClosedForm(symbols, tuple(terms), {part: more for part, more in differences.items() if more})
+    return ClosedForm(symbols, terms, {part: more for part, more in differences.items() if more})

@@ -31,7 +31,7 @@ from retrace.core.paths import on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, plugin_names
 from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_model, preset_names, sums
-from retrace.estimates.published_memory import UNIT, example_memory
+from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
 from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import METHODS, method_settings

@@ -1,7 +1,7 @@
 """A study's page: what was published beside Retrace's figures, what is doubtful in it, and the whole run."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,18 +16,15 @@ from retrace.finetuning.method import PRETRAINED
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.browser import predictions_section, read_all
-from retrace.report.names import figure_name, title_of
+from retrace.report.names import figure_name
 from retrace.report.pretraining import pretraining_section, tokens_and_losses
-from retrace.report.results import PREDICTIONS, Curve, read_tasks
+from retrace.report.results import Curve, Task, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, runs_section, settings_fold, time_fold
 from retrace.report.svg import Axes, Plot
 from retrace.report.tasks import task_section
-from retrace.results.grid import Grid
-from retrace.results.predictions import read_updates
 from retrace.statistics.scales import CURVES, Legend
 from retrace.study.addresses import Reports, pretrains
-from retrace.study.published import PUBLISHED, PublishedStudy
-from retrace.study.result import ComparedTable, StudyResult
+from retrace.study.published import PUBLISHED, ComparedTable, PublishedCurves, PublishedStudy, StudyResult
 
 LEGEND = (
     "Beside each published figure, as it was printed, stands Retrace's with as many digits. After ±: the standard "
@@ -112,17 +109,24 @@ class Drawing:
 
     name: str  # of files: letters, digits, dashes
     title: str
-    curve: pd.DataFrame  # of the methods that it shows
-    figures: Legend  # columns of the curve
-    updates: Mapping[tuple[str, str], Curve] = field(default_factory=dict)
-    # By method and seed: how many updates were done, and the mean training loss since the point before.
+    task: Task
+    methods: Sequence[str]
+    figures: Legend  # columns of the task's curve
+
+    def by_epoch(self, figure: str) -> list[Line]:
+        """A line for each method and seed, coloured by method."""
+        return [
+            Line(method, f"{method} {seed}", points)
+            for method in self.methods
+            for seed, points in self.task.epochs(method, figure).items()
+        ]
 
 
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
     """Curves, scores, samples, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
-    yield curves_section(list(_drawings(study, reports)), reports.pretraining)
     tasks = read_tasks(reports.details, params)
+    yield curves_section(list(_drawings(study, tasks, reports.named)), reports.pretraining)
     yield from (task_section(task, list(reports.details.tasks)) for task in tasks)
     if reports.perplexity is not None and reports.pretraining is not None:
         trained = tokens_and_losses(reports.runs.get("pretrain"))
@@ -150,44 +154,37 @@ def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:
     return models_folds(models, reports.runs)
 
 
-def _drawings(study: PublishedStudy, reports: Reports) -> Iterator[Drawing]:
+def _drawings(study: PublishedStudy, tasks: Sequence[Task], named: Collection[str]) -> Iterator[Drawing]:
     """The learning curves that the report shows, of what was run; those of each classification task where none."""
-    for place, shown in enumerate(study.curves):
-        for name in (shown.task, *shown.methods):
-            if name not in reports.named:
-                raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {name!r}")
-        curve = reports.curves.get(shown.task, pd.DataFrame({"method": []}))
-        curve = curve.loc[curve["method"].isin(shown.methods)]
-        if curve.empty:
+    run = {task.name: (task, task.curve) for task in tasks if task.curve is not None}
+    wanted = {f"curve-{place}": shown for place, shown in enumerate(study.curves, 1)} or {
+        f"curve-{name}": PublishedCurves(task.title, name, tuple(curve["method"]), DRAWN)
+        for name, (task, curve) in run.items() if task.kind == "classification"
+    }  # fmt: skip
+    for place, (name, shown) in enumerate(wanted.items()):
+        unknown = [each for each in (shown.task, *shown.methods) if each not in named]
+        if unknown and study.curves:
+            raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {unknown[0]!r}")
+        task, curve = run.get(shown.task, (None, pd.DataFrame({"method": []})))
+        methods = [method for method in dict.fromkeys(curve["method"]) if method in shown.methods]
+        if task is None or not methods:
             continue
-        for name in shown.figures:
-            if name not in curve:
-                raise InputError(f"{PUBLISHED}: curves[{place}]: no {name!r}; there is: {', '.join(curve)}")
-        figures = _figures(reports, shown.task, shown.figures)
-        yield Drawing(f"curve-{place + 1}", shown.title, curve, figures, _updates(shown.task, curve))
-    for task, curve in reports.curves.items() if not study.curves else ():
-        if build(Grid, reports.params, "finetune").kind_of(task) == "classification":
-            figures = _figures(reports, task, [name for name in DRAWN if name in curve])
-            yield Drawing(f"curve-{task}", title_of(task), curve, figures, _updates(task, curve))
-
-
-def _figures(reports: Reports, task: str, names: Iterable[str]) -> Legend:
-    legend = CURVES | reports.details.tasks[task].legend
-    return {name: legend[name] for name in names}
-
-
-def _updates(task: str, curve: pd.DataFrame) -> dict[tuple[str, str], list[tuple[int, float]]]:
-    cells = dict.fromkeys(zip(curve["method"], curve["seed"], strict=True))
-    return {(method, seed): read_updates(PREDICTIONS / task / method / seed) for method, seed in cells}
+        absent = [figure for figure in shown.figures if figure not in curve]
+        if absent and study.curves:
+            raise InputError(f"{PUBLISHED}: curves[{place}]: no {absent[0]!r}; there is: {', '.join(curve)}")
+        legend = CURVES | task.details.legend
+        figures = {figure: legend[figure] for figure in shown.figures if figure in curve}
+        yield Drawing(name, shown.title, task, methods, figures)
 
 
 def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None) -> Section:
     """`pretraining` is the curve of the language model; None where there is none."""
     charts = []
     if pretraining is not None:  # from the first epoch on: the perplexity before training would flatten the rest
-        trained = pretraining.loc[pretraining["epoch"] > 0].assign(method="validation", seed="")
+        trained = pretraining.loc[pretraining["epoch"] > 0].dropna(subset=["perplexity"])
+        line = Line("validation", "validation", list(zip(trained["epoch"], trained["perplexity"], strict=True)))
         caption = "Pretraining: perplexity of the validation text, by epoch."
-        charts += line_chart("curve-pretraining", caption, _by_epoch(trained, "perplexity"), ("epoch", "perplexity"))
+        charts += line_chart("curve-pretraining", caption, [line], ("epoch", "perplexity"))
     for drawing in drawings:
         charts += [*_of_updates(drawing), *_of_epochs(drawing)]
     return Section("Learning curves", charts)
@@ -195,40 +192,30 @@ def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None
 
 def _of_updates(drawing: Drawing) -> list[Panels]:
     """The training loss where the report shows it: a line a method and seed, coloured by method."""
-    lines = [Line(method, f"{method} {seed}", losses) for (method, seed), losses in drawing.updates.items()]
+    if "training_loss" not in drawing.figures:
+        return []
+    updates = drawing.task.updates.items()
+    lines = [Line(of, f"{of} {seed}", losses) for (of, seed), losses in updates if of in drawing.methods]
     caption = f"{drawing.title}: training loss by update, each point the mean since the one before."
-    shown = lines if "training_loss" in drawing.figures else []
-    return line_chart(f"{drawing.name}-updates", caption, shown, ("update", "loss, in nats"))
+    return line_chart(f"{drawing.name}-updates", caption, lines, ("update", "loss, in nats"))
 
 
 def _of_epochs(drawing: Drawing) -> list[Panels]:
     """Of one method a chart of losses and one of scores, coloured by what is shown; of several one for each figure."""
-    name, title, curve, charts = drawing.name, drawing.title, drawing.curve, list[Panels]()
-    if len(set(curve["method"])) > 1:
+    name, title, charts = drawing.name, drawing.title, list[Panels]()
+    if len(drawing.methods) > 1:
         for key, figure in drawing.figures.items():
             what = figure_name(key, figure)
-            caption = f"{title}: {what}, by epoch."
-            charts += line_chart(f"{name}-{key}", caption, _by_epoch(curve, key), ("epoch", what))
+            charts += line_chart(f"{name}-{key}", f"{title}: {what}, by epoch.", drawing.by_epoch(key), ("epoch", what))
         return charts
     for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
         lines = [
             Line(figure_name(key, figure), f"{key} {line.run}", line.points)
             for key, figure in drawing.figures.items() if (figure.scale == "loss") == (kind == "loss")
-            for line in _by_epoch(curve, key)
+            for line in drawing.by_epoch(key)
         ]  # fmt: skip
         charts += line_chart(f"{name}-{kind}", f"{title}: {kind}, by epoch.", lines, ("epoch", unit))
     return charts
-
-
-def _by_epoch(curve: pd.DataFrame, figure: str) -> list[Line]:
-    """A line for each method and seed, coloured by method."""
-    known = curve.dropna(subset=[figure])
-    lines = []
-    for method, seed in dict.fromkeys(zip(known["method"], known["seed"], strict=True)):
-        rows = known.loc[(known["method"] == method) & (known["seed"] == seed)]
-        points = list(zip(rows["epoch"], rows[figure], strict=True))
-        lines.append(Line(method, f"{method} {seed}".strip(), points))
-    return lines
 
 
 def line_chart(name: str, caption: str, lines: Sequence[Line], axes: tuple[str, str]) -> list[Panels]:

@@ -1,4 +1,4 @@
-"""published.yaml: the figures that a study's report printed, where Retrace's stand, and what is doubtful about them.
+"""A study's figures: published.yaml, what its report printed, and reports/study.json, the same beside Retrace's.
 
 Figures are kept as they were printed, and Retrace's are shown with as many digits: 0.50, 109,482,240 and 0.13263%;
 77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; 0.80-0.85 and 124 to 99, which are both ends of a range;
@@ -9,16 +9,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from enum import StrEnum
 from math import isinf
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from retrace.core.records import Record
 from retrace.core.settings import build_file, require
-from retrace.statistics.scales import SCALES, SHARES
+from retrace.report.blocks import NOTHING
+from retrace.statistics.scales import SCALES, SHARES, Interval
 
-PUBLISHED, STUDIES = Path("published.yaml"), Path("studies")
+PUBLISHED, STUDIES, RESULT = Path("published.yaml"), Path("studies"), Path("reports/study.json")
 SECTION = "Published and reproduced"
 BETWEEN = " to "  # the addresses of both ends of a range
 BARE = ("fraction", "correlation", "score")  # of which 0 and 1 without a point say all or nothing, and not 0.4 or 0.6
@@ -124,9 +127,13 @@ PrintedCell = float | str | None  # as it stands in published.yaml; a number is 
 
 @dataclass(frozen=True)
 class Row:
-    """A row whose figures are at addresses of their own."""
+    """A row: the printed figures, and where Retrace's are.
 
-    figures: tuple[str | None, ...]  # where Retrace's figures are; none where it has no such figure
+    `figures` has an address a column, none where Retrace has no such figure; or is one pattern for all, in which
+    {column} is what `columns` has beside the heading.
+    """
+
+    figures: tuple[str | None, ...] | str
     published: tuple[PrintedCell, ...]
 
 
@@ -170,19 +177,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table of the report.
-
-    Either each row has its figures, or `figures` is one pattern for all, in which {row} and {column} stand for what
-    `rows` and `columns` say beside their headings, and `published` has the rows.
-    """
+    """A table of the report."""
 
     name: str
     title: str
     scale: str | dict[str, str]  # of all figures, or by the headings of the columns or of the rows
-    columns: tuple[str, ...] | dict[str, str]
-    rows: dict[str, Row | str]
-    figures: str | None = None
-    published: dict[str, tuple[PrintedCell, ...]] | None = None
+    columns: tuple[str, ...] | dict[str, str]  # headings; with what stands for each in the addresses
+    rows: dict[str, Row]
     section: str = SECTION  # tables of one section stand together
     best: Literal["column"] | None = None  # the best figure of each column is in bold
 
@@ -196,42 +197,25 @@ class PublishedTable:
         if isinstance(self.scale, Mapping):
             whole = set(self.scale) in [set(self.columns), set(self.rows)]
             require(whole, "scale", list(self.scale), "expected all columns, or all rows")
-        if self.figures is None:
-            require(self.published is None, "published", "…", "expected it in each row, as figures has no pattern")
-        else:
-            require(isinstance(self.columns, dict), "columns", list(self.columns), "expected heading: {column}")
-            there = list(self.published or {})
-            require(there == list(self.rows), "published", there, f"expected {', '.join(self.rows)}")
         list(self.cells())  # raises where a figure is wrong
 
     def cells(self) -> Iterator[Cell]:
         """Every figure, row by row."""
-        for heading in self.rows:
-            row = self._row(heading)
-            for column, address, figure in zip(self.columns, row.figures, row.published, strict=True):
+        for heading, row in self.rows.items():
+            addresses = row.figures
+            if isinstance(addresses, str):
+                allowed = "expected heading: {column}, as figures is a pattern"
+                require(isinstance(self.columns, dict), "columns", list(self.columns), allowed)
+                addresses = tuple(addresses.replace("{column}", name) for name in dict(self.columns).values())
+            for key, cells in (("figures", addresses), ("published", row.published)):
+                allowed = f"expected {len(self.columns)}, as there are columns"
+                require(len(cells) == len(self.columns), f"{key} of {heading}", f"{len(cells)} figures", allowed)
+            for column, address, figure in zip(self.columns, addresses, row.published, strict=True):
+                scale = self.scale if isinstance(self.scale, str) else self.scale.get(column) or self.scale[heading]
                 try:
-                    yield Cell(heading, column, address, printed(figure), self._scale(heading, column))
+                    yield Cell(heading, column, address, printed(figure), scale)
                 except ValueError as error:
                     raise ValueError(f"{heading}: {column}: {error}") from None
-
-    def _row(self, heading: str) -> Row:
-        """A row with its own addresses, whichever way they are given."""
-        row, allowed = self.rows[heading], "figures and published" if self.figures is None else "what stands for {row}"
-        require(isinstance(row, Row) == (self.figures is None), f"rows.{heading}", row, f"expected {allowed}")
-        if isinstance(row, str):
-            filled = (self.figures or "").replace("{row}", row)
-            columns = self.columns.values() if isinstance(self.columns, dict) else ()
-            addresses = tuple(filled.replace("{column}", name) for name in columns)
-            row = Row(addresses, (self.published or {})[heading])
-        for key, cells in (("figures", row.figures), ("published", row.published)):
-            allowed = f"expected {len(self.columns)}, as there are columns"
-            require(len(cells) == len(self.columns), f"{key} of {heading}", f"{len(cells)} figures", allowed)
-        return row
-
-    def _scale(self, row: str, column: str) -> str:
-        if isinstance(self.scale, str):
-            return self.scale
-        return self.scale[column] if column in self.scale else self.scale[row]
 
 
 @dataclass(frozen=True)
@@ -286,3 +270,106 @@ def read_published(path: Path = PUBLISHED) -> PublishedStudy:
     Raises InputError, which names the file and the key, where something in it is wrong.
     """
     return build_file(PublishedStudy, path)
+
+
+class Verdict(StrEnum):
+    """How a published figure and Retrace's go together; from good to bad where both are there."""
+
+    EXACT = "exact"
+    IN_RANGE = "in the range"
+    WITHIN = "within"
+    UNKNOWN = "no interval"
+    ONE_SEED = "outside, one seed"
+    BEYOND = "beyond"
+    NOT_PUBLISHED = "no figure published"
+    NOT_RUN = "not run"
+    OF_MACHINE = "of this machine"
+
+
+MEANINGS = {
+    Verdict.EXACT: "equal to the last printed digit",
+    Verdict.WITHIN: "the published figure lies in Retrace's interval",
+    Verdict.IN_RANGE: "Retrace's figure lies in the printed range",
+    Verdict.BEYOND: "the published figure lies outside Retrace's interval",
+    Verdict.ONE_SEED: "it lies outside the interval of this one seed's figure; how seeds vary is unknown",
+    Verdict.UNKNOWN: "they differ, and how Retrace's figure would vary is unknown",
+    Verdict.NOT_PUBLISHED: "the report has no such figure",
+    Verdict.NOT_RUN: "Retrace has no such figure, as the study does not run what it is about",
+    Verdict.OF_MACHINE: "times and memory, which are not compared",
+}
+MARKS = {Verdict.BEYOND: " ≠", Verdict.ONE_SEED: " (≠)"}
+SMALL = (
+    "This is the small run, not the published one: smaller models and less data. Its figures are NOT comparable with "
+    "the published ones beside them; it shows that every part of the study runs, and what its report looks like. Only "
+    "parameters and formulas are counted at the published size, and can be compared."
+)
+AS_PUBLISHED = (
+    "This run is as published: models and data of the published size, with the report's settings as far as it names "
+    "them."
+)
+
+
+class ComparedCell(Record):
+    """A cell of a table, both figures on the table's scale; None where there is no such figure."""
+
+    verdict: Verdict
+    scale: str
+    printed: str | None  # the published figure as text
+    shown: str | None  # Retrace's, with as many digits
+    published: float | None
+    reproduced: float | None
+    published_std: float | None = None
+    published_end: float | None = None  # of a range, whose other end is `published`
+    reproduced_end: float | None = None
+    std: float | None = None  # over seeds
+    interval: Interval | None = None
+
+    @property
+    def published_text(self) -> str:
+        """The published figure as it was printed."""
+        return self.printed or NOTHING
+
+    @property
+    def reproduced_text(self) -> str:
+        """Retrace's figure, with its spread, interval and mark where it has them."""
+        return (self.shown or NOTHING) + MARKS.get(self.verdict, "")
+
+    @model_serializer(mode="wrap")
+    def _without_times(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Times and memory differ from run to run, so they stand on the page and not in study.json."""
+        found = handler(self)
+        if self.verdict == Verdict.OF_MACHINE:
+            found |= {"shown": None, "reproduced": None}
+            found.pop("reproduced_end", None)
+        return found
+
+
+class ComparedTable(Record):
+    """A table of the report with Retrace's figures."""
+
+    title: str
+    rows: dict[str, dict[str, ComparedCell]]  # row → column → cell
+    section: str = Field(default="", exclude=True)  # of the page
+    # `published` and `reproduced` → row and column of the best figures
+    best: dict[str, set[tuple[str, str]]] = Field(default={}, exclude=True)
+
+
+class StudyResult(Record):
+    """All tables of a study, by name."""
+
+    title: str
+    source: str
+    small: bool  # a run on tiny models and little data
+    tables: dict[str, ComparedTable]
+
+    def cells(self) -> Iterator[tuple[str, str, str, ComparedCell]]:
+        """Table, row, column and cell of every figure."""
+        for name, table in self.tables.items():
+            for row, cells in table.rows.items():
+                for column, cell in cells.items():
+                    yield name, row, column, cell
+
+    @property
+    def comparable(self) -> str:
+        """Whether these figures can be compared with the published ones, in words."""
+        return SMALL if self.small else AS_PUBLISHED

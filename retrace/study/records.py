@@ -33,8 +33,7 @@ from retrace.report.runs import duration
 from retrace.results.grid import RUNS
 from retrace.statistics.comparisons import ALPHA, holm
 from retrace.statistics.scales import SHARES
-from retrace.study.published import STUDIES
-from retrace.study.result import RESULT, StudyResult
+from retrace.study.published import RESULT, STUDIES, StudyResult
 
 RECORDS, ORIGIN = Path("records.yaml"), Path("reports/origin.json")
 BUDGETS = {"two-cores": ("Two cores, two hours", 2.0), "one-gpu": ("One GPU, thirty minutes", 0.5)}  # title, hours

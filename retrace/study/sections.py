@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
-from retrace.estimates import published_memory as published
+from retrace.estimates import memory
 from retrace.estimates.architectures import (
     HEADS,
     Count,
@@ -45,10 +45,10 @@ ASSUMED = (
 LOADS = ((1, 1), (32, 128), (32, 512))  # batch and length at which the example's formulas are compared
 EXAMPLE_LENGTH = 128  # tokens; the example is estimated with as many examples as the model
 FORMULAS = (
-    ("tuning every weight, bytes", published.FULL),
-    ("tuning adapters, bytes", published.ADAPTER),
-    ("N, parameters", published.PARAMETERS),
-    ("N_ad, parameters of adapters", published.ADAPTER_PARAMETERS),
+    ("tuning every weight, bytes", memory.FULL),
+    ("tuning adapters, bytes", memory.ADAPTER),
+    ("N, parameters", memory.PARAMETERS),
+    ("N_ad, parameters of adapters", memory.ADAPTER_PARAMETERS),
 )
 
 
@@ -269,21 +269,21 @@ class Estimate:
 
 def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
     """Formulas, example, what is questionable in them, and estimates by the methods of params.yaml."""
-    exact, config = published.parameters(published.EXAMPLE), published.EXAMPLE
+    exact, config = memory.parameters(memory.EXAMPLE), memory.EXAMPLE
     sizes = (
         f"The example: v = {config.vocab_size:,}, h = {config.hidden_size:,}, h′ = {config.intermediate_size:,}, "
-        f"d = {config.num_hidden_layers}, a = {config.num_attention_heads}, h_ad = {published.EXAMPLE_WIDTH}; "
-        f"N = {published.EXAMPLE_PARAMETERS:,} as printed, {exact:,} by its formula."
+        f"d = {config.num_hidden_layers}, a = {config.num_attention_heads}, h_ad = {memory.EXAMPLE_WIDTH}; "
+        f"N = {memory.EXAMPLE_PARAMETERS:,} as printed, {exact:,} by its formula."
     )
     saved = {f"{batch} × {length}": _saved_by_formula(batch, length) for batch, length in LOADS}
     estimates = memory_estimates(entry, params)
     rows = [each.cells for each in estimates]
     return Section("Memory of tuning", [
         Table(("of", "formula"), FORMULAS), sizes, _layer_equations(),
-        Table(("the example as printed", "MiB"), list(published.EXAMPLE_PRINTED.items())), _example(exact),
+        Table(("the example as printed", "MiB"), list(memory.EXAMPLE_PRINTED.items())), _example(exact),
         Table(("batch × length", "% that adapters save in the example by the formulas"),
               [(load, _percent(share)) for load, share in saved.items()]),
-        *published.QUESTIONABLE, ASSUMED, Table(list(rows[0]), [tuple(row.values()) for row in rows]),
+        *memory.QUESTIONABLE, ASSUMED, Table(list(rows[0]), [tuple(row.values()) for row in rows]),
         _claim("its own formulas in its example", list(saved.values())),
         _claim("the estimates", [each.saved for each in estimates if each.saved is not None]),
     ])  # fmt: skip
@@ -295,19 +295,19 @@ def memory_estimates(entry: MemoryEntry, params: Mapping[str, Any]) -> list[Esti
     found = [each for length in entry.lengths for each in _estimates(entry, config, entry.model, length, params)]
     if entry.example:
         both = replace(entry, methods=("full", "adapter"))
-        found += _estimates(both, published.EXAMPLE, "the study's example", EXAMPLE_LENGTH, {})
+        found += _estimates(both, memory.EXAMPLE, "the study's example", EXAMPLE_LENGTH, {})
     return found
 
 
 def _layer_equations() -> Table:
     """What a layer's equations keep for the backward pass, and what that is together."""
-    config, rows = published.EXAMPLE, []
-    total = [sum(getattr(each, size) for each in published.EQUATIONS) for size in ("hidden", "pairs", "inner")]
-    for each in (*published.EQUATIONS, published.Equation(0, "", "", *total)):
+    config, rows = memory.EXAMPLE, []
+    total = [sum(getattr(each, size) for each in memory.EQUATIONS) for size in ("hidden", "pairs", "inner")]
+    for each in (*memory.EQUATIONS, memory.Equation(0, "", "", *total)):
         terms = {"blh": each.hidden, "bal²": each.pairs, "blh′": each.inner}
         kept = each.hidden * config.hidden_size + each.inner * config.intermediate_size
-        per_token = config.num_hidden_layers * kept / published.UNIT
-        per_token_pair = config.num_hidden_layers * each.pairs * config.num_attention_heads / published.UNIT
+        per_token = config.num_hidden_layers * kept / memory.UNIT
+        per_token_pair = config.num_hidden_layers * each.pairs * config.num_attention_heads / memory.UNIT
         formula = " + ".join(f"{times}{of}" for of, times in terms.items() if times)
         number = f"({each.number})" if each.number else "together"
         rows.append((number, each.text, each.kept, formula, figure_text(per_token, 4), figure_text(per_token_pair, 4)))
@@ -317,20 +317,20 @@ def _layer_equations() -> Table:
 
 def _example(exact: int) -> Table:
     """The example's memory by the formulas, with its number of parameters as printed and as its formula has it."""
-    rounded, rows = published.EXAMPLE_PARAMETERS, []
+    rounded, rows = memory.EXAMPLE_PARAMETERS, []
     for what, count, unit in (
-        ("10⁶ bytes, N as printed", rounded, published.UNIT),
+        ("10⁶ bytes, N as printed", rounded, memory.UNIT),
         ("MiB, N as printed", rounded, 2**20),
         ("MiB, N by its formula", exact, 2**20),
     ):
-        for method, of in published.example_memory(count).items():
+        for method, of in memory.example_memory(count).items():
             pair, token = figure_text(of.per_token_pair / unit, 4), figure_text(of.per_token / unit)
             rows.append((f"{method}, {what}", f"{of.constant / unit:,.0f}", pair, token))
     return Table(("the example by the formulas", "constant", "× bl²", "× bl"), rows)
 
 
 def _saved_by_formula(batch: int, length: int) -> float:
-    full, adapter = (of.at(batch, length) for of in published.example_memory().values())
+    full, adapter = (of.at(batch, length) for of in memory.example_memory().values())
     return 1 - adapter / full
 
 
@@ -343,7 +343,7 @@ def _estimates(
     for label in entry.methods:
         method = read_method(params, label)
         needs = update_needs(HEADS["classification"], config, load, OptimizerSettings(kind="adamw"), method.tune)
-        formula = published.formula_memory(method, config, needs)
+        formula = memory.formula_memory(method, config, needs)
         by_formula = formula and formula[1].at(entry.batch, length)
         first = found[0] if found else None
         saved = first and 1 - needs.peak / first.needs.peak
@@ -354,9 +354,9 @@ def _estimates(
 
 def _claim(by: str, shares: Sequence[float]) -> str:
     """How far the study's claim holds."""
-    held = sum(share >= published.CLAIM for share in shares)
+    held = sum(share >= memory.CLAIM for share in shares)
     span = f"{_percent(min(shares))}% to {_percent(max(shares))}%"
-    said = f"that at least {100 * published.CLAIM:.0f}% is saved"
+    said = f"that at least {100 * memory.CLAIM:.0f}% is saved"
     return f"By {by}, {said} holds in {held} of {len(shares)} cases: {span} is saved."
 
 

@@ -8,12 +8,19 @@ from retrace.evaluation.flags import figure_flags
 from retrace.statistics.intervals import Interval
 from retrace.statistics.scales import SCALES, SHARES, factor
 from retrace.study.addresses import Reports, Reproduced, find_figure
-from retrace.study.published import BETWEEN, HALF, PUBLISHED, Cell, Form, PublishedStudy, PublishedTable
-from retrace.study.result import ComparedCell, ComparedTable, Verdict
+from retrace.study.published import (
+    BETWEEN,
+    HALF,
+    PUBLISHED,
+    Cell,
+    ComparedCell,
+    ComparedTable,
+    Form,
+    PublishedStudy,
+    PublishedTable,
+    Verdict,
+)
 
-FROM_GOOD_TO_BAD = (
-    Verdict.EXACT, Verdict.IN_RANGE, Verdict.WITHIN, Verdict.UNKNOWN, Verdict.ONE_SEED, Verdict.BEYOND,
-)  # fmt: skip
 SEEDED = ("score", "perplexity")  # kinds of addresses whose figures have an interval, and vary from seed to seed
 SCORED = ("score", "before", "epoch")
 CLASSES: dict[str, str] = dict.fromkeys(("accuracy", "precision", "recall", "f1"), "fraction")
@@ -127,7 +134,7 @@ def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
         return _of_figure(cell, first, found[0])
     if len(found) == 2:
         verdicts = [_of_figure(cell, printed, each) for printed, each in zip((first, last), found, strict=True)]
-        return max(verdicts, key=FROM_GOOD_TO_BAD.index)
+        return max(verdicts, key=list(Verdict).index)
     if min(first, last) - cell.published.half <= found[0].value <= max(first, last) + cell.published.half:
         return Verdict.IN_RANGE
     nearest = min((first, last), key=lambda end: abs(end - found[0].value))

@@ -41,9 +41,9 @@ tables:
     scale: percent
     best: column
     columns: {Topics: topics}
-    rows: {ModernBERT: modern, LoRA: thin}
-    figures: score.{column}.{row}.accuracy
-    published: {ModernBERT: [90.1 ± 0.2], LoRA: [null]}
+    rows:
+      ModernBERT: {figures: "score.{column}.modern.accuracy", published: [90.1 ± 0.2]}
+      LoRA: {figures: "score.{column}.thin.accuracy", published: [null]}
 """,
 }  # fmt: skip
 

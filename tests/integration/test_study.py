@@ -80,7 +80,8 @@ def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"doubts": [], "tables": [{**PUBLISHED["tables"][0], "figures": "score.{column}.{row}.sharpness"}]},
+        ({"doubts": [], "tables": [{**PUBLISHED["tables"][0],
+           "rows": {"Full": {"figures": ["score.mood.full.sharpness"], "published": [None]}}}]},
          "published.yaml: tables: accuracy: Full: Mood: score.mood.full.sharpness: 'sharpness' is not there; "
          "there is: accuracy, precision, recall, validation_loss"),
         ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "task": "news"}]},

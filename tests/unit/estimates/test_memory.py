@@ -8,11 +8,26 @@ from typing import Any, cast
 
 import pytest
 import torch
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, RobertaConfig
 
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
-from retrace.estimates.memory import LiveMemory, Load, Needs, pretraining_needs, update_needs
+from retrace.estimates.memory import (
+    EXAMPLE,
+    EXAMPLE_WIDTH,
+    UNIT,
+    LiveMemory,
+    Load,
+    Memory,
+    Needs,
+    adapter_memory,
+    adapter_parameters,
+    example_memory,
+    full_memory,
+    parameters,
+    pretraining_needs,
+    update_needs,
+)
 from retrace.finetuning.method import read_method, round_frozen
 from retrace.models.heads import make_config, make_model
 from retrace.models.language_model import make_language_model
@@ -173,3 +188,24 @@ def test_what_the_backward_pass_keeps_counts(size: int) -> None:
         result.backward()
         del result
     assert live.now == 4 * size, "the gradient"
+
+
+def test_the_studys_parameters() -> None:
+    assert parameters(EXAMPLE) == 2_927_646_720
+    assert adapter_parameters(EXAMPLE, EXAMPLE_WIDTH) == 59_473_920
+
+
+def test_the_studys_example_to_the_printed_digits() -> None:
+    full, adapter = (example_memory()[method] for method in ("full", "adapter"))
+    assert [f"{full.constant / UNIT:.1e}", f"{adapter.constant / UNIT:.1e}"] == ["4.8e+04", "1.3e+04"]
+    assert f"{full.per_token_pair / UNIT:.2e}" == "1.84e-02"
+    assert adapter.per_token_pair == 0
+    assert [f"{full.per_token / UNIT:.2f}", f"{adapter.per_token / UNIT:.2f}"] == ["8.11", "1.11"]
+
+
+def test_coefficients_are_those_of_the_sum() -> None:
+    one = RobertaConfig(num_hidden_layers=1, hidden_size=1, intermediate_size=1, num_attention_heads=1)
+    assert full_memory(1, one) == Memory(16, 34 + 8, 9)
+    assert full_memory(0, one).at(1, 1) == 34 + 9 + 8
+    assert full_memory(0, one).at(2, 3) == 2 * 3 * (34 + 8) + 2 * 9 * 9
+    assert adapter_memory(1, 1, one, 1).at(1, 1) == 4 + 16 + 2 * (4 + 8)

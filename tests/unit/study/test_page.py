@@ -1,7 +1,7 @@
 import math
 import re
 import xml.etree.ElementTree as ElementTree
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -9,10 +9,10 @@ import pytest
 from retrace.evaluation.confusion import figures_of
 from retrace.report.blocks import Panels, Section, Table
 from retrace.report.page import as_html, as_markdown, picture
+from retrace.report.results import Task
 from retrace.statistics.scales import CURVES, Figure, Legend
 from retrace.study.page import DRAWN, Drawing, Line, compared_sections, curves_section, line_chart, study_sections
-from retrace.study.published import Doubt, PublishedStudy, PublishedTable, Row
-from retrace.study.result import ComparedTable, StudyResult
+from retrace.study.published import ComparedTable, Doubt, PublishedStudy, PublishedTable, Row, StudyResult
 from tests.study import cell_of
 
 EVIL = "<script>*b*"
@@ -135,6 +135,13 @@ def _figures(*names: str) -> Legend:
     return {name: (CURVES | scores)[name] for name in names}
 
 
+def _drawing(
+    name: str, title: str, curve: pd.DataFrame, figures: Legend, updates: dict[tuple[str, str], Any] | None = None
+) -> Drawing:
+    task = Task("sst2", "classification", cast(Any, None), {}, curve, updates or {})
+    return Drawing(name, title, task, list(dict.fromkeys(curve["method"])), figures)
+
+
 def _charts(*drawings: Drawing, pretraining: Any = None) -> dict[str, Panels]:
     charts = curves_section(drawings, pretraining).blocks
     return {chart.name: chart for chart in charts if isinstance(chart, Panels)}
@@ -142,7 +149,7 @@ def _charts(*drawings: Drawing, pretraining: Any = None) -> dict[str, Panels]:
 
 def test_one_method_has_a_chart_of_losses_and_one_of_scores() -> None:
     charts = _charts(
-        Drawing("curve-1", "Figure 1: BERT", _curve("bert"), _figures("training_loss", "accuracy", "f1_macro"))
+        _drawing("curve-1", "Figure 1: BERT", _curve("bert"), _figures("training_loss", "accuracy", "f1_macro"))
     )
     assert list(charts) == ["curve-1-loss", "curve-1-scores"]
     assert charts["curve-1-loss"].note == "Figure 1: BERT: loss, by epoch. Across: epoch; up: loss, in nats."
@@ -151,7 +158,7 @@ def test_one_method_has_a_chart_of_losses_and_one_of_scores() -> None:
 
 
 def test_several_methods_have_a_chart_for_each_figure() -> None:
-    charts = _charts(Drawing("curve-sst2", "SST-2", _curve("full", "lora"), _figures(*DRAWN)))
+    charts = _charts(_drawing("curve-sst2", "SST-2", _curve("full", "lora"), _figures(*DRAWN)))
     assert list(charts) == [f"curve-sst2-{name}" for name in DRAWN]
     assert ">full<" in picture(charts["curve-sst2-f1_micro"])
     assert ">lora<" in picture(charts["curve-sst2-f1_micro"])
@@ -159,7 +166,7 @@ def test_several_methods_have_a_chart_for_each_figure() -> None:
 
 def test_what_has_no_values_is_not_drawn() -> None:
     curve = _curve("bert").assign(training_loss=math.nan)
-    assert list(_charts(Drawing("curve-1", "Figure 1", curve, _figures("training_loss", "accuracy")))) == [
+    assert list(_charts(_drawing("curve-1", "Figure 1", curve, _figures("training_loss", "accuracy")))) == [
         "curve-1-scores"
     ]
 
@@ -173,8 +180,8 @@ def test_pretraining_is_drawn_from_the_first_epoch_on() -> None:
 
 def test_the_training_loss_is_drawn_by_update_where_the_report_shows_it() -> None:
     updates = {("bert", "1"): [(50, 0.7), (100, 0.6)], ("bert", "2"): [(50, 0.7), (100, 0.5)]}
-    with_loss = Drawing("curve-1", "Figure 1", _curve("bert"), _figures("training_loss", "accuracy"), updates)
-    charts = _charts(with_loss, Drawing("curve-2", "Figure 2", _curve("bert"), _figures("accuracy"), updates))
+    with_loss = _drawing("curve-1", "Figure 1", _curve("bert"), _figures("training_loss", "accuracy"), updates)
+    charts = _charts(with_loss, _drawing("curve-2", "Figure 2", _curve("bert"), _figures("accuracy"), updates))
     assert [name for name in charts if name.endswith("updates")] == ["curve-1-updates"]
     assert charts["curve-1-updates"].note.startswith("Figure 1: training loss by update, each point the mean")
     assert "Across: update" in charts["curve-1-updates"].note

@@ -9,8 +9,7 @@ import pytest
 from retrace.report.blocks import Table
 from retrace.report.page import as_html
 from retrace.study.page import compared_sections
-from retrace.study.published import read_published
-from retrace.study.result import ComparedCell, ComparedTable
+from retrace.study.published import ComparedCell, ComparedTable, read_published
 from tests.study import cell_of
 from tests.toy import ROOT
 

@@ -18,8 +18,8 @@ ROWS = {
 }  # fmt: skip
 GRID = {
     "name": "grid", "title": "Grid", "scale": "percent", "columns": {"ACL": "acl", "News": "news"},
-    "rows": {"BERT": "bert", "LoRA": "lora"}, "figures": "score.{column}.{row}.accuracy",
-    "published": {"BERT": ["77.41", None], "LoRA": ["1", "2"]},
+    "rows": {"BERT": {"figures": "score.{column}.bert.accuracy", "published": ["77.41", None]},
+             "LoRA": {"figures": "score.{column}.lora.accuracy", "published": ["1", "2"]}},
 }  # fmt: skip
 STUDY = {"title": "T", "source": "S", "tables": [ROWS, GRID]}
 
@@ -39,7 +39,7 @@ def test_rows_have_their_own_figures(tmp_path: Path) -> None:
     ]
 
 
-def test_a_grid_has_one_pattern(tmp_path: Path) -> None:
+def test_a_row_may_have_one_pattern(tmp_path: Path) -> None:
     cells = list(_read(tmp_path, STUDY).tables[1].cells())
     assert [(cell.address, cell.published and cell.published.value) for cell in cells] == [
         ("score.acl.bert.accuracy", 77.41), ("score.news.bert.accuracy", None),
@@ -64,7 +64,7 @@ def test_scales_may_be_of_rows(tmp_path: Path) -> None:
         (0, "columns", ["F1", "F1"], "tables[0].columns: ['F1', 'F1'] is not allowed; expected each heading once"),
         (0, "columns", [1, 2], "tables[0].columns[0]: 1 is not allowed; expected text"),
         (0, "rows", {}, "tables[0].rows: [] is not allowed; expected at least one"),
-        (0, "rows", {"tuned": "full"}, "tables[0].rows.tuned: 'full' is not allowed; expected figures and "),
+        (0, "rows", {"tuned": "full"}, "tables[0].rows.tuned: 'full' is not allowed; expected a section of "),
         (0, "rows", {"tuned": {"figures": ["a", "b"]}}, "tables[0].rows.tuned.published is missing"),
         (0, "rows", {"tuned": {"figures": ["a", "b"], "published": [1, [2]]}},
          "tables[0].rows.tuned.published[1]: [2] is not allowed; expected a number or text or null"),
@@ -78,11 +78,8 @@ def test_scales_may_be_of_rows(tmp_path: Path) -> None:
          "tables[0].tuned: F1: b to c: two addresses are of a range, such as 124 to 99"),
         (0, "best", "all", "tables[0].best: 'all' is not allowed; expected one of column"),
         (0, "note", "x", "tables[0].note: unknown key; allowed: name, title, scale, "),
-        (0, "published", {"tuned": ["1", "2"]}, "tables[0].published: '…' is not allowed; expected it in each row, "),
         (1, "columns", ["ACL", "News"], "tables[1].columns: ['ACL', 'News'] is not allowed; expected heading: "),
-        (1, "published", None, "tables[1].published: [] is not allowed; expected BERT, LoRA"),
-        (1, "published", {"BERT": ["1", "2"]}, "tables[1].published: ['BERT'] is not allowed; expected BERT, LoRA"),
-        (1, "published", {"BERT": ["1", "2"], "LoRA": ["1"]},
+        (1, "rows", {"LoRA": {"figures": "score.{column}", "published": ["1"]}},
          "tables[1].published of LoRA: '1 figures' is not allowed; "),
     ],
 )  # fmt: skip

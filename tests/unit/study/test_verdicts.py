@@ -12,8 +12,17 @@ from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
 from retrace.statistics.scales import SCALES, Better, Figure
 from retrace.study.addresses import Reports
-from retrace.study.published import Cell, Doubt, PublishedStudy, PublishedTable, Row, printed, read_published
-from retrace.study.result import ComparedCell, StudyResult
+from retrace.study.published import (
+    Cell,
+    ComparedCell,
+    Doubt,
+    PublishedStudy,
+    PublishedTable,
+    Row,
+    StudyResult,
+    printed,
+    read_published,
+)
 from retrace.study.verdicts import compare_tables, evidence, notices
 from tests.study import RUN, cell_of, details_of
 from tests.toy import ROOT
@@ -166,8 +175,9 @@ def _best(table: dict[str, Any], reports: Reports = REPORTS) -> dict[str, set[tu
 
 GRID: dict[str, Any] = {
     "scale": "percentage", "columns": {"accuracy": "accuracy", "exact": "exact_match"},
-    "rows": {"Full": "full", "LoRA": "lora"}, "figures": "score.sst2.{row}.{column}", "best": "column",
-    "published": {"Full": ("80.0", "50.0"), "LoRA": ("90.0", "50.0")},
+    "rows": {"Full": Row("score.sst2.full.{column}", ("80.0", "50.0")),
+             "LoRA": Row("score.sst2.lora.{column}", ("90.0", "50.0"))},
+    "best": "column",
 }  # fmt: skip
 
 
