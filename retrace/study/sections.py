@@ -5,11 +5,11 @@ beside them that counts what is alive at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator, Field, PositiveInt
 from torchinfo import summary
-from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
@@ -52,15 +52,23 @@ FORMULAS = (
 )
 
 
+def _known(model: str) -> str:
+    if model not in preset_names():
+        raise ValueError(f"{model!r} is not allowed; expected one of {', '.join(preset_names())}")
+    return model
+
+
+Model = Annotated[str, AfterValidator(_known)]  # of retrace/estimates/architectures
+
+
 @dataclass(frozen=True)
 class ModelEntry:
     """A section about a model as it was published."""
 
     kind: Literal["formula", "differences"]
-    model: str  # of retrace/estimates/architectures
+    model: Model
 
     def __post_init__(self) -> None:
-        _check_model(self.model)
         require(
             self.kind != "differences" or bool(find_model(self.model).published),
             "model", self.model, "retrace/estimates/architectures has no published count of it",
@@ -72,14 +80,11 @@ class TunedEntry:
     """A section about a model under a head, as a method tunes it."""
 
     kind: Literal["parameters", "modules", "summary"]
-    model: str  # of retrace/estimates/architectures
+    model: Model
     head: HeadName = NO_HEAD
     method: str = "full"
     part: str = ""  # a module, such as encoder.layer.0; the whole model where empty
     published: dict[str, int] = field(default_factory=dict)  # what was printed, by parameter or module
-
-    def __post_init__(self) -> None:
-        _check_model(self.model)
 
     @property
     def title(self) -> str:
@@ -113,20 +118,16 @@ class MemoryEntry:
     """A section about the study's formulas, and what is estimated beside them."""
 
     kind: Literal["memory"]
-    model: str = "roberta-base"  # of retrace/estimates/architectures
-    batch: int = 32  # examples of an update
-    lengths: tuple[int, ...] = (128, 512)  # tokens of an example
-    methods: tuple[str, ...] = ("full", "adapter", "lora")  # what the others save is of what the first takes
+    model: Model = "roberta-base"
+    batch: PositiveInt = 32  # examples of an update
+    lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (128, 512)  # tokens of an example
+    methods: Annotated[tuple[str, ...], Field(min_length=2)] = ("full", "adapter", "lora")
+    # What the others save is of what the first takes.
     example: bool = True  # estimate the study's 3-billion example too, which takes seconds
 
     def __post_init__(self) -> None:
-        _check_model(self.model)
         longest = longest_input(find_model(self.model).config)
-        require(self.batch > 0, "batch", self.batch, "expected a number above 0")
-        for length in self.lengths:
-            require(0 < length <= longest, "lengths", length, f"expected 1 to {longest} tokens")
-        require(len(self.lengths) > 0, "lengths", [], "expected at least one")
-        require(len(self.methods) > 1, "methods", list(self.methods), "expected two or more")
+        require(max(self.lengths) <= longest, "lengths", max(self.lengths), f"expected 1 to {longest} tokens")
 
 
 def size_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> list[Section]:
@@ -151,10 +152,6 @@ def _section(values: Mapping[str, Any], key: str, params: Mapping[str, Any]) -> 
         return make(entry, params)
     except LookupError as error:
         raise InputError(f"{PUBLISHED}: {key}: {error.args[0]}") from None
-
-
-def _check_model(model: str) -> None:
-    require(model in preset_names(), "model", model, f"expected one of {', '.join(preset_names())}")
 
 
 def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
@@ -292,10 +289,21 @@ def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
 def memory_estimates(entry: MemoryEntry, params: Mapping[str, Any]) -> list[Estimate]:
     """Of every length and method of the entry, and of the study's example where that is wanted."""
     config = find_model(entry.model).config
-    found = [each for length in entry.lengths for each in _estimates(entry, config, entry.model, length, params)]
+    cases = [(entry.model, config, length, entry.methods, params) for length in entry.lengths]
     if entry.example:
-        both = replace(entry, methods=("full", "adapter"))
-        found += _estimates(both, memory.EXAMPLE, "the study's example", EXAMPLE_LENGTH, {})
+        cases.append(("the study's example", memory.EXAMPLE, EXAMPLE_LENGTH, ("full", "adapter"), {}))
+    found: list[Estimate] = []
+    for name, config, length, methods, settings in cases:
+        load, first = Load(entry.batch, length, 0, bf16=False, attention="eager"), None
+        for label in methods:
+            method = read_method(settings, label)
+            needs = update_needs(HEADS["classification"], config, load, OptimizerSettings(kind="adamw"), method.tune)
+            formula = memory.formula_memory(method, config, needs)
+            by_formula = formula and formula[1].at(entry.batch, length)
+            saved = first and 1 - needs.peak / first.needs.peak
+            saved_by_formula = 1 - by_formula / first.by_formula if first and first.by_formula and by_formula else None
+            found.append(Estimate(name, f"{entry.batch} × {length}", label, needs, by_formula, saved, saved_by_formula))
+            first = first or found[-1]
     return found
 
 
@@ -332,24 +340,6 @@ def _example(exact: int) -> Table:
 def _saved_by_formula(batch: int, length: int) -> float:
     full, adapter = (of.at(batch, length) for of in memory.example_memory().values())
     return 1 - adapter / full
-
-
-def _estimates(
-    entry: MemoryEntry, config: PreTrainedConfig, name: str, length: int, params: Mapping[str, Any]
-) -> list[Estimate]:
-    """Of every method; what the others save is of what the first takes."""
-    load = Load(entry.batch, length, 0, bf16=False, attention="eager")
-    found: list[Estimate] = []
-    for label in entry.methods:
-        method = read_method(params, label)
-        needs = update_needs(HEADS["classification"], config, load, OptimizerSettings(kind="adamw"), method.tune)
-        formula = memory.formula_memory(method, config, needs)
-        by_formula = formula and formula[1].at(entry.batch, length)
-        first = found[0] if found else None
-        saved = first and 1 - needs.peak / first.needs.peak
-        saved_by_formula = 1 - by_formula / first.by_formula if first and first.by_formula and by_formula else None
-        found.append(Estimate(name, f"{entry.batch} × {length}", label, needs, by_formula, saved, saved_by_formula))
-    return found
 
 
 def _claim(by: str, shares: Sequence[float]) -> str:

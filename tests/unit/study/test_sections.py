@@ -175,7 +175,8 @@ EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula
         ({"kind": "parameters", "model": "scibert", "published": {"pool": 1}},
          "sections[0]: published: scibert has no pool"),
         ({"kind": "memory", "lengths": [600]}, "sections[0].lengths: 600 is not allowed; expected 1 to 512 tokens"),
-        ({"kind": "memory", "methods": ["full"]}, "sections[0].methods: ['full'] is not allowed; expected two or more"),
+        ({"kind": "memory", "methods": ["full"]},
+         "sections[0].methods: ['full'] is not allowed; expected a list of 2 or more names"),
         ({"kind": "memory", "methods": ["full", "half"]}, "sections[0]: no method 'half'; there is: adapter, "),
     ],
 )  # fmt: skip
