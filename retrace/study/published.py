@@ -19,7 +19,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from retrace.core.records import Record
 from retrace.core.settings import build_file, require
 from retrace.report.blocks import NOTHING
-from retrace.statistics.scales import SCALES, SHARES, Interval
+from retrace.statistics.scales import SCALES, SHARES, Better, Interval
 
 PUBLISHED, STUDIES, RESULT = Path("published.yaml"), Path("studies"), Path("reports/study.json")
 SECTION = "Published and reproduced"
@@ -323,6 +323,7 @@ class ComparedCell(Record):
     reproduced_end: float | None = None
     std: float | None = None  # over seeds
     interval: Interval | None = None
+    better: Better | None = Field(default=None, exclude=True)  # which way, where Retrace's score says so
 
     @property
     def published_text(self) -> str:

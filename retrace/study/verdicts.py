@@ -54,15 +54,13 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
 
 def _compared(table: PublishedTable, reports: Reports) -> ComparedTable:
     rows: dict[str, dict[str, ComparedCell]] = {}
-    better: dict[tuple[str, str], str] = {}  # of the figures whose score says which way they are better
     for cell in table.cells():
         where = f"tables: {table.name}: {cell.row}: {cell.column}"
         ends = [_on_scale(end, cell.scale, f"{where}: {cell.address}") for end in _find(cell.address, reports, where)]
         rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, ends)
-        if ends and ends[0].better:
-            better[cell.row, cell.column] = ends[0].better
-    best = _best_cells(rows, better) if table.best else {}
-    return ComparedTable(title=table.title, rows=rows, section=table.section, best=best)
+    return ComparedTable(
+        title=table.title, rows=rows, section=table.section, best=_best_cells(rows) if table.best else {}
+    )
 
 
 def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:
@@ -82,18 +80,18 @@ def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:
         reproduced_end=found[1].value if len(found) == 2 else None,
         std=one and one.std,
         interval=one and one.interval,
+        better=found[0].better if found else None,
     )
 
 
-def _best_cells(
-    rows: Mapping[str, Mapping[str, ComparedCell]], better: Mapping[tuple[str, str], str]
-) -> dict[str, set[tuple[str, str]]]:
+def _best_cells(rows: Mapping[str, Mapping[str, ComparedCell]]) -> dict[str, set[tuple[str, str]]]:
     """Row and column of the best published and reproduced figures of each column."""
     best: dict[str, set[tuple[str, str]]] = {"published": set(), "reproduced": set()}
     for column in next(iter(rows.values())):
         cells = {(row, column): columns[column] for row, columns in rows.items()}
         scale = SCALES[next(iter(cells.values())).scale]
-        said = next((better[place] for place in cells if place in better), "higher" if scale.is_best_high else "lower")
+        of_scale = "higher" if scale.is_best_high else "lower"
+        said = next((cell.better for cell in cells.values() if cell.better), of_scale)
         for which in best if said != "neither" else ():
             values = {place: value for place, cell in cells.items() if (value := getattr(cell, which)) is not None}
             top = (max if said == "higher" else min)(values.values(), default=None)

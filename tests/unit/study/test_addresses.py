@@ -147,20 +147,12 @@ def test_what_leads_nowhere_says_what_there_is(address: str, message: str) -> No
     ("address", "expected"),
     [
         ("parameters.bert-base.none.full.total", 109_482_240),
-        ("parameters.bert-base.classification.full.total", 109_483_778),
-        ("parameters.bert-base.qa.full.total", 108_893_186),
         ("parameters.bert-base.classification.full.head_weights", 1_536),
-        ("parameters.llama-3.2-1b.none.full.total", 1_235_814_400),
-        ("parameters.llama-3.2-1b.classification.frozen.total", 1_235_818_496),
         ("parameters.llama-3.2-1b.classification.frozen.trainable", 4_096),
         ("parameters.llama-3.2-1b.classification.frozen.frozen", 1_235_814_400),
         ("parameters.llama-3.2-1b.classification.frozen.head_biases", 0),
-        ("parameters.llama-3.2-1b.qa.frozen.total", 1_235_818_498),
-        ("parameters.llama-3.2-1b.qa.frozen.trainable", 4_098),
         ("parameters.llama-3.2-1b.qa.frozen.head_biases", 2),
-        ("parameters.roberta-small.none.full.total", 22_829_568),
         ("formula.roberta-small.total", 22_829_056),
-        ("formula.llama-3.2-1b.total", 1_235_814_400),
     ],
 )
 def test_what_the_studies_counted(address: str, expected: int) -> None:

@@ -41,11 +41,6 @@ def test_bold_and_escaped_in_html() -> None:
     assert page.count("<b>") == 2
 
 
-def test_titles_are_escaped_in_markdown() -> None:
-    page = as_markdown(EVIL, [Section(EVIL, [])], "figures")
-    assert page == "# \\<script\\>\\*b\\*\n\n## \\<script\\>\\*b\\*\n"
-
-
 @pytest.mark.parametrize(("verdict", "mark"), [("within", ""), ("beyond", " ≠"), ("outside, one seed", " (≠)")])
 def test_only_a_figure_outside_is_marked(verdict: str, mark: str) -> None:
     cell = CELL.model_copy(update={"verdict": verdict})
