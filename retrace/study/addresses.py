@@ -162,8 +162,9 @@ def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, 
             yield ("baseline", task, name), _figures(scores.figures, of.legend, scores.intervals)
     for task, curve in reports.curves.items():
         legend = CURVES | reports.details.tasks[task].legend
-        for (method, epoch), rows in curve.groupby(["method", "epoch"]):
-            yield ("epoch", task, str(method), str(epoch)), _over_seeds(rows, legend)
+        for method, epochs in curve.groupby("method"):
+            for epoch, rows in epochs.groupby("epoch"):
+                yield ("epoch", task, str(method), str(epoch)), _over_seeds(rows, legend)
     if reports.pretraining is not None:
         for epoch, rows in reports.pretraining.groupby("epoch"):
             yield ("pretraining", str(epoch)), _over_seeds(rows, CURVES)
