@@ -21,15 +21,24 @@ def study(tmp_path: Path) -> Project:
     return Project(tmp_path / "studies/mood", {**os.environ, "PYTHONPATH": str(ROOT)})
 
 
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A study whose last stage was run; to be read only."""
+    folder = tmp_path_factory.mktemp("compared") / "studies/mood"
+    write_study(folder)
+    study = Project(folder, {**os.environ, "PYTHONPATH": str(ROOT)})
+    done = study.stage("compare", *RUN)
+    assert "report.html: 3 within, 1 not run, 1 beyond, 1 of this machine, 2 exact\n" in done.stdout
+    assert done.stderr == ""
+    return study
+
+
 def _report(study: Project) -> dict[str, Any]:
     return json.loads((study.folder / "reports/study.json").read_text())
 
 
-def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
-    done = study.stage("compare", *RUN)
-    assert "report.html: 3 within, 1 not run, 1 beyond, 1 of this machine, 2 exact\n" in done.stdout
-    assert done.stderr == ""
-    report = _report(study)
+def test_published_and_reproduced_stand_side_by_side(compared: Project) -> None:
+    report = _report(compared)
     assert (report["title"], report["small"]) == (EVIL, True)
     verdicts = {f"{name} {row}": cell["verdict"] for name, table in report["tables"].items()
                 for row, cells in table["rows"].items() for cell in cells.values()}  # fmt: skip
@@ -38,7 +47,7 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
         "scores accuracy": "beyond", "scores precision": "within", "scores recall": "within",
         "cost time": "of this machine", "cost parameters": "exact", "cost memory": "exact",
     }  # fmt: skip
-    page = (study.folder / "reports/study/report.md").read_text()
+    page = (compared.folder / "reports/study/report.md").read_text()
     for said in (
         "NOT comparable",
         "| Full | 77.41 ± 2.81 | 75.00 ± 0.00 (69.00 – 81.00) |",
@@ -53,16 +62,15 @@ def test_published_and_reproduced_stand_side_by_side(study: Project) -> None:
         "Batch: 16.",
     ):
         assert said in page
-    figures = {path.name for path in (study.folder / "reports/study/figures").iterdir()}
+    figures = {path.name for path in (compared.folder / "reports/study/figures").iterdir()}
     assert {name for name in figures if name.startswith("curve")} == {
         "curve-1-loss.svg", "curve-1-scores.svg", "curve-1-updates.svg"
     }  # fmt: skip
     assert {"mood-accuracy.svg", "mood-confusion.svg", "mood-loss.svg"} <= figures
 
 
-def test_text_is_escaped_on_the_page(study: Project) -> None:
-    study.stage("compare", *RUN)
-    page = (study.folder / "reports/study/report.html").read_text()
+def test_text_is_escaped_on_the_page(compared: Project) -> None:
+    page = (compared.folder / "reports/study/report.html").read_text()
     assert page.count("<script") == 2  # the page's own, and its data
     assert "&lt;script&gt;good&lt;/script&gt;" in page
 
@@ -106,14 +114,10 @@ def test_a_study_without_published_figures_is_one_line(study: Project) -> None:
     assert study.stage("compare", *RUN, code=2).stderr == "error: published.yaml: no such file or folder\n"
 
 
-def test_the_command_compares_what_was_run(study: Project) -> None:
-    root = Project(study.folder.parents[1], study.variables)
-    assert root.stage("retrace.cli.main", "study", "compare", "mood", code=2).stderr == (
-        "error: studies/mood was not run: retrace study run mood\n"
-    )
-    study.stage("compare", *RUN)
+def test_the_command_compares_what_was_run(compared: Project) -> None:
+    root = Project(compared.folder.parents[1], compared.variables)
     shown = [line.split() for line in root.stage("retrace.cli.main", "study", "compare", "mood").stdout.splitlines()]
     assert "scores accuracy figure 0.5092 0.7500 ± 0.0000 (0.6900 – 0.8100) ≠ beyond".split() in shown
     assert "cost time of it 60 – of this machine".split() in shown
     assert " ".join(shown[-1]) == ("8 figures: 2 exact, 3 within, 1 beyond, 1 not run, 1 of this machine")
-    assert json.loads(root.stage("retrace.cli.main", "study", "compare", "mood", "--json").stdout) == _report(study)
+    assert json.loads(root.stage("retrace.cli.main", "study", "compare", "mood", "--json").stdout) == _report(compared)
