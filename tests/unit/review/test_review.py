@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from ruamel.yaml import YAML
 
 from retrace.cli.main import load_command
 from retrace.core.errors import InputError
@@ -21,7 +20,7 @@ from retrace.perplexity.measures import Losses, Sizes
 from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
 from retrace.review.revision import default_base
 from tests.study import RUN, method_of
-from tests.toy import ROOT
+from tests.toy import copy_settings
 
 ACCURACY = {"accuracy": 0.8, "f1_macro": 0.8, "validation_loss": 0.5}
 METRICS: dict[str, Any] = {"sst2": {"baselines": {"tfidf": {"accuracy": 0.7}}, "full": ACCURACY, "scratch": ACCURACY}}
@@ -38,9 +37,7 @@ class Repository:
         Path(".dvc").mkdir()
         Path(".dvc/config").write_text("[core]\n    analytics = false\n")
         Path(".dvc/.gitignore").write_text("/cache\n/tmp\n")
-        for name in ("params.yaml", "data/params.yaml"):
-            Path(name).parent.mkdir(exist_ok=True)
-            Path(name).write_text((ROOT / name).read_text())
+        self._settings = copy_settings(Path())
         Path(".gitignore").write_text("/predictions\n/reports/runs\n/reports/scores.json\n")
         self.set("finetune.questions", [])
         self.set("finetune.squad_methods", [])
@@ -59,13 +56,7 @@ class Repository:
         write_json(Path("reports/perplexity.json"), perplexity)
 
     def set(self, key: str, value: Any) -> None:
-        values = YAML().load(Path("params.yaml"))
-        *above, last = key.split(".")
-        place = values
-        for name in above:
-            place = place[name]
-        place[last] = value
-        YAML().dump(values, Path("params.yaml"))
+        self._settings.set(key, value)
 
     def track(self, *folders: str) -> None:
         """What DVC keeps: here without a pipeline."""
