@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -16,6 +16,7 @@ def _header(path: Path) -> tuple[int, dict[str, dict[str, list[int]]]]:
     return start, {name: of for name, of in json.loads(content[8:start]).items() if name != "__metadata__"}
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text("ab.c", min_size=1), st.integers(0, 70), min_size=1, max_size=6))
 def test_nothing_but_the_layout_changes(tmp_path_factory, sizes: dict[str, int]) -> None:
     path = tmp_path_factory.mktemp("weights") / "w.safetensors"

@@ -68,24 +68,23 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     assert "Warning" not in page
 
 
-@pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, "below 0.0001")])
-def test_a_probability_is_never_printed_as_none(p: float, text: str) -> None:
-    assert f"| exact McNemar | {text} | tie |" in _scores_page(comparisons=[replace(PAIR, p_corrected=p)])
+SPREAD = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
 
 
 @pytest.mark.parametrize(
-    ("verdict", "note"),
-    [("models differ", "cannot be told apart from one seed"), ("no difference shown", "one seed says nothing")],
-)
-def test_of_one_seed_the_page_says_that_methods_are_not_told_apart(verdict: str, note: str) -> None:
-    page = _scores_page(comparisons=[replace(PAIR, verdict=verdict)])
-    assert f"| 0.2000 | {verdict} |" in page
-    assert note in page
-
-
-def test_the_spread_over_seeds_stands_beside_the_mean() -> None:
-    spread = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
-    assert "51.0 ± 3.0 (49.0 – 53.0)" in _scores_page(methods={"full": spread})
+    ("changes", "said"),
+    [
+        *(({"comparisons": [replace(PAIR, p_corrected=p)]}, [f"| exact McNemar | {text} | tie |"])
+          for p, text in ((0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, "below 0.0001"))),
+        *(({"comparisons": [replace(PAIR, verdict=verdict)]}, [f"| 0.2000 | {verdict} |", note]) for verdict, note in (
+            ("models differ", "cannot be told apart from one seed"), ("no difference shown", "one seed says nothing"),
+        )),
+        ({"methods": {"full": SPREAD}}, ["51.0 ± 3.0 (49.0 – 53.0)"]),
+    ],
+)  # fmt: skip
+def test_small_p_values_verdicts_of_one_seed_and_the_spread_over_seeds_are_said(changes, said: list[str]) -> None:
+    page = _scores_page(**changes)
+    assert [text for text in said if text not in page] == []
 
 
 def _with_flags(flags: Flags) -> MethodDetails:
