@@ -21,11 +21,10 @@ from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.report.page import REPORTS, write_report
 from retrace.report.results import PREDICTIONS
 from retrace.report.summary import flags_line, found_flags
-from retrace.study.addresses import Reports
+from retrace.study.comparison import Reports, compare_tables, evidence
 from retrace.study.page import run_sections, study_inputs, study_sections
 from retrace.study.published import RESULT, StudyResult, read_published
 from retrace.study.sections import size_sections
-from retrace.study.verdicts import compare_tables, evidence, notices
 
 PAGE = REPORTS / "study"
 
@@ -41,9 +40,8 @@ def main() -> None:
         study, reports = read_published(path), Reports.read(params)
         is_small, tables = arguments.run == "small", compare_tables(study, reports)
         result = StudyResult(title=study.title, source=study.source, small=is_small, tables=tables)
-        noticed = notices({table.name: table.cells() for table in study.tables})
         sections = [
-            *study_sections(study, result, evidence(study, reports), noticed),
+            *study_sections(study, result, evidence(study, reports)),
             *size_sections(study.sections, params),
             *run_sections(study, params, reports),
         ]

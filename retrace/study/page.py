@@ -12,6 +12,7 @@ from retrace.core.files import read_json
 from retrace.core.paths import CHECKPOINT, checkpoint_facts, named_checkpoint, source_folder
 from retrace.core.settings import build
 from retrace.core.weights import parameters_by_module
+from retrace.evaluation.flags import figure_flags
 from retrace.finetuning.method import PRETRAINED
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
@@ -22,9 +23,10 @@ from retrace.report.results import Curve, Task, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, runs_section, settings_fold, time_fold
 from retrace.report.svg import Axes, Plot
 from retrace.report.tasks import task_section
-from retrace.statistics.scales import CURVES, Legend
-from retrace.study.addresses import Reports, pretrains
+from retrace.statistics.scales import CURVES, SHARES, Legend, factor
+from retrace.study.comparison import Reports, pretrains
 from retrace.study.published import PUBLISHED, ComparedTable, PublishedCurves, PublishedStudy, StudyResult
+from retrace.study.published import Cell as PublishedCell
 
 LEGEND = (
     "Beside each published figure, as it was printed, stands Retrace's with as many digits. After ±: the standard "
@@ -44,17 +46,19 @@ NOTICES = (
 HEIGHT = 240  # px of a chart
 MOST_DOTS = 50  # points of a line, from which on they have none
 DRAWN = ("training_loss", "validation_loss", "accuracy", "f1_micro", "f1_macro")  # of a task's learning curve
+SCORED = ("score", "before", "epoch")
+CLASSES: dict[str, str] = dict.fromkeys(("accuracy", "precision", "recall", "f1"), "fraction")
+ANSWERS: dict[str, str] = dict.fromkeys(("exact_match", "f1"), "percentage")
 
 
-def study_sections(
-    study: PublishedStudy, result: StudyResult, evidence: Sequence[Mapping[str, str]], noticed: Sequence[str]
-) -> list[Section]:
+def study_sections(study: PublishedStudy, result: StudyResult, evidence: Sequence[Mapping[str, str]]) -> list[Section]:
     """What the page is about, the tables side by side, and what is doubtful, different or chosen.
 
-    `evidence` are the figures shown beside each doubt; `noticed` is what looks wrong by rules.
+    `evidence` are the figures shown beside each doubt.
     """
     about = f"{study.title}. {study.introduction} Source: {study.source}."
     sections = [Section("What this is", [about, result.comparable]), *compared_sections(result.tables.values())]
+    noticed = notices({table.name: table.cells() for table in study.tables})
     wrong = [*_doubts(study, evidence), *([NOTICES] if noticed else [])]
     wrong += [f"Retrace notices: {line}." for line in noticed]
     rest: dict[str, Sequence[str | Table]] = {
@@ -93,6 +97,47 @@ def _doubts(study: PublishedStudy, evidence: Sequence[Mapping[str, str]]) -> lis
             rows = [(what, found or NOTHING) for what, found in figures.items()]
             blocks.append(Table(("computed by Retrace", "figure"), rows))
     return blocks
+
+
+def notices(tables: Mapping[str, Iterable[PublishedCell]]) -> list[str]:
+    """One line a flag of the published figures: the table, the task and method, the flag and its evidence.
+
+    Figures belong together where a table has them of one task and one method: at addresses that differ in the end.
+    """
+    found = []
+    for table, cells in tables.items():
+        for name, group in _groups(cells).items():
+            figures, scales, halves = _on_rules_scales(group)
+            flags = figure_flags(figures, scales)
+            reach = halves.get("f1", 0) + halves.get("exact_match", 0)
+            if "f1_below_exact_match" in flags and figures["f1"] + reach >= figures["exact_match"]:
+                del flags["f1_below_exact_match"]  # they were printed with other digits and may be equal
+            found += [f"{table}: {name}: {flag.replace('_', ' ')}: {evidence}" for flag, evidence in flags.items()]
+    return found
+
+
+def _groups(cells: Iterable[PublishedCell]) -> dict[str, dict[str, PublishedCell]]:
+    """The published scores, by task and method and by name."""
+    groups: dict[str, dict[str, PublishedCell]] = {}
+    for cell in cells:
+        kind, *parts = (cell.address or "").split(".")
+        if kind in SCORED and cell.published is not None and cell.published.end is None:
+            what = ("before training", *parts[:-1]) if kind == "before" else parts[:-1]
+            groups.setdefault(" ".join(what), {})[parts[-1]] = cell
+    return groups
+
+
+def _on_rules_scales(group: Mapping[str, PublishedCell]) -> tuple[dict[str, float], dict[str, str], dict[str, float]]:
+    """Published figures, their scales and half of their last digits, on the scales that the rules expect."""
+    figures, scales, halves = {}, {}, {}
+    ruled = ANSWERS if "exact_match" in group else CLASSES
+    for name, cell in group.items():
+        assert cell.published is not None
+        given = "percentage" if cell.scale == "percent" else cell.scale
+        scales[name] = ruled.get(name, given) if given in SHARES else given
+        times = factor(given, scales[name])
+        figures[name], halves[name] = cell.published.value * times, cell.published.half * times
+    return figures, scales, halves
 
 
 class Line(NamedTuple):

@@ -28,7 +28,7 @@ from retrace.estimates.memory import Load, Needs, update_needs
 from retrace.finetuning.method import read_method
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
-from retrace.study.addresses import NO_HEAD, counted, method_names
+from retrace.study.comparison import NO_HEAD, counted, method_names
 from retrace.study.published import PUBLISHED
 from retrace.training.settings import OptimizerSettings
 

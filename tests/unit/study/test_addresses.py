@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from retrace.perplexity.measures import PerplexityReport
-from retrace.study.addresses import Reports, Reproduced, counted, find_figure
+from retrace.study.comparison import Reports, Reproduced, counted, find_figure
 from tests.study import RUN, details_of
 
 ENDS = {"low": 0.75, "high": 0.85}

@@ -67,13 +67,12 @@ def test_columns_of_printed_figures_are_numeric(text: str) -> None:
     assert not Table(("", "c"), [("r", "1 hour")]).is_numeric(1)
 
 
-def _page(
-    small: bool = True, evidence: dict[str, str] | None = None, noticed: tuple[str, ...] = (), **more: Any
-) -> str:
-    table = PublishedTable("questions", "Questions", "fraction", ("c",), {"r": Row((None,), ("0.5",))})
+def _page(small: bool = True, evidence: dict[str, str] | None = None, rouge: str = "0.5", **more: Any) -> str:
+    row = Row(("score.squad.full.rouge1",), (rouge,))
+    table = PublishedTable("questions", "Questions", "fraction", ("c",), {"r": row})
     study = PublishedStudy("T", "S", (table,), introduction="A study.", **more)
     result = StudyResult(title="T", source="S", small=small, tables={"questions": _table()})
-    sections = study_sections(study, result, [] if evidence is None else [evidence], noticed)
+    sections = study_sections(study, result, [] if evidence is None else [evidence])
     return as_markdown("T", sections, "figures")
 
 
@@ -87,11 +86,11 @@ def test_the_page_says_whether_figures_are_comparable() -> None:
 
 def test_doubts_have_their_evidence() -> None:
     doubt = Doubt("questions", "ROUGE 754", "A count.")
-    page = _page(doubts=(doubt,), evidence={"ROUGE-1": "0.5000 (0.2500 – 0.7500)", "not run": ""}, noticed=("off",))
+    page = _page(doubts=(doubt,), evidence={"ROUGE-1": "0.5000 (0.2500 – 0.7500)", "not run": ""}, rouge="754")
     assert "questions: the report says ROUGE 754. A count." in page
     assert "| ROUGE-1 | 0.5000 (0.2500 – 0.7500) |" in page
     assert "| not run | – |" in page
-    assert "Retrace notices: off." in page
+    assert "Retrace notices: questions: squad full: off scale: rouge1 754 is no fraction." in page
     assert "doubtful" not in _page()
 
 

@@ -11,7 +11,8 @@ from retrace.core.files import write_json
 from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
 from retrace.statistics.scales import SCALES, Better, Figure
-from retrace.study.addresses import Reports
+from retrace.study.comparison import Reports, compare_tables, evidence
+from retrace.study.page import notices
 from retrace.study.published import (
     Cell,
     ComparedCell,
@@ -23,7 +24,6 @@ from retrace.study.published import (
     printed,
     read_published,
 )
-from retrace.study.verdicts import compare_tables, evidence, notices
 from tests.study import RUN, cell_of, details_of
 from tests.toy import ROOT
 

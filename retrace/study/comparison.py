@@ -1,4 +1,4 @@
-"""Figures of a study by their address, such as score.sst2.full.accuracy: what the stages of a run wrote, looked up.
+"""Retrace's figures beside the published ones: found by their address, such as score.sst2.full.accuracy, and judged.
 
 - score.<task>.<method>.<figure>: at the epoch that was kept, the mean over seeds
 - before.<task>.<method>.<figure>: before any training
@@ -19,14 +19,15 @@ meteor_exact_stem.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import mean, stdev
 from typing import Any, Self
 
 import pandas as pd
 
+from retrace.core.errors import InputError
 from retrace.core.paths import on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, plugin_names
@@ -41,11 +42,24 @@ from retrace.report.results import read_curve
 from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
-from retrace.statistics.scales import CURVES, MEASURES, SCALES, Better, Legend
+from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Legend, factor
+from retrace.study.published import (
+    BETWEEN,
+    HALF,
+    PUBLISHED,
+    Cell,
+    ComparedCell,
+    ComparedTable,
+    Form,
+    PublishedStudy,
+    PublishedTable,
+    Verdict,
+)
 
 COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
 NO_HEAD = "none"
 MEASURED = ("score", "before", "epoch", "baseline", "pretraining", "perplexity", "run")  # kinds of addresses
+SEEDED = ("score", "perplexity")  # kinds of addresses whose figures have an interval, and vary from seed to seed
 
 
 @dataclass(frozen=True)
@@ -251,3 +265,127 @@ def _there(name: str, there: Collection[str]) -> str:
     if name not in there:
         raise LookupError(f"{name!r} is not there; there is: {', '.join(there)}")
     return name
+
+
+def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, ComparedTable]:
+    """The study's tables with Retrace's figures, by name.
+
+    Raises InputError where an address leads nowhere.
+    """
+    return {table.name: _compared(table, reports) for table in study.tables}
+
+
+def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
+    """The figures shown beside each doubt, each on its own scale; both ends of a range; no text of what was not run.
+
+    Raises InputError where an address leads nowhere.
+    """
+    return [
+        {
+            what: BETWEEN.join(
+                Form(SCALES[end.scale].digits).text(end.value, interval=end.interval)
+                for end in _find(address, reports, f"doubts[{place}]: {what}")
+            )
+            for what, address in doubt.figures.items()
+        }
+        for place, doubt in enumerate(study.doubts)
+    ]
+
+
+def _compared(table: PublishedTable, reports: Reports) -> ComparedTable:
+    rows: dict[str, dict[str, ComparedCell]] = {}
+    for cell in table.cells():
+        where = f"tables: {table.name}: {cell.row}: {cell.column}"
+        ends = [_on_scale(end, cell.scale, f"{where}: {cell.address}") for end in _find(cell.address, reports, where)]
+        rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, ends)
+    return ComparedTable(
+        title=table.title, rows=rows, section=table.section, best=_best_cells(rows) if table.best else {}
+    )
+
+
+def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:
+    """The cell with the figure that was found, or the two ends of a range."""
+    verdict, published = _verdict(cell, found), cell.published
+    found = [] if verdict == Verdict.NOT_RUN else found
+    one = found[0] if len(found) == 1 else None
+    return ComparedCell(
+        verdict=verdict,
+        scale=cell.scale,
+        printed=published and published.text,
+        shown=BETWEEN.join(cell.form.text(each.value, each.std, each.interval) for each in found) or None,
+        published=published and published.value,
+        reproduced=found[0].value if found else None,
+        published_std=published and published.std,
+        published_end=published and published.end,
+        reproduced_end=found[1].value if len(found) == 2 else None,
+        std=one and one.std,
+        interval=one and one.interval,
+        better=found[0].better if found else None,
+    )
+
+
+def _best_cells(rows: Mapping[str, Mapping[str, ComparedCell]]) -> dict[str, set[tuple[str, str]]]:
+    """Row and column of the best published and reproduced figures of each column."""
+    best: dict[str, set[tuple[str, str]]] = {"published": set(), "reproduced": set()}
+    for column in next(iter(rows.values())):
+        cells = {(row, column): columns[column] for row, columns in rows.items()}
+        scale = SCALES[next(iter(cells.values())).scale]
+        of_scale = "higher" if scale.is_best_high else "lower"
+        said = next((cell.better for cell in cells.values() if cell.better), of_scale)
+        for which in best if said != "neither" else ():
+            values = {place: value for place, cell in cells.items() if (value := getattr(cell, which)) is not None}
+            top = (max if said == "higher" else min)(values.values(), default=None)
+            best[which] |= {place for place, value in values.items() if value == top and len(values) > 1}
+    return best
+
+
+def _find(address: str | None, reports: Reports, where: str) -> Iterator[Reproduced]:
+    """The figure at an address, or at the two of a range; none of what was not run."""
+    for end in address.split(BETWEEN) if address else ():
+        try:
+            found = find_figure(end, reports)
+        except LookupError as error:
+            raise InputError(f"{PUBLISHED}: {where}: {end}: {error.args[0]}") from None
+        if found is not None:
+            yield found
+
+
+def _on_scale(found: Reproduced, scale: str, where: str) -> Reproduced:
+    if (found.scale in SHARES) != (scale in SHARES):
+        raise InputError(f"{PUBLISHED}: {where}: scale: {scale!r} is not allowed; it is on the scale {found.scale}")
+    times = factor(found.scale, scale)
+    interval: Interval | None = found.interval and {end: times * at for end, at in found.interval.items()}
+    std = None if found.std is None else times * found.std
+    return replace(found, value=times * found.value, scale=scale, std=std, interval=interval)
+
+
+def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
+    """`found` has one figure, or those of both ends of a range; fewer where they were not run."""
+    if cell.address is None or len(found) < len(cell.address.split(BETWEEN)):
+        return Verdict.NOT_RUN
+    if found[0].is_timed:
+        return Verdict.OF_MACHINE
+    if cell.published is None:
+        return Verdict.NOT_PUBLISHED
+    first, last = cell.published.value, cell.published.end
+    if last is None:
+        return _of_figure(cell, first, found[0])
+    if len(found) == 2:
+        verdicts = [_of_figure(cell, printed, each) for printed, each in zip((first, last), found, strict=True)]
+        return max(verdicts, key=list(Verdict).index)
+    if min(first, last) - cell.published.half <= found[0].value <= max(first, last) + cell.published.half:
+        return Verdict.IN_RANGE
+    nearest = min((first, last), key=lambda end: abs(end - found[0].value))
+    return _of_figure(cell, nearest, found[0])
+
+
+def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:
+    if abs(found.value - printed) <= HALF * 10.0**-cell.digits:
+        return Verdict.EXACT
+    if found.is_exact:
+        return Verdict.BEYOND
+    if found.interval is None:
+        return Verdict.UNKNOWN
+    if found.interval["low"] <= printed <= found.interval["high"]:
+        return Verdict.WITHIN
+    return Verdict.ONE_SEED if found.std is None and (cell.address or "").startswith(SEEDED) else Verdict.BEYOND
