@@ -21,10 +21,10 @@ from retrace.evaluation.assessment import KINDS, MethodRun, assess
 from retrace.evaluation.outcomes import ScoredTask, Scoring
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails
 from retrace.evaluation.settings import EvaluateParams
-from retrace.results.grid import Grid, Kind
+from retrace.results.grid import PREDICTIONS, Grid, Kind
 from retrace.results.predictions import Epoch, read_drawn, read_epochs, read_tested, write_baselines
 
-PREDICTIONS, CURVES = Path("predictions"), Path("reports/curves/tasks")
+CURVES = Path("reports/curves/tasks")
 
 
 def main() -> None:

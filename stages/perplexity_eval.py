@@ -23,9 +23,16 @@ from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
 from retrace.objectives.language_modelling import masked_batches, sliding_batches
-from retrace.perplexity.documents import write_documents
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
-from retrace.perplexity.measures import DETAILS, PERPLEXITY, PerplexityReport, Sizes, unigram_losses, with_intervals
+from retrace.perplexity.measures import (
+    DETAILS,
+    PERPLEXITY,
+    PerplexityReport,
+    Sizes,
+    unigram_losses,
+    with_intervals,
+    write_documents,
+)
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer

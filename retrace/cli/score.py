@@ -4,12 +4,15 @@ Figures go to standard output as json; what looks wrong about them is said besid
 """
 
 import json
+import math
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 import typer
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
@@ -18,16 +21,24 @@ from retrace.core.files import read_json
 from retrace.datasets.examples import class_order
 from retrace.datasets.squad import Question, read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
-from retrace.evaluation.outcomes import Answered, Classified, Scoring, answered
-from retrace.evaluation.probabilities import class_name, classes_with_columns, probabilities_of, some_of
+from retrace.evaluation.outcomes import (
+    FLOAT_ERROR,
+    MOST_ROUNDING,
+    Answered,
+    Classified,
+    Scoring,
+    answered,
+    sum_to_one,
+)
 from retrace.files.formats import Rows, labels_of, read_rows
-from retrace.statistics.intervals import Scored, resample
 from retrace.statistics.intervals import intervals as intervals_of
 from retrace.statistics.scales import Flags
 
 CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 RESAMPLES = 10_000
 OTHERS = ("meteor", "bleu", "rouge")
+SHOWN = 5  # names in a message
+WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
 
 Intervals = Annotated[bool, typer.Option("--intervals", help="also 95% intervals, from 10,000 resamples")]
 
@@ -117,7 +128,8 @@ def _probabilities(
     given: Rows, classes: list[str], prediction: str, flags: Flags
 ) -> tuple[list[str], np.ndarray | None]:
     """All classes and the probabilities of each, (N, C), where there are such; a flag where a class has none."""
-    without = [name for name in classes if name not in classes_with_columns(given, classes)]
+    columns = {class_name(column) for column in given[0][1]}
+    without = [name for name in classes if name not in columns]
     if not without:
         return probabilities_of(given, classes, prediction)
     if len(without) < len(classes):
@@ -125,14 +137,67 @@ def _probabilities(
     return classes, None
 
 
+def class_name(text: str) -> str:
+    """What programs write differently, the same: 1, 1.0 and +1 are 1; true, True and TRUE are true."""
+    whole = WHOLE.fullmatch(text)
+    if whole:
+        return whole["number"]
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tuple[list[str], np.ndarray]:
+    """What stands in columns that are called as the classes, (N, C), as it stands there, and the classes that it is of.
+
+    Other columns of numbers are classes too, of a model that knows more than occur, where with them the rows sum to 1
+    and without them not as nearly. `prediction` is a column that is none of them.
+    Raises InputError naming the row in which one is no number of 0 or more or which does not sum to 1.
+    """
+    cells = pd.DataFrame([cells for _, cells in rows]).rename(columns=class_name)
+    table = cells.map(_number)
+    found = table[list(classes)].to_numpy()
+    wrong = np.argwhere(~((found >= 0) & (found < np.inf)))
+    if len(wrong):
+        row, column = wrong[0]
+        said = f"{classes[column]} has {cells[classes[column]].iloc[row]}"
+        raise InputError(f"{rows[row][0]}: expected probabilities in {some_of(classes)}; {said}")
+    rest = 1 + MOST_ROUNDING - found.sum(axis=1)
+    others = [name for name in table if name not in (*classes, prediction) and table[name].between(0, rest).all()]
+    every = class_order([*classes, *others])
+    more = table[every].to_numpy()
+    if sum_to_one(more).all() and _off(more) < _off(found) - FLOAT_ERROR * len(rows):
+        return every, more
+    wrong = np.flatnonzero(~sum_to_one(found))
+    if len(wrong):
+        said = f"they sum to {found[wrong[0]].sum():.6g} and not to 1"
+        raise InputError(f"{rows[wrong[0]][0]}: expected probabilities in {some_of(classes)}; {said}")
+    return list(classes), found
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The names for a message, the first few where there are many."""
+    shown = ", ".join(names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
+
+
+def _off(found: np.ndarray) -> float:
+    """How far the sums of the rows of (N, C) are from 1, together."""
+    return float(np.abs(found.sum(axis=1) - 1).sum())
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags, with_intervals: bool) -> None:
     scoring = Scoring(metrics)
     figures = scoring.score(outcome)
     found: dict[str, Any] = figures | scoring.notes(outcome)
     if with_intervals:
-        drawn = resample({"": scoring.resampled(outcome)}, len(outcome), RESAMPLES, seed=0)[""]
-        scored = Scored(figures, drawn, scoring.shares(outcome), outcome.fewest)
-        found["intervals"] = intervals_of([scored], scoring.ends)
+        scored = scoring.scored({"": outcome}, RESAMPLES, seed=0)
+        found["intervals"] = intervals_of([scored[""]], scoring.ends)
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | decision_flags(outcome) | figure_flags(figures, scoring.scales)).items():
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)

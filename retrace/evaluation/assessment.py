@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from retrace.evaluation.settings import MetricSettings
 from retrace.results.grid import Kind
 from retrace.results.predictions import Epoch, kept_epoch
 from retrace.statistics.comparisons import compare, difference, flag_unless_better
-from retrace.statistics.intervals import Scored, intervals, resample
+from retrace.statistics.intervals import Scored, intervals
 from retrace.statistics.scales import CURVES, Flags
 
 SCRATCH = "scratch"  # the method without pretraining, the baseline of the others
@@ -72,22 +73,17 @@ class _Assessor:
             self._methods.setdefault(run.method, []).append(run)
         self._baselines = task.baselines
         self._kept = {run.name: task.outcome(run.kept.rows) for run in runs}
-        before = {run.name_before: task.outcome(run.epochs[0].rows) for run in runs}
-        outcomes = self._baselines | self._kept | before
-        first = self._kept[runs[0].name]
-        computed = list(scoring.resampled(first)(np.ones((1, len(task.shared)))))
+        self._scored = self._score(scoring, self._baselines | self._kept)
+        computed = list(self._scored[runs[0].name].drawn)
         self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
         self._headline_scoring = scoring.of(self._headlines)
-        # Of the models before training only what the trained ones are held against.
-        resampled = {
-            name: (self._headline_scoring if name in before else scoring).resampled(outcome)
-            for name, outcome in outcomes.items()
-        }
-        drawn = resample(resampled, len(task.shared), settings.bootstrap_samples, settings.seed)
-        self._scored = {
-            name: Scored(scoring.score(outcome), drawn[name], scoring.shares(outcome), first.fewest)
-            for name, outcome in outcomes.items()
-        }
+        # Of the models before training only what the trained ones are held against is resampled.
+        before = {run.name_before: task.outcome(run.epochs[0].rows) for run in runs}
+        for name, scored in self._score(self._headline_scoring, before).items():
+            self._scored[name] = replace(scored, figures=scoring.score(before[name]))
+
+    def _score(self, scoring: Scoring, outcomes: Mapping[str, Any]) -> dict[str, Scored]:
+        return scoring.scored(outcomes, self._settings.bootstrap_samples, self._settings.seed)
 
     def details(self) -> TaskDetails:
         task, scoring, loss = self._task, self._scoring, CURVES["validation_loss"]
@@ -133,14 +129,9 @@ class _Assessor:
 
     def _group(self, which: np.ndarray, runs: Sequence[MethodRun]) -> GroupDetails:
         """The headline figures of some of the examples, (N,), bool."""
-        scoring, settings = self._headline_scoring, self._settings
         parts = {run.name: self._kept[run.name].part(which) for run in runs}
-        resampled = {name: scoring.resampled(part) for name, part in parts.items()}
-        drawn = resample(resampled, int(which.sum()), settings.bootstrap_samples, settings.seed)
-        scored = [
-            Scored(scoring.score(part), drawn[name], scoring.shares(part), part.fewest) for name, part in parts.items()
-        ]
-        found = intervals(scored, scoring.ends)
+        scored = [*self._score(self._headline_scoring, parts).values()]
+        found = intervals(scored, self._headline_scoring.ends)
         names = [name for name in self._headlines if name in found and all(name in of.figures for of in scored)]
         return GroupDetails(
             examples=int(which.sum()),

@@ -1,29 +1,109 @@
-"""Scoring of classification tasks, with the majority class and TF-IDF with logistic regression as baselines."""
+"""Scoring of classification tasks, with the majority class and TF-IDF with logistic regression as baselines.
+
+Precision, recall and F1 are those of each class, of the positive class, the second of two, and macro, micro and
+weighted means. Macro is the plain mean over the classes that occur, weighted the mean by the number of examples, micro
+pools all decisions; as each example has one class, micro precision, recall and F1 all equal the accuracy (Sokolova and
+Lapalme 2009).
+"""
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.splits import INSIDE, INSIDE_FIRST, given_away
-from retrace.evaluation.confusion import by_class, counting
 from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.outcomes import Classified, ScoredTask, logits_of
 from retrace.evaluation.records import ClassBreakdown
+from retrace.statistics.intervals import Resampled, Share
+from retrace.statistics.scales import Figure
 
+Measure = Literal["precision", "recall", "f1"]
 WORD, CHARACTER = r"(?u)\b\w\w+\b", r"\S"  # scikit-learn's pattern, and where no text matches it
-
 MANY = 50  # classes
+
+
+class ClassCounts(NamedTuple):
+    """Weights of each class, (R, C), from which precision, recall, F1 and Matthews' correlation follow."""
+
+    hits: np.ndarray  # true positives
+    support: np.ndarray  # of the class
+    predicted: np.ndarray  # predicted as the class
+
+
+def counting(outcome: Classified) -> Callable[[np.ndarray], ClassCounts]:
+    """A function of weights of examples, (R, N), that counts by class.
+
+    An example is in two or three of the counts, so memory does not grow with the square of the number of classes, as
+    it would with confusion matrices.
+    """
+    classes, examples = len(outcome.classes), np.arange(len(outcome))
+    hits = examples[outcome.labels == outcome.predicted]
+    rows = np.concatenate([outcome.labels[hits], classes + outcome.labels, 2 * classes + outcome.predicted])
+    columns = np.concatenate([hits, examples, examples])
+    members = csr_array((np.ones(len(rows)), (rows, columns)), shape=(3 * classes, len(examples)))
+
+    def counts(weights: np.ndarray) -> ClassCounts:
+        sums = np.ascontiguousarray((members @ weights.T).T)  # (R, 3C)
+        return ClassCounts(*np.split(sums, 3, axis=1))
+
+    return counts
+
+
+def figures_of(measure: Measure) -> dict[str, Figure]:
+    """All figures of a measure."""
+    name = "F1" if measure == "f1" else measure
+    kinds = {f"{measure}_{kind}": f"{kind} {name}" for kind in ("macro", "micro", "weighted")}
+    return {key: Figure("fraction", "higher", shown) for key, shown in ({measure: name} | kinds).items()}
+
+
+def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
+    """The figure of the second of two classes, and the means, for weights of examples; fractions.
+
+    Without anything to divide by a class has 0, as in scikit-learn.
+    """
+    counted = counting(outcome)
+
+    def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
+        hits, support, predicted = counted(weights)
+        part, whole = {
+            "precision": (hits, predicted), "recall": (hits, support), "f1": (2 * hits, support + predicted)
+        }[measure]  # fmt: skip
+        values = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+        present = support + predicted > 0  # any example is or was predicted as the class
+        total = weights.sum(axis=1)
+        positive = {measure: values[:, -1]} if len(outcome.classes) == 2 else {}
+        return {
+            **positive,
+            f"{measure}_macro": (values * present).sum(axis=1) / present.sum(axis=1),
+            f"{measure}_micro": hits.sum(axis=1) / total,
+            f"{measure}_weighted": (values * support).sum(axis=1) / total,
+        }
+
+    return figures
+
+
+def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
+    """Those that are shares of examples: of the positive class, and the means that equal the accuracy."""
+    hits = np.equal(outcome.labels, outcome.predicted)
+    found = {f"{measure}_micro": Share.among_all(hits)}
+    if measure == "recall":  # a class's share of its examples, by its share of all
+        found["recall_weighted"] = found["recall_micro"]
+    among = {"precision": outcome.predicted == 1, "recall": outcome.labels == 1}.get(measure)
+    if among is not None and len(outcome.classes) == 2:
+        found[measure] = Share(hits & among, among)
+    return found
 
 
 def majority(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
@@ -94,14 +174,17 @@ class ClassificationTask(ScoredTask):
 
     def breakdown(self, outcomes: Sequence[Classified]) -> ClassBreakdown:
         """Confusion matrix, precision, recall and F1 of each class, and bins of confidence."""
-        figures = [by_class(counting(outcome)(np.ones((1, len(outcome))))) for outcome in outcomes]
-        means = {measure: np.mean([of[measure][0] for of in figures], axis=0) for measure in figures[0]}
         numbers = range(len(self._classes))
         confusions = [confusion_matrix(of.labels, of.predicted, labels=numbers) for of in outcomes]
+        figures = [
+            precision_recall_fscore_support(of.labels, of.predicted, labels=numbers, zero_division=0)[:3]
+            for of in outcomes
+        ]
+        means = np.mean(figures, axis=0).T.tolist()  # (C, 3)
         classes = {
-            name: {measure: float(of[c]) for measure, of in means.items()}
+            name: dict(zip(("precision", "recall", "f1"), of, strict=True))
             | {"examples": int((self._labels == c).sum())}
-            for c, name in enumerate(self._classes)
+            for c, (name, of) in enumerate(zip(self._classes, means, strict=True))
         }
         return ClassBreakdown(
             confusion=np.mean(confusions, axis=0).tolist(), classes=classes, reliability=reliability(outcomes)

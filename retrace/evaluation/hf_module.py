@@ -17,8 +17,7 @@ from datasets import Features, List, Value
 
 from retrace.core.errors import InputError
 from retrace.core.settings import load_plugin, plugin_names
-from retrace.evaluation.outcomes import METRICS, Answered, Classified, figures, outcome_of
-from retrace.evaluation.probabilities import sum_to_one
+from retrace.evaluation.outcomes import METRICS, Answered, Classified, figures, outcome_of, sum_to_one
 
 _STRING, _NUMBER, _CLASS = Value("string"), Value("float64"), Value("int64")
 _SQUAD = {

@@ -19,11 +19,13 @@ from retrace.datasets.splits import keys_of, known_rows
 from retrace.datasets.squad import Question
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown
 from retrace.results.predictions import LOGIT
-from retrace.statistics.intervals import Resampled, Share, combine
+from retrace.statistics.intervals import Resampled, Scored, resample
 from retrace.statistics.scales import SCALES
 
 METRICS = "retrace.evaluation.metrics"
 PARTS = 4  # groups of examples by length
+HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # by which each of a row's numbers may be rounded, and all together
+FLOAT_ERROR = 1e-9  # of the sum itself
 Texts = tuple[str, str | None]  # a row's text, or two that belong together
 Groups = dict[str, np.ndarray]  # examples that are scored separately: name → (N,), bool
 
@@ -110,6 +112,12 @@ def answered(
     return Answered(golds, answers, texts, values)
 
 
+def sum_to_one(probabilities: np.ndarray) -> np.ndarray:
+    """Which rows of (N, C) do, but for the rounding of numbers of two digits: (N,), bool."""
+    allowed = min(HALF_A_DIGIT * probabilities.shape[1], MOST_ROUNDING) + FLOAT_ERROR
+    return np.abs(probabilities.sum(axis=1) - 1) <= allowed
+
+
 def logits_of(rows: pd.DataFrame) -> np.ndarray:
     """The logits of a classifier's predictions, (N, C)."""
     return rows[[name for name in rows if str(name).startswith(LOGIT)]].to_numpy()
@@ -154,11 +162,17 @@ class Scoring:
 
     def resampled(self, outcome: Any) -> Resampled:
         """The figures except counts and thresholds for weights of examples."""
-        return combine([metric.resampled(outcome) for metric in self._metrics])
+        every = [metric.resampled(outcome) for metric in self._metrics]
+        return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
 
-    def shares(self, outcome: Any) -> dict[str, Share]:
-        """The figures that are shares of examples."""
-        return self._optional("shares", outcome)
+    def scored(self, outcomes: Mapping[str, Any], resamples: int, seed: int) -> dict[str, Scored]:
+        """The figures of several models on the same examples and resamples of them, by name."""
+        examples = len(next(iter(outcomes.values())))
+        drawn = resample({name: self.resampled(of) for name, of in outcomes.items()}, examples, resamples, seed)
+        return {
+            name: Scored(self.score(of), drawn[name], self._optional("shares", of), of.fewest)
+            for name, of in outcomes.items()
+        }
 
     def notes(self, outcome: Any) -> dict[str, str]:
         """Notes of metrics on how they were computed, such as sacrebleu's signature."""

@@ -29,15 +29,14 @@ class MetricSettings(Section):
 
     @model_validator(mode="after")
     def _there(self) -> Self:
-        names = {field: metric_names(kind) for field, kind in KINDS.items()}
-        listed = {field: getattr(self, field) for field in KINDS} | {"every_epoch": self.every_epoch}
-        allowed = names | {"every_epoch": [name for of in names.values() for name in of]}
-        for field, metrics in listed.items():
-            for name in metrics:
-                require(name in allowed[field], field, name, f"expected one of {', '.join(allowed[field])}")
+        names = {field: metric_names(outcome) for field, outcome in KINDS.items()}
+        names["every_epoch"] = [name for of in names.values() for name in of]
+        for field, allowed in names.items():
+            for name in getattr(self, field):
+                require(name in allowed, field, name, f"expected one of {', '.join(allowed)}")
         for field in KINDS:
-            on_curves = set(listed[field]) & set(self.every_epoch)
-            require(bool(on_curves), "every_epoch", self.every_epoch, f"expected at least one of metrics.{field}")
+            has_curve = not set(self.every_epoch).isdisjoint(getattr(self, field))
+            require(has_curve, "every_epoch", self.every_epoch, f"expected at least one of metrics.{field}")
         return self
 
 

@@ -16,13 +16,7 @@ from retrace.compute.device import Device
 from retrace.compute.tensors import seeded
 from retrace.core.errors import InputError
 from retrace.core.paths import UNKNOWN
-from retrace.objectives.language_modelling import (
-    IGNORED,
-    Answers,
-    HeldOut,
-    mask_id,
-    token_loss,
-)
+from retrace.objectives.language_modelling import IGNORED, Answers, HeldOut, mask_id, token_loss
 from retrace.perplexity.measures import Losses, Sizes
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, token_id
 

@@ -1,6 +1,7 @@
 """Perplexity per token and per word and bits per byte with intervals, and a unigram baseline.
 
-reports/perplexity-details.json has all of it, reports/perplexity.json the headline figures.
+reports/perplexity-details.json has all of it, reports/perplexity.json the headline figures, and
+reports/perplexity-documents.parquet the loss of every document, from which two revisions are compared.
 
 The tokens of a document are not independent, so documents are resampled and not tokens. A perplexity is made
 of sums over documents (losses, scored tokens, tokens, words, bytes), which a resample draws together, as
@@ -9,12 +10,14 @@ Efron and Tibshirani 1993 (section 10.3) bootstrap a ratio. Passages are resampl
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from retrace.core.records import Record
@@ -23,6 +26,7 @@ from retrace.statistics.intervals import Figures, Resampled, centred_interval, h
 from retrace.statistics.scales import Figure, Flags
 
 PERPLEXITY, DETAILS = Path("reports/perplexity.json"), Path("reports/perplexity-details.json")
+DOCUMENTS, COLUMNS = Path("reports/perplexity-documents.parquet"), ("loss", "scored", "tokens", "words", "bytes")
 UNITS = {
     "perplexity_per_token": Figure("perplexity", "lower"),
     "perplexity_per_word": Figure("perplexity", "lower"),
@@ -198,6 +202,31 @@ def unigram_losses(
         np.array([(losses * ordinary)[document].sum() for document in documents]),
         np.array([ordinary[document].sum() for document in documents]),
     )
+
+
+def write_documents(splits: Mapping[str, Mapping[str, Measured]]) -> None:
+    """Write a row a split, measure and document: loss in nats, scored tokens, and the document's sizes."""
+    rows = [
+        pd.DataFrame({"split": split, "measure": name, "loss": losses.sums, "scored": losses.scored, **asdict(sizes)})
+        for split, measured in splits.items()
+        for name, (losses, sizes) in measured.items()
+    ]
+    pd.concat(rows).to_parquet(DOCUMENTS, index=False)
+
+
+def read_documents(content: bytes) -> dict[tuple[str, str], Measured]:
+    """What was measured, by split and measure."""
+    found = {}
+    for (split, name), rows in pd.read_parquet(BytesIO(content)).groupby(["split", "measure"]):
+        sums, scored, *sizes = (rows[column].to_numpy() for column in COLUMNS)
+        losses = Losses(sums.sum() / scored.sum() if scored.any() else math.nan, sums, scored)
+        found[str(split), str(name)] = losses, Sizes(*sizes)
+    return found
+
+
+def are_same_documents(first: Measured, second: Measured) -> bool:
+    """Whether both are of the same texts in the same tokens, as far as their sizes tell."""
+    return all(np.array_equal(asdict(first[1])[name], of) for name, of in asdict(second[1]).items())
 
 
 def _in_nats(loss: Any, tokens: Any, words: Any, size: Any) -> dict[str, Any]:

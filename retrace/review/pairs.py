@@ -16,8 +16,7 @@ from retrace.datasets.squad import read_questions
 from retrace.evaluation.outcomes import Answered, Classified, Scoring, logits_of
 from retrace.evaluation.question_answering import QuestionAnsweringTask
 from retrace.evaluation.settings import EvaluateParams
-from retrace.perplexity.documents import DOCUMENTS, are_same_documents, read_documents
-from retrace.perplexity.measures import Measured, resampled
+from retrace.perplexity.measures import DOCUMENTS, Measured, are_same_documents, read_documents, resampled
 from retrace.results.grid import PREDICTIONS, Kind
 from retrace.results.predictions import kept_epoch, read_epochs, read_tested
 from retrace.review.revision import FIGURE, Revision
@@ -40,11 +39,8 @@ def paired_differences(
     if len(found) < len(outcomes) or any(_asked(of) != _asked(found[0]) for of in found):
         return {}
     scoring = Scoring(getattr(settings, kind)).of(figures)
-    resampled = {str(place): scoring.resampled(of) for place, of in enumerate(found)}
-    drawn = resample(resampled, len(found[0]), settings.bootstrap_samples, settings.seed).values()
-    scored = [
-        Scored(scoring.score(of), each, scoring.shares(of), of.fewest) for of, each in zip(found, drawn, strict=True)
-    ]
+    by_place = {str(place): of for place, of in enumerate(found)}
+    scored = [*scoring.scored(by_place, settings.bootstrap_samples, settings.seed).values()]
     before, after = scored[: len(scored) // 2], scored[len(scored) // 2 :]
     return {name: difference(name, after, before, are_paired=True) for name in figures if name in before[0].drawn}
 

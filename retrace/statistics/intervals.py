@@ -10,7 +10,7 @@ holds its figure and never leaves its scale.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,12 +78,6 @@ def resample(resampled: Mapping[str, Resampled], examples: int, count: int, seed
             for name, all_parts in parts.items()}  # fmt: skip
 
 
-def combine(every: Iterable[Resampled]) -> Resampled:
-    """The figures of all of them in one."""
-    every = list(every)
-    return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
-
-
 def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -> Resampled:
     """Weighted means of values by example, name → (N,), over those in `among`, (N,), or all.
 
@@ -135,10 +129,7 @@ def wilson_interval(share: float, examples: float) -> Interval:
     middle = share + Z**2 / (2 * examples)
     reach = Z * math.sqrt(share * (1 - share) / examples + Z**2 / (4 * examples**2))
     whole = 1 + Z**2 / examples
-    # At a share of 0 or 1 that end is the share itself, which floating point may miss by a digit.
-    low = 0.0 if share == 0 else (middle - reach) / whole
-    high = 1.0 if share == 1 else (middle + reach) / whole
-    return held(share, {"low": low, "high": high}, (0.0, 1.0))
+    return held(share, {"low": (middle - reach) / whole, "high": (middle + reach) / whole}, (0.0, 1.0))
 
 
 def interval_of_examples(

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics import matthews_corrcoef
 
-from retrace.evaluation.confusion import counting
+from retrace.evaluation.classification import counting
 from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled
 from retrace.statistics.scales import Figure

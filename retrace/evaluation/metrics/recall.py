@@ -3,7 +3,7 @@
 Of the second of two classes, and as macro, micro and weighted mean.
 """
 
-from retrace.evaluation.confusion import figures_of, resampled_averages, shares_of
+from retrace.evaluation.classification import figures_of, resampled_averages, shares_of
 from retrace.evaluation.outcomes import Classified
 from retrace.statistics.intervals import Resampled, Share
 

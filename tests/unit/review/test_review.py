@@ -15,8 +15,7 @@ import pytest
 from retrace.cli.main import load_command
 from retrace.core.errors import InputError
 from retrace.core.files import write_json
-from retrace.perplexity.documents import write_documents
-from retrace.perplexity.measures import Losses, Sizes
+from retrace.perplexity.measures import Losses, Sizes, write_documents
 from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
 from retrace.review.revision import default_base
 from tests.study import RUN, method_of

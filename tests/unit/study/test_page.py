@@ -6,7 +6,7 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from retrace.evaluation.confusion import figures_of
+from retrace.evaluation.classification import figures_of
 from retrace.report.blocks import Panels, Section, Table
 from retrace.report.page import as_html, as_markdown, picture
 from retrace.report.results import Task
