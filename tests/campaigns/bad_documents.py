@@ -16,8 +16,8 @@ from retrace.hub.checkpoint import copy_checkpoint
 from retrace.hub.pins import InitialCheckpoint, PinnedFolder
 from retrace.models import heads  # noqa: F401 - which takes seconds, and more memory than a case may
 from retrace.tokens.tokenizer import load_tokenizer
-from tests.campaigns.bad_files import DEEP, LONG, WORDS, Fault, _cases, _read_task, line_faults, sentence
-from tests.campaigns.cases import Case, Content
+from tests.campaigns.bad_files import DEEP, LONG, WORDS, line_faults, read_task, sentence
+from tests.campaigns.cases import Case, Content, Fault, cases_of
 
 NUMBERS = "1" * 5000
 HELD_OUT = {"data": [{"paragraphs": [{"context": "Ada did.", "qas": [
@@ -40,7 +40,7 @@ def question_cases(draw: Random) -> Iterator[Case]:
 
     right = document()
 
-    def written(change: Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], object]) -> tuple[bytes, list[str]]:
+    def written(change: Callable[..., object]) -> tuple[bytes, list[str]]:
         """The file after a change of a paragraph, its question and its answer."""
         changed = deepcopy(right)
         paragraph = changed["data"][0]["paragraphs"][chosen]
@@ -60,54 +60,49 @@ def question_cases(draw: Random) -> Iterator[Case]:
 
     faults: list[Fault] = []
 
-    def refuse(fault: str, key: str, said: str, change: Callable[..., object]) -> None:
-        content, lines = written(change)
+    def refuse(fault: str, key: str, said: str, change: Callable[..., object] | None = None, **values: Any) -> None:
+        """It is refused where the object begins that has the key, in which these values are, or after a change."""
+        part = {"context": 0, "question": 1, "id": 1, "answer_start": 2}[key]
+        content, lines = written(change or (lambda *parts: parts[part].update(values)))
         faults.append((fault, content, (begins(lines, key) + said,)))
 
     def accept(fault: str, change: Callable[..., object]) -> None:
         faults.append((fault, written(change)[0], count))
 
+    def misplaced(start: int, text: str = WORDS[chosen]) -> str:
+        return f"{name}: the answer {text!r} is not at character {start}"
+
+    no_text, no_question = f"{name}: no 'text' of type str", f"{name}: no 'question' of type str"
     for start in (3, 5, -1, -4, 400, 10**30):
-        said = f"{name}: the answer '{WORDS[chosen]}' is not at character {start}"
-        refuse("answer's place", "answer_start", said, lambda p, q, a, start=start: a.update(answer_start=start))
+        refuse("answer's place", "answer_start", misplaced(start), answer_start=start)
     for start in (4.0, "4", None, True, [4]):
-        said = f"{name}: no 'answer_start' of type int"
-        refuse("type", "answer_start", said, lambda p, q, a, start=start: a.update(answer_start=start))
+        refuse("type", "answer_start", f"{name}: no 'answer_start' of type int", answer_start=start)
     for text in ("", " ", "\u00a0"):
         said = f"{name}: the answer {text!r} is empty; a question without an answer has none"
-        refuse("empty text", "answer_start", said, lambda p, q, a, text=text: a.update(text=text))
-    refuse("type", "answer_start", f"{name}: no 'text' of type str", lambda p, q, a: a.update(text=None))
-    refuse("missing column", "answer_start", f"{name}: no 'text' of type str", lambda p, q, a: a.pop("text"))
-    refuse("answer's place", "answer_start", f"{name}: the answer '{WORDS[chosen].title()}' is not at character 4",
-           lambda p, q, a: a.update(text=WORDS[chosen].title()))  # fmt: skip
-    refuse("answer's place", "answer_start", f"{name}: the answer '{WORDS[chosen]}' is not at character 4",
-           lambda p, q, a: p.update(context="\U0001f600" + p["context"][:1] + p["context"][1:]))  # fmt: skip
-    refuse("answer's place", "answer_start",
-           f"{name}: the answer '{WORDS[chosen]}' is not at character 6, but at that byte; expected the number of",
+        refuse("empty text", "answer_start", said, text=text)
+    refuse("type", "answer_start", no_text, text=None)
+    refuse("missing column", "answer_start", no_text, lambda p, q, a: a.pop("text"))
+    refuse("answer's place", "answer_start", misplaced(4, WORDS[chosen].title()), text=WORDS[chosen].title())
+    refuse("answer's place", "answer_start", misplaced(4),
+           lambda p, q, a: p.update(context="\U0001f600" + p["context"]))  # fmt: skip
+    refuse("answer's place", "answer_start", f"{misplaced(6)}, but at that byte; expected the number of",
            lambda p, q, a: (p.update(context="Th\u20ac" + p["context"][3:]), a.update(answer_start=6)))  # fmt: skip
     for impossible in ("false", 1, 0.0, []):
-        refuse("type", "question", f"{name}: is_impossible {impossible!r} is not allowed; expected true or false",
-               lambda p, q, a, found=impossible: q.update(is_impossible=found))  # fmt: skip
-    refuse("unanswerable", "question", f"{name}: is_impossible is true, but there are answers",
-           lambda p, q, a: q.update(is_impossible=True))  # fmt: skip
+        said = f"{name}: is_impossible {impossible!r} is not allowed; expected true or false"
+        refuse("type", "question", said, is_impossible=impossible)
+    refuse("unanswerable", "question", f"{name}: is_impossible is true, but there are answers", is_impossible=True)
     for answers in (None, {}, "none", 3):
-        refuse("type", "question", f"{name}: no 'answers' of type list",
-               lambda p, q, a, found=answers: q.update(answers=found))  # fmt: skip
-    refuse("nesting", "question", f"{name}: 'answers' holds 'Ada'; expected objects",
-           lambda p, q, a: q.update(answers=["Ada"]))  # fmt: skip
+        refuse("type", "question", f"{name}: no 'answers' of type list", answers=answers)
+    refuse("nesting", "question", f"{name}: 'answers' holds 'Ada'; expected objects", answers=["Ada"])
     refuse("missing column", "question", f"{name}: no 'answers' of type list", lambda p, q, a: q.pop("answers"))
-    refuse("missing column", "id", f"{name}: no 'question' of type str",
-           lambda p, q, a: q.update(question=q.pop("question") and None))  # fmt: skip
+    refuse("missing column", "id", no_question, question=None)
     for identifier in (7, None, ["q"]):
-        refuse("type", "question", "article 1: no 'id' of type str",
-               lambda p, q, a, found=identifier: q.update(id=found))  # fmt: skip
+        refuse("type", "question", "article 1: no 'id' of type str", id=identifier)
     for kind in (None, {}, "x"):
-        refuse("type", "context", "article 1: no 'qas' of type list",
-               lambda p, q, a, found=kind: p.update(qas=found))  # fmt: skip
-    refuse("nesting", "context", "article 1: 'qas' holds [1]; expected objects", lambda p, q, a: p.update(qas=[[1]]))
+        refuse("type", "context", "article 1: no 'qas' of type list", qas=kind)
+    refuse("nesting", "context", "article 1: 'qas' holds [1]; expected objects", qas=[[1]])
     for context in (None, 5, ["a"]):
-        refuse("type", "context", "article 1: no 'context' of type str",
-               lambda p, q, a, found=context: p.update(context=found))  # fmt: skip
+        refuse("type", "context", "article 1: no 'context' of type str", context=context)
     content, lines = written(lambda p, q, a: q.update(id="q0" if chosen else "q1"))
     twice = ("q0", chosen) if chosen else ("q1", 1)
     faults.append(("twice", content, (begins(lines, "id", twice[1]) + f"question {twice[0]}: the id occurs twice",)))
@@ -116,10 +111,8 @@ def question_cases(draw: Random) -> Iterator[Case]:
     lines = text.split("\n")
     faults += line_faults(draw, "f.json", lines, count)
     for whole, place, said in (
-        ("[]", "1:1", "not SQuAD: the top level has no list called 'data'"),
-        ("null", "1:1", "not SQuAD: the top level has no list called 'data'"),
-        ('{"data": {}}', "1:1", "not SQuAD: the top level has no list called 'data'"),
-        ('{"data": "x"}', "1:1", "not SQuAD: the top level has no list called 'data'"),
+        *((top, "1:1", "not SQuAD: the top level has no list called 'data'")
+          for top in ("[]", "null", '{"data": {}}', '{"data": "x"}')),
         ('{"data":\n[5]}', "1:1", "'data' holds 5; expected objects"),
         ('{"data":\n[{}]}', "2:2", "article 1: no 'paragraphs' of type list"),
         ('{"data":\n[{"paragraphs": {}}]}', "2:2", "article 1: no 'paragraphs' of type list"),
@@ -133,7 +126,7 @@ def question_cases(draw: Random) -> Iterator[Case]:
         (text + "\n}", f"{len(lines) + 1}:1", "not json: Extra data"),
         (text.replace('"', "'"), "2:2", "not json: Expecting property name"),
         ('{\n"data": [,]}', "2:10", "not json: Expecting value"),
-    ):
+    ):  # fmt: skip
         faults.append(("not the format", whole.encode(), (f"f.json:{place}: {said}",)))
     faults.append(("empty file", b'{"data": []}', ("f.json: no question in it",)))
     faults.append(("empty file", b'{"data": [{"paragraphs": []}]}', ("f.json: no question in it",)))
@@ -148,7 +141,7 @@ def question_cases(draw: Random) -> Iterator[Case]:
     accept("emoji", lambda p, q, a: (p.update(context="\U0001f600"), a.update(text="\U0001f600", answer_start=0)))
     accept("twice", lambda p, q, a: q["answers"].append(a))
     accept("10 MB line", lambda p, q, a: p.update(context=p["context"] + LONG))
-    yield from _cases("SQuAD", "f.json", _read_questions, faults, {"dev.json": json.dumps(HELD_OUT).encode()})
+    yield from cases_of("SQuAD", "f.json", _read_questions, faults, {"dev.json": json.dumps(HELD_OUT).encode()})
     for fault, change, said in (
         ("white space", lambda p, q, a: a.update(text=f" {a['text']} ", answer_start=3), "1 answers of train begin or"),
         ("empty text", lambda p, q, a: q.update(question=" "), "1 questions of train have no text"),
@@ -227,11 +220,11 @@ def xml_cases(draw: Random) -> Iterator[Case]:
     ]  # fmt: skip
     held_out = "".join(f'<sentence><text>a</text><aspectTerm term="b" polarity="{n}"/></sentence>' for n in (0, 1))
     beside = {"dev.xml": f"<sentences>{held_out}</sentences>".encode()}
-    yield from _cases("SemEval xml", "f.xml", _read_aspects, faults, beside)
+    yield from cases_of("SemEval xml", "f.xml", _read_aspects, faults, beside)
 
 
 def _read_aspects(path: Path) -> tuple[int, list[str]]:
-    return _read_task(path, label="polarity", dev="dev.xml")
+    return read_task(path, label="polarity", dev="dev.xml")
 
 
 def checkpoint_cases(draw: Random) -> Iterator[Case]:
@@ -283,12 +276,8 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
     ):  # fmt: skip
         yield case("not the format", "tokenizer.json", content, *no_tokenizer)
     yield case("empty text", "tokenizer.json", with_model(vocab={}), "model: no token begins a text: ")
-    yield case(
-        "twice",
-        "tokenizer.json",
-        with_model(vocab=dict.fromkeys(tokens, 3)),
-        f"{where}not a tokenizer: [CLS] and [UNK] have the same id",
-    )
+    yield case("twice", "tokenizer.json", with_model(vocab=dict.fromkeys(tokens, 3)),
+               f"{where}not a tokenizer: [CLS] and [UNK] have the same id")  # fmt: skip
     yield case("huge number", "tokenizer.json", with_model(vocab={**tokenizer["model"]["vocab"], "x": 2**31}),
                f"model: the tokenizer has {2**31 + 1} tokens, of which the model knows {size}")  # fmt: skip
     yield case("missing column", "tokenizer.json", None, "model: there is no vocab.txt in it", "model: there is no tok")
@@ -309,22 +298,16 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
         yield case("type", "config.json", with_config(model_type=value), f"model: model_type: {found!r} is not allowed")
     yield case("type", "config.json", with_config(model_type="llama"), "params.yaml: family: bert is not allowed; ")
     for value in ("gone", "many", None, [], 3.5, -1, 0):
-        yield case(
-            "type",
-            "config.json",
-            with_config(vocab_size=value),
-            "model/config.json: no model",
-            "model: the tokenizer has 43",
-        )
+        yield case("type", "config.json", with_config(vocab_size=value), "model/config.json: no model",
+                   "model: the tokenizer has 43")  # fmt: skip
     yield case("out of range", "config.json", with_config(vocab_size=size - 1), f"model: the tokenizer has {size} tok")
     for key, value in (
         ("hidden_size", "wide"), ("num_hidden_layers", None), ("num_attention_heads", 3), ("hidden_size", 0),
         ("num_attention_heads", 0), ("hidden_act", "sine"), ("hidden_dropout_prob", "x"), ("hidden_size", -8),
         ("intermediate_size", 2.5), ("max_position_embeddings", "x"), ("layer_norm_eps", "tiny"),
     ):  # fmt: skip
-        yield case(
-            "type", "config.json", with_config(**{key: value}), "model/config.json: no model can be made of it: "
-        )
+        said = "model/config.json: no model can be made of it: "
+        yield case("type", "config.json", with_config(**{key: value}), said)
     for content in (b"", weights[:7], weights[:40], weights[:-1], weights + b"\0", b"\xff" * 64, b"\x80\x02}q\0."):
         yield case("truncated", "model.safetensors", content, "model/model.safetensors: not safetensors: ")
     yield case("missing column", "model.safetensors", None, "model: there is no model.safetensors in it; weights are")

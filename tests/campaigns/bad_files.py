@@ -18,13 +18,12 @@ from retrace.datasets.examples import read_sentences
 from retrace.datasets.text import read_documents
 from retrace.files.settings import ClassificationSettings
 from retrace.files.tasks import make_task_card, read_files
-from tests.campaigns.cases import Case, Content, Read
+from tests.campaigns.cases import Case, Fault, cases_of
 
 WORDS = ("river", "guild", "weaver", "song", "hall", "ale", "bridge", "lamp", "stone", "mill", "rope", "fern")
 LONG = "long word " * (1 << 20)  # 10 MB
 DEEP = "[" * 100_000
 DEV = {"dev.jsonl": b'{"text": "held out", "label": "0"}\n{"text": "held back", "label": "1"}\n'}
-Fault = tuple[str, Content, int | tuple[str, ...]]  # its kind, the file, what becomes of it
 
 
 def line_faults(draw: Random, name: str, lines: Sequence[str], rows: int) -> Iterator[Fault]:
@@ -84,7 +83,7 @@ def text_cases(draw: Random) -> Iterator[Case]:
         ("odd line ends", "one\x0ctwo\u2028three\x85four\n\nfive\n".encode(), 2),
         ("nesting", b" = A = \n one \n = = B = = \n two \n = = = C = = = \n three \n", 1),
     ]
-    yield from _cases("text", "t.txt", lambda path: (len(list(read_documents(path))), []), faults)
+    yield from cases_of("text", "t.txt", lambda path: (len(list(read_documents(path))), []), faults)
 
 
 def table_faults(draw: Random, name: str, delimiter: str, column: str, none: str, empty: str) -> Iterator[Fault]:
@@ -139,7 +138,7 @@ def sentence_cases(draw: Random) -> Iterator[Case]:
         content = f"sentence\tlabel\na\t1\nb\t{label}\n".encode()
         faults.append(("label", content, (f"s.tsv:3: label {label!r} is not allowed; expected 0 or 1",)))
     faults.append(("quotes", b'sentence\tlabel\n"a\t1\nb "c" d"\t0\n', 2))
-    yield from _cases("SST-2", "s.tsv", lambda path: (len(read_sentences(path)), []), faults)
+    yield from cases_of("SST-2", "s.tsv", lambda path: (len(read_sentences(path)), []), faults)
 
 
 def task_cases(draw: Random) -> Iterator[Case]:
@@ -151,9 +150,9 @@ def task_cases(draw: Random) -> Iterator[Case]:
             faults.append(("label", content, (f"{name}:3: label {label!r} is not allowed; expected text or a whole",)))
         one = "text\tlabel\na\t1\nb\t1.0\n".replace("\t", delimiter).encode()
         faults.append(("label", one, (f"{name}: every label is 1; expected two classes or more",)))
-        yield from _cases(name[2:], name, _read_task, faults, DEV)
+        yield from cases_of(name[2:], name, read_task, faults, DEV)
         odd = "text\tlabel\na\t1\nb\t0\nc\t0.5\n".replace("\t", delimiter).encode()
-        yield Case(name[2:], "label", name, odd, _read_task, 3, "dev has no example of 0.5", DEV)
+        yield Case(name[2:], "label", name, odd, read_task, 3, "dev has no example of 0.5", DEV)
     quotes: list[Fault] = [
         ("quotes", b'text,label\na,1\n"b,0\nc,1\nd,0\n', ("f.csv:3: not a row: unexpected end of data",)),
         ("quotes", b'text,label\na,1\n"b"c,0\n', ("f.csv:3: not a row: ',' expected after '\"'",)),
@@ -162,7 +161,7 @@ def task_cases(draw: Random) -> Iterator[Case]:
         ("quotes", b'text,label\na,1\nb "c",0\n"d ""e""\nf",1\n', 3),
         ("quotes", b'text,label\n"one\ntwo",1\nb,0\n,1\n', ("f.csv:5: the text is empty",)),
     ]
-    yield from _cases("csv", "f.csv", _read_task, quotes, DEV)
+    yield from cases_of("csv", "f.csv", read_task, quotes, DEV)
 
 
 def json_line_cases(draw: Random) -> Iterator[Case]:
@@ -213,7 +212,7 @@ def json_line_cases(draw: Random) -> Iterator[Case]:
         ("one letter", cells('"a"', "1"), count),
         ("emoji", cells('"\U0001f600"', "1"), count),
     ]  # fmt: skip
-    yield from _cases("jsonl", "f.jsonl", _read_task, faults, DEV)
+    yield from cases_of("jsonl", "f.jsonl", read_task, faults, DEV)
 
 
 def parquet_cases(draw: Random) -> Iterator[Case]:
@@ -264,7 +263,7 @@ def parquet_cases(draw: Random) -> Iterator[Case]:
         ("zip bomb", lambda: repeated("a", 30_000_000), ("f.parquet: it unpacks to more than",)),
         ("zip bomb", lambda: repeated("a" * 1000, 2_000_000), ("f.parquet: it unpacks to more than",)),
     ]  # fmt: skip
-    yield from _cases("parquet", "f.parquet", _read_task, faults, DEV)
+    yield from cases_of("parquet", "f.parquet", read_task, faults, DEV)
 
 
 def parquet(columns: Mapping[str, Any]) -> bytes:
@@ -286,14 +285,8 @@ def repeated(text: str, rows: int) -> bytes:
     return parquet_table(table)
 
 
-def _read_task(path: Path, **columns: str) -> tuple[int, list[str]]:
+def read_task(path: Path, **columns: str) -> tuple[int, list[str]]:
+    """Read a file as the training data of a classification task."""
     settings = ClassificationSettings.model_validate({"folder": ".", "train": path.name, "dev": "dev.jsonl", **columns})
     data = read_files(settings, "classification.own")
     return len(data.parts["train"]), make_task_card(data)["findings"]
-
-
-def _cases(
-    reader: str, name: str, read: Read, faults: Sequence[Fault], beside: Mapping[str, bytes] | None = None
-) -> Iterator[Case]:
-    for fault, content, expected in faults:
-        yield Case(reader, fault, name, content, read, expected, beside=beside or {})

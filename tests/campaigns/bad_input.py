@@ -9,10 +9,11 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+
+import pandas as pd
 
 from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.hub.pins import folder_digest
@@ -46,14 +47,13 @@ def main() -> None:
     arguments = parser.parse_args()
     cases = [case for seed in range(arguments.seeds) for case in every_case(seed)]
     cases = [case for case in cases if arguments.readers is None or case.reader in arguments.readers]
-    counts: Counter[tuple[str, str]] = Counter()
     failed, slowest, largest = [], 0.0, 0
     for case, outcome in zip(cases, run_cases(cases), strict=True):
-        counts[case.reader, case.fault] += 1
         slowest, largest = max(slowest, outcome.seconds), max(largest, outcome.mib)
         if outcome.problem:
             failed.append(f"{case.reader}, {case.fault}: {outcome.problem}")
-    print_table(counts)
+    faults, readers = (pd.Series([getattr(case, name) for case in cases], name=name) for name in ("fault", "reader"))
+    print(pd.crosstab(faults, readers, margins=True, margins_name="all").to_string())
     print(*failed, sep="\n\n")
     print(f"{len(cases) - len(failed)} of {len(cases)} as expected; at most {slowest:.1f} s and {largest} MiB")
     through = [case for case in cases if case.reader not in ("text", "SST-2", "published.yaml")]
@@ -77,10 +77,7 @@ def at_the_command_line(project: Project, case: Case) -> str:
     if not is_settings:
         shutil.rmtree(folder, ignore_errors=True)
         copy_settings(project.folder)
-    for name, content in {**case.beside, case.name: case.content}.items():
-        if content is not None:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(content if isinstance(content, bytes) else content())
+    case.lay_out(folder)
     if is_settings:
         done = project.stage("retrace.cli.main", "check", code=None)
     elif case.reader in ("tokenizer", "checkpoint"):
@@ -98,17 +95,6 @@ def at_the_command_line(project: Project, case: Case) -> str:
     is_line = done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     fits = any(said in done.stderr for said in case.expected)
     return "" if (done.returncode, is_line, fits) == (2, True, True) else f"exit code {done.returncode}: {done.stderr}"
-
-
-def print_table(counts: Counter[tuple[str, str]]) -> None:
-    """Print a line for each kind of fault, a column for each reader."""
-    readers, faults = (list(dict.fromkeys(key[place] for key in counts)) for place in (0, 1))
-    width = max(map(len, faults))
-    print(" " * width, *readers, "all", sep="  ")
-    for fault in [*faults, "all"]:
-        row = [sum(n for (of, kind), n in counts.items() if of == each and fault in (kind, "all")) for each in readers]
-        cells = [f"{count or '':>{len(name)}}" for count, name in zip(row, readers, strict=True)]
-        print(f"{fault:<{width}}", *cells, f"{sum(row):>3}", sep="  ")
 
 
 if __name__ == "__main__":

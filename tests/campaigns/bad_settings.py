@@ -18,20 +18,14 @@ from ruamel.yaml import YAML
 from retrace.cli.check import check_settings
 from retrace.core.settings import DATA_PARAMS, PARAMS, file_of, read_yaml
 from retrace.study.published import read_published
-from tests.campaigns.bad_files import Fault, line_faults
-from tests.campaigns.cases import Case
+from tests.campaigns.bad_files import line_faults
+from tests.campaigns.cases import Case, Fault, cases_of
 from tests.toy import ROOT
 
 _ROW = re.compile(r"\| `(?P<key>[^`]+)` \| (?P<allowed>[^|]*) \| (?P<default>[^|]*) \|")
 OTHER_TYPES = {
-    "a number": "many",
-    "a whole": "many",
-    "true or": "maybe",
-    "text": 7,
-    "a list": 3,
-    "one of": 7,
-    "a sect": 3,
-}
+    "a number": "many", "a whole": "many", "true or": "maybe", "text": 7, "a list": 3, "one of": 7, "a sect": 3,
+}  # fmt: skip
 OUTSIDE = (  # of what is allowed: a number that the words name, and what is added to it
     (r"above (\S+)", 0), (r"of (\d+) or more$", -1), (r"from \S+ to below (\S+)", 0), (r"from (\S+) to \S+", -1),
     (r"between (\S+) and", 0),
@@ -80,14 +74,12 @@ def settings_cases(draw: Random) -> Iterator[Case]:
         file, allowed = file_of(key.name), f"is not allowed; expected {key.allowed}"
         last = key.name.rpartition(".")[2]
         at = draw.randrange(len(last))
-        missing, unknown = (
-            f"{file}: {key.name} is missing",
-            f"{file}: {key.name[: -len(last)]}{last[:at]}q{last[at:]}: un",
-        )
+        missing = [] if key.has_default else [f"{file}: {key.name} is missing"]
+        misspelt = f"{key.name[: -len(last)]}{last[:at]}q{last[at:]}"
         if _is_there(key.name):
-            yield _case("removed", {key.name: _GONE}, *([] if key.has_default else [missing]))
-        misspelt = {key.name: _GONE, f"{key.name[: -len(last)]}{last[:at]}q{last[at:]}": _value(key.name)}
-        yield _case("misspelt", misspelt, unknown, *([] if key.has_default else [missing]))
+            yield _case("removed", {key.name: _GONE}, *missing)
+        values = {key.name: _GONE, misspelt: _value(key.name)}
+        yield _case("misspelt", values, f"{file}: {misspelt}: un", *missing)
         other = next(value for words, value in OTHER_TYPES.items() if key.allowed.startswith(words))
         yield _case("type", {key.name: other}, f"{file}: {key.name}: {other!r} {allowed}")
         if key.outside is not None:
@@ -189,15 +181,14 @@ def file_cases(draw: Random) -> Iterator[Case]:
         other = DATA_PARAMS if path == PARAMS else PARAMS
         text = (ROOT / path).read_text()
         beside = {str(other): (ROOT / other).read_bytes()}
-        for fault, content, expected in yaml_faults(draw, str(path), text, 0):
-            yield Case(str(path), fault, str(path), content, _check, expected, beside=beside)
-    for fault, content, expected in yaml_faults(draw, "published.yaml", STUDY, CELLS):
-        yield Case("published.yaml", fault, "published.yaml", content, _read_study, expected)
+        yield from cases_of(str(path), str(path), _check, yaml_faults(draw, str(path), text, 0), beside)
+    name = "published.yaml"
+    yield from cases_of(name, name, _read_study, yaml_faults(draw, name, STUDY, CELLS))
     for old, new, *expected in STUDIES:
         fault = "label" if '"' in new else "type"
         assert old in STUDY
-        yield Case("published.yaml", fault, "published.yaml", STUDY.replace(old, new, 1).encode(), _read_study,
-                   tuple(f"published.yaml: {said}" for said in expected) or CELLS)  # fmt: skip
+        content, lines = STUDY.replace(old, new, 1).encode(), tuple(f"{name}: {said}" for said in expected)
+        yield Case(name, fault, name, content, _read_study, lines or CELLS)
 
 
 STUDIES = (

@@ -5,7 +5,7 @@ import resource
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import TimeoutError as Silence
@@ -20,6 +20,7 @@ PATIENCE = 60  # seconds until a process that says nothing is ended, on a machin
 
 Read = Callable[[Path], tuple[int, list[str]]]  # of a file: how many rows were read, and what is said of them
 Content = bytes | Callable[[], bytes] | None  # made when needed where it is large; None: there is no file
+Fault = tuple[str, Content, int | tuple[str, ...]]  # its kind, the file, what becomes of it
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,21 @@ class Case:
     said: str = ""  # a part of what is said of accepted rows
     beside: Mapping[str, bytes] = field(default_factory=dict)  # other files of the folder
 
+    def lay_out(self, folder: Path) -> None:
+        """Write its files into a folder."""
+        for name, content in {**self.beside, self.name: self.content}.items():
+            if content is not None:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content if isinstance(content, bytes) else content())
+
+
+def cases_of(
+    reader: str, name: str, read: Read, faults: Iterable[Fault], beside: Mapping[str, bytes] | None = None
+) -> Iterator[Case]:
+    """Every fault of a file for its reader."""
+    for fault, content, expected in faults:
+        yield Case(reader, fault, name, content, read, expected, beside=beside or {})
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -51,11 +67,7 @@ def run_case(case: Case) -> Outcome:
     """Read an input in this process, in an empty folder, limited to a gigabyte more than the process has now."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in {**case.beside, case.name: case.content}.items():
-            path = Path(folder, name)
-            if content is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content if isinstance(content, bytes) else content())
+        case.lay_out(Path(folder))
         os.chdir(folder)
         held, began = reset_memory(), time.process_time()
         try:

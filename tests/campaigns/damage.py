@@ -11,7 +11,6 @@ kind: a stage that reads the damaged file names it, and `dvc repro` ends in the 
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -23,10 +22,10 @@ from pathlib import Path
 
 from retrace.cli.check import mend_cache
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS
+from retrace.core.files import SUMS, write_json
 from retrace.core.guard import guarded, running
 from retrace.training.checkpoint import find_damage
-from tests.campaigns.kills import RESULT, digests, finished_toy, options
+from tests.campaigns.trials import RESULTS, differing, finished_toy, fresh, options
 from tests.toy import Project
 
 SHARES = (0.0, 0.01, 0.25, 0.5, 0.99)
@@ -118,9 +117,7 @@ def by_stages(whole: Path, folder: Path) -> Counter[str]:
     """Damage what a real stage reads, in the workspace and in the cache, and have DVC make it anew."""
     count = Counter[str]()
     for name, stage in READERS.items():
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(whole, folder, symlinks=True)
-        project, path = Project(folder), folder / name
+        project, path = fresh(whole, folder), folder / name
         project.run("dvc", "status")  # by which DVC knows times and sizes
         objects = {file.read_bytes(): file for file in files_under(folder / ".dvc/cache/files")}
         for each in (objects[path.read_bytes()], path):
@@ -129,7 +126,7 @@ def by_stages(whole: Path, folder: Path) -> Counter[str]:
         count += Counter(runs=1, named=f"error: {name}: damaged" in said)
         project.stage("retrace.cli.main", "check", "--cache")
         project.run("dvc", "repro")
-        count += Counter(same=digests(folder) == digests(whole))
+        count += Counter(same=not differing(folder, whole))
     return count
 
 
@@ -152,7 +149,7 @@ def main() -> None:
         with chdir(whole):
             found = in_process(saved_states(Project(whole)), flips, random.Random(seed))
         found["by stages"] = by_stages(whole, folder / "trial")
-    RESULT.with_name("damage.json").write_text(json.dumps({"seed": seed, **found}, indent=2) + "\n")
+    write_json(RESULTS / "damage.json", {"seed": seed, **found})
     print(json.dumps(found, indent=2))
 
 

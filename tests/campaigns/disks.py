@@ -9,18 +9,15 @@ a disk that is read-only.
     python -m tests.campaigns.disks [--trials 48] [--seed 1]
 """
 
-import json
 import os
 import random
 import shutil
 import subprocess
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.campaigns.kills import RESULT, digests, finished_toy, options
+from tests.campaigns.trials import Result, digests, failure, finished_toy, half_written, options
 from tests.toy import Project
 
 STAGES = {  # and what each writes
@@ -81,8 +78,8 @@ def trial(whole: Path, folder: Path, stage: str, share: float | None, saves: boo
         if done.returncode:
             lines, said = done.stderr.splitlines(), "Read-only" if share is None else "space"
             right = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ") and said in lines[0]
-            wrong += [] if right else [f"exit code {done.returncode}: {done.stderr[-1500:]}"]
-            wrong += [str(path) for path in project.folder.rglob("*.partial")]
+            wrong += [] if right else failure(done)
+            wrong += half_written(project.folder)
             after = digests(project.folder)
             wrong += [name for name in before if after.get(name) != before[name]]
         subprocess.run(["mount", "-o", f"remount,rw,size={SIZE}", place], check=True)
@@ -95,19 +92,15 @@ def trial(whole: Path, folder: Path, stage: str, share: float | None, saves: boo
 
 def main() -> None:
     trials, seed = options(__doc__, "trials", 48)
-    draw, found = random.Random(seed), dict[str, Counter[str]]()
+    draw, result = random.Random(seed), Result("disks", seed)
     with finished_toy() as (whole, folder):
         for number in range(trials):
             stage, turn = [*STAGES][number % len(STAGES)], number // len(STAGES)
             share = draw.random() if turn else None
             wrong = trial(whole, folder / f"disk{number}", stage, share, turn % 2 == 0)
-            count = found.setdefault(stage.split()[0], Counter())
             fitted = wrong == ["no failure"] and share is not None
-            count += Counter(runs=1, fitted=fitted, right=not wrong or fitted)
-    RESULT.with_name("disks.json").write_text(json.dumps({"seed": seed, **found}, indent=2) + "\n")
-    total = sum(found.values(), Counter())
-    print(json.dumps(total))
-    sys.exit(total["runs"] != total["right"])
+            result.count(stage.split()[0], runs=1, fitted=fitted, right=not wrong or fitted)
+    result.end()
 
 
 if __name__ == "__main__":

@@ -11,13 +11,12 @@ of the edited version.
 
 import json
 import random
-import sys
 import time
-from collections import Counter
+from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from tests.campaigns.kills import RESULT, Trials, finished_toy, options
+from tests.campaigns.trials import Result, finished_toy, options, without
 from tests.toy import Project
 
 STAGE, RECORD = "tokenize", "reports/runs/stages/tokenize.json"
@@ -45,11 +44,11 @@ def recorded(project: Project) -> tuple[str, str]:
     return json.dumps([stage["deps"], stage["params"]]), json.dumps(made)
 
 
-def undisturbed(trials: Trials) -> dict[str, tuple[str, str]]:
+def undisturbed(whole: Path, folder: Path) -> dict[str, tuple[str, str]]:
     """What is recorded of a run with each edit and of one without, by the edited file."""
     found = {}
     for name in ("", *EDITS):
-        project = trials.without(STAGE)
+        project = without(whole, folder, STAGE)
         if name:
             edit(project, name)
         project.run("dvc", "repro", STAGE)
@@ -57,9 +56,8 @@ def undisturbed(trials: Trials) -> dict[str, tuple[str, str]]:
     return found
 
 
-def trial(trials: Trials, right: dict[str, tuple[str, str]], name: str, moment: str, pause: float) -> tuple[str, str]:
+def trial(project: Project, right: dict[str, tuple[str, str]], name: str, moment: str, pause: float) -> tuple[str, str]:
     """Edit a file at a moment; what became of the stage, and what is wrong, if anything."""
-    project = trials.without(STAGE)
     with project.start("dvc", "repro", STAGE) as running:
         assert running.stdout is not None
         while moment == "first" and not running.stdout.readline().startswith("Running stage"):
@@ -83,20 +81,16 @@ def trial(trials: Trials, right: dict[str, tuple[str, str]], name: str, moment: 
 
 def main() -> None:
     count, seed = options(__doc__, "trials", 18)
-    draw, found = random.Random(seed), dict[str, Counter[str]]()
+    draw, result = random.Random(seed), Result("edits", seed)
     with finished_toy() as (whole, folder):
-        trials = Trials(whole, folder / "trial")
-        right = undisturbed(trials)
+        right = undisturbed(whole, folder / "trial")
         for number in range(count):
             name, moment = [*EDITS][number % 2], [*MOMENTS][number // 2 % 3]
-            ended, wrong = trial(trials, right, name, moment, draw.uniform(0, MOMENTS[moment]))
+            project = without(whole, folder / "trial", STAGE)
+            ended, wrong = trial(project, right, name, moment, draw.uniform(0, MOMENTS[moment]))
             print(name, moment, ended, wrong, flush=True)
-            of = found.setdefault(f"{name}, {moment}", Counter())
-            of += Counter({"runs": 1, ended: 1, "right": not wrong})
-    RESULT.with_name("edits.json").write_text(json.dumps({"seed": seed, **found}, indent=2) + "\n")
-    during = sum((of for what, of in found.items() if "after" not in what), Counter())
-    print(json.dumps(during))
-    sys.exit(during["right"] != during["runs"])
+            result.count(f"{name}, {moment}", **{"runs": 1, ended: 1, "right": not wrong})
+    result.end(but="after")  # when DVC looks at the files and nothing of the stage runs any more
 
 
 if __name__ == "__main__":

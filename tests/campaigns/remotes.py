@@ -22,13 +22,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests import warm
-from tests.campaigns.kills import RESULT, digests, finished_toy, kill, options, write
-from tests.campaigns.stores import Bucket, Folder, Store
+from retrace.core.files import write_json
+from tests.campaigns.stores import Bucket, Folder
+from tests.campaigns.trials import RESULTS, changed, cold, digests, finished_toy, fresh, kill, options
 from tests.toy import Project, holding
 
 INSTALL = "without S3, and nothing kept: pip install -c requirements.txt dvc-s3 'moto[server]'"
@@ -45,12 +44,10 @@ DAMAGED = 12  # files at once
 class Trials:
     """A project that has run, the store of its remote, and a clone of it."""
 
-    def __init__(self, whole: Path, folder: Path, store: Store, draw: random.Random) -> None:
+    def __init__(self, whole: Path, folder: Path, store: Folder | Bucket, draw: random.Random) -> None:
         self.store, self.draw, self.count, self.said = store, draw, Counter[str](), list[str]()
-        self.right, self._clone, self.wire = digests(whole), folder / "clone", getattr(store, "wire", None)
-        # What is killed must be gone, so it does not start from the warm server.
-        self.cold = {name: value for name, value in os.environ.items() if name != warm.VARIABLE}
-        self.project = Project(shutil.copytree(whole, folder / "project", symlinks=True))
+        self.right, self._clone, self.wire = digests(whole), folder / "clone", store.wire
+        self.project = fresh(whole, folder / "project")
         self.run(self.project, *DVC, "remote", "add", "--default", "storage", store.url)
         for name, value in {**store.settings, "verify": "true"}.items():
             self.run(self.project, *DVC, "remote", "modify", "storage", name, value)
@@ -97,7 +94,7 @@ class Trials:
     def faults(self, clone: Project, said: str) -> list[str]:
         """Stages that ran, results that are others than the project's, and files of the cache that are damaged."""
         ran = [line for line in said.splitlines() if line.startswith("Running stage")]
-        results = sorted({name for name, _ in digests(clone.folder).items() ^ self.right.items()})
+        results = changed(digests(clone.folder), self.right)
         return ran + results + [name for name, of in cached(clone).items() if of != self.wanted.get(name, of)]
 
     def round_trips(self) -> None:
@@ -137,7 +134,7 @@ class Trials:
             self.run(project, *command)
             self.wire.cut_after(math.inf)
             return
-        with replace(project, variables=self.cold).start(*command) as running:
+        with cold(project).start(*command) as running:
             while running.poll() is None:
                 there = self.store.times() if project is self.project else places(project)
                 if len(there) >= share * len(self.wanted):
@@ -277,7 +274,7 @@ def main() -> None:
             found[name] = campaign(Trials(whole, folder / name, store, random.Random(seed)), cuts)
     print(json.dumps(found, indent=2))
     if has_s3:
-        write(RESULT.with_name("remotes.json"), found)
+        write_json(RESULTS / "remotes.json", found)
     else:
         print(INSTALL)
     sys.exit(any(found[name].get("wrong", 0) or found[name]["secrets"] for name in stores))

@@ -24,34 +24,21 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from subprocess import TimeoutExpired
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from tests import warm
-from tests.campaigns.kills import (
-    LOCKS,
-    RESULT,
-    all_ended,
-    campaign_folder,
-    digests,
-    is_held_up,
-    kill,
-    mend,
-    processes,
-    write,
-)
+from retrace.core.files import write_json
+from tests.campaigns import trials
 from tests.campaigns.rounds import CODE, EDITS, Kill, Round, State, drawn, set_state
 from tests.toy import Project, copy_project
 
 LOCKFILES = ("dvc.lock", "data/dvc.lock")
 RAN, CACHED = re.compile(r"^Running stage '(.*)'", re.M), re.compile(r"^Stage '(.*)' is cached", re.M)
 UNUSED = "No unused 'repo' cache to remove."  # as `dvc gc` says it
-OF_DOCTOR = (*LOCKS, "orphans", "leftovers", "stale results", "saved states", "cache")  # checks
+OF_DOCTOR = (*trials.LOCKS, "orphans", "leftovers", "stale results", "saved states", "cache")  # checks
 ROOM = 64 * 1024  # bytes by which locks and DVC's own notes may have grown
 
 
@@ -82,31 +69,23 @@ class Soak:
 
     def settle(self) -> tuple[list[str], list[str]]:
         """Bring the project up to date: the stages that ran, and what is wrong."""
-        done = self.project.run("dvc", "repro", code=None)
-        if done.returncode and is_held_up(done.stderr):
-            self.counts += Counter(mended=mend(self.project))
-            done = self.project.run("dvc", "repro", code=None)
+        done, mended = trials.run_mended(self.project, "dvc", "repro")
         ran, cached = RAN.findall(done.stdout), CACHED.findall(done.stdout)
-        self.counts += Counter({"stages run": len(ran), "stages from the cache": len(cached)})
-        return ran, [] if done.returncode == 0 else [f"exit code {done.returncode}: {done.stderr[-1500:]}"]
+        self.counts += Counter({"stages run": len(ran), "stages from the cache": len(cached), "mended": mended})
+        return ran, trials.failure(done)
 
     def _disturb(self, how: Kill) -> list[str]:
         """Kill a repro; what goes on although it should not."""
-        project = self.project
-        if how.victim == "dvc":  # whose stages know it as their parent, so not from the warm server
-            cold = {name: value for name, value in os.environ.items() if name != warm.VARIABLE}
-            project = Project(project.folder, cold)
+        project = trials.cold(self.project) if how.victim == "dvc" else self.project
         running = project.start("dvc", "repro")
-        with suppress(TimeoutExpired):
-            running.wait(how.moment)
-        is_killed = running.poll() is None
+        is_killed = trials.is_still_running(running, how.moment)
         if is_killed and how.victim == "stop":
             project.stage("retrace.cli.main", "stop")
-        elif is_killed and not kill(project.folder, how.victim):
-            kill(project.folder, "all")
+        elif is_killed and not trials.kill(project.folder, how.victim):
+            trials.kill(project.folder, "all")
         if how.victim == "stop":
             running.communicate()
-        ended = all_ended(project.folder)
+        ended = trials.all_ended(project.folder)
         running.communicate()
         states = any(project.folder.glob(".retrace/states/*/0*"))
         self.counts += Counter({how.victim if how.victim == "stop" else "killed": is_killed, "states": states})
@@ -116,19 +95,18 @@ class Soak:
         """What is wrong with a project that is up to date."""
         again = RAN.findall(self.project.run("dvc", "repro").stdout)
         wrong = [f"{stage} ran once more" for stage in again]
-        wrong += [f"process {process.pid} is left" for process in processes(self.project.folder)]
-        wrong += [str(path) for path in self.project.folder.rglob("*.partial")]
+        wrong += left(self.project)
         state, found = json.dumps(self.state, sort_keys=True), self.digests()
         if state in self._seen:
-            differing = {name for name, _ in found.items() ^ self._seen[state].items()}
+            differing = trials.changed(found, self._seen[state])
             self.counts += Counter({"compared": 1, "same": not differing})
-            wrong += [f"{name} is another than before" for name in sorted(differing)]
+            wrong += [f"{name} is another than before" for name in differing]
         self._seen[state] = found
         return wrong
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of the results, but for cells that are no longer listed: they stay until doctor has them removed."""
-        found = digests(self.project.folder)
+        found = trials.digests(self.project.folder)
         outs = [Path(out["path"]) for out in self._outs()]
         cells = [Path(name) for name in found if name.startswith(("models/", "predictions/"))]
         stale = {str(cell) for cell in cells if not any(cell.is_relative_to(out) for out in outs)}
@@ -138,51 +116,41 @@ class Soak:
         """Clear something away; what is wrong after it."""
         self.counts += Counter({chore: 1})
         if chore == "doctor":
-            self.counts += Counter(mends=mend(self.project, OF_DOCTOR))
-            return [finding for finding in self.findings() if finding]
+            self.counts += Counter(mends=trials.mend(self.project, OF_DOCTOR))
+            return self.findings()
         if chore == "check":
             said = self.project.stage("retrace.cli.main", "check", "--cache").stdout
             return [] if " 0 damaged" in said else [said]
         if chore == "killed gc":
             running = self.project.start("dvc", "gc", "-w", "-f")
-            with suppress(TimeoutExpired):
-                running.wait(0.1 * (self._number % 15))
-            kill(self.project.folder, "all")
-            all_ended(self.project.folder)
+            trials.is_still_running(running, 0.1 * (self._number % 15))
+            trials.kill(self.project.folder, "all")
+            trials.all_ended(self.project.folder)
             running.communicate()
         return self.collect("-a" if chore == "gc of branches" else "-w")
 
     def collect(self, scope: str) -> list[str]:
         """Have DVC collect garbage; what it, or its lock files, call unused after it."""
-        done = self.project.run("dvc", "gc", scope, "-f", code=None)
-        if done.returncode and is_held_up(done.stderr):
-            self.counts += Counter(mended=mend(self.project))
-            done = self.project.run("dvc", "gc", scope, "-f", code=None)
+        done, mended = trials.run_mended(self.project, "dvc", "gc", scope, "-f")
+        self.counts += Counter(mended=mended)
         dry = self.project.run("dvc", "gc", scope, "--dry", code=None)
         wrong = [] if done.returncode == 0 and UNUSED in dry.stdout else [done.stderr + dry.stdout + dry.stderr]
-        return wrong + [f"{path} is unused" for path in sorted(self.cached() - self.used()) if scope == "-w"]
+        return wrong + [f"{path} is unused" for path in sorted(self.cached().keys() - self.used()) if scope == "-w"]
 
     def findings(self) -> list[str]:
         """What doctor finds wrong."""
-        done = self.project.stage("retrace.cli.main", "doctor", "--json", code=None)
-        found = json.loads(done.stdout)["findings"]
-        return [f"{each['check']}: {each['found']}" for each in found if each["mend"] and each["check"] in OF_DOCTOR]
+        return [f"{each['check']}: {each['found']}" for each in trials.findings(self.project, OF_DOCTOR)]
 
-    def cached(self) -> set[str]:
-        """The files of DVC's cache, by their paths there."""
-        store = self.project.folder / ".dvc/cache/files/md5"
-        return {str(path.relative_to(store)) for path in store.rglob("*") if path.is_file()}
+    def cached(self) -> dict[str, Path]:
+        """The files of DVC's cache, by their digests."""
+        files = (self.project.folder / ".dvc/cache/files/md5").rglob("*")
+        return {path.parent.name + path.name: path for path in files if path.is_file()}
 
     def used(self) -> set[str]:
-        """Those that the lock files name, and those that lists of files among them do."""
-        used = set[str]()
-        for out in self._outs():
-            digest = out["md5"]
-            used.add(f"{digest[:2]}/{digest[2:]}")
-            path = self.project.folder / ".dvc/cache/files/md5" / digest[:2] / digest[2:]
-            if digest.endswith(".dir") and path.is_file():
-                used |= {f"{each['md5'][:2]}/{each['md5'][2:]}" for each in json.loads(path.read_text())}
-        return used
+        """The digests that the lock files name, and those that lists of files among them do."""
+        cached, used = self.cached(), {out["md5"] for out in self._outs()}
+        lists = [json.loads(cached[name].read_text()) for name in used if name.endswith(".dir") and name in cached]
+        return used | {each["md5"] for files in lists for each in files}
 
     def _outs(self) -> list[dict[str, Any]]:
         """Of the stages that there are now: a lock file keeps entries of cells that were taken off the list."""
@@ -202,15 +170,6 @@ class Soak:
         return {**found, "site": _bytes(self._site)}
 
 
-@dataclass(frozen=True)
-class Start:
-    """A project as it was before the first round."""
-
-    digests: dict[str, str]
-    cached: int  # files in DVC's cache
-    sizes: dict[str, int]
-
-
 def begin(folder: Path) -> Soak:
     """A toy project that has run and is committed."""
     project = copy_project(folder, git=True)
@@ -224,33 +183,39 @@ def begin(folder: Path) -> Soak:
     return soak
 
 
-def end(soak: Soak, start: Start) -> dict[str, list[str]]:
-    """Take all back, clear all away and clone: what is wrong with each."""
+def end(soak: Soak, digests: dict[str, str], cached: int, sizes: dict[str, int]) -> dict[str, list[str]]:
+    """Take all back, clear all away and clone: what is wrong with each beside the start.
+
+    That had these results, so many files in DVC's cache, and so many bytes in the folders of programs.
+    """
     project = soak.project
     set_state(project, soak.state, {})
     soak.state = {}
     wrong = {"taken back": soak.settle()[1]}
-    mend(project, OF_DOCTOR)
-    wrong["taken back"] += _others(soak.digests(), start.digests) + _uncommitted(project)
+    trials.mend(project, OF_DOCTOR)
+    wrong["taken back"] += _others(soak.digests(), digests) + _uncommitted(project)
     wrong["doctor"] = soak.findings() + [str(path) for path in project.folder.glob(".retrace/states/*/")]
     wrong["unused"] = soak.collect("-w")
-    if (now := len(soak.cached())) != start.cached:
-        wrong["unused"] += [f"{now} files in the cache, which were {start.cached}"]
-    wrong["left"] = [str(path) for path in project.folder.rglob("*.partial")]
-    wrong["left"] += [f"process {process.pid}" for process in processes(project.folder)]
+    if (now := len(soak.cached())) != cached:
+        wrong["unused"] += [f"{now} files in the cache, which were {cached}"]
+    wrong["left"] = left(project)
     last = soak.sizes()
-    wrong["grown"] = [name for name in (".retrace", "tmp", "cache") if last[name] > start.sizes[name] + ROOM]
+    wrong["grown"] = [name for name in (".retrace", "tmp", "cache") if last[name] > sizes[name] + ROOM]
     clone = Project(project.folder.with_name("clone"))
     project.run("git", "clone", "-q", str(project.folder), str(clone.folder))
     clone.run("dvc", "repro")
-    wrong["clone"] = _others(digests(clone.folder), start.digests) + _uncommitted(clone)
+    wrong["clone"] = _others(trials.digests(clone.folder), digests) + _uncommitted(clone)
     return wrong
 
 
+def left(project: Project) -> list[str]:
+    """Processes that still run, and what is half-written."""
+    running = [f"process {process.pid} is left" for process in trials.processes(project.folder)]
+    return running + trials.half_written(project.folder)
+
+
 def _others(found: dict[str, str], start: dict[str, str]) -> list[str]:
-    return [
-        f"{name} is another than at the start" for name in sorted({name for name, _ in found.items() ^ start.items()})
-    ]
+    return [f"{name} is another than at the start" for name in trials.changed(found, start)]
 
 
 def _uncommitted(project: Project) -> list[str]:
@@ -263,7 +228,7 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def live(soak: Soak, plan: Sequence[Round], minutes: float, result: dict[str, Any], keep: bool) -> None:
+def live(soak: Soak, plan: Sequence[Round], minutes: float, result: dict[str, Any], is_kept: bool) -> None:
     """Make the rounds that begin in so many minutes; what each finds is printed, and kept with those before it."""
     began = time.monotonic()
     sizes = soak.sizes()
@@ -278,10 +243,10 @@ def live(soak: Soak, plan: Sequence[Round], minutes: float, result: dict[str, An
         result["bytes"] |= {"largest": largest, "last": now}
         result["wrong"] |= {str(todo.number): wrong} if wrong else {}
         result |= {"done": dict(soak.counts), "seconds": round(time.monotonic() - began)}
-        print(json.dumps({**asdict(todo), "ran": ran, "seconds": round(seconds, 1), "bytes": now, "wrong": wrong}))
-        sys.stdout.flush()
-        if keep:
-            write(RESULT.with_name("soak.json"), result)
+        said = {**asdict(todo), "ran": ran, "seconds": round(seconds, 1), "bytes": now, "wrong": wrong}
+        print(json.dumps(said), flush=True)
+        if is_kept:
+            write_json(trials.RESULTS / "soak.json", result)
 
 
 def main() -> None:
@@ -292,20 +257,20 @@ def main() -> None:
     parser.add_argument("--only", type=int, help="the number of a round")
     given = parser.parse_args()
     os.environ |= {"RETRACE_SAVE_SECONDS": "0.1", "RETRACE_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    plan, keep = drawn(given.rounds, given.seed), given.only is None
+    plan, is_kept = drawn(given.rounds, given.seed), given.only is None
     result: dict[str, Any] = {"seed": given.seed, "rounds": given.rounds}
-    with campaign_folder() as folder:
+    with trials.campaign_folder() as folder:
         os.environ["DVC_SITE_CACHE_DIR"] = str(folder / "site")  # what DVC keeps outside of projects
         soak = begin(folder / "project")
-        start = Start(soak.digests(), len(soak.cached()), soak.sizes())
+        start = soak.digests(), len(soak.cached()), soak.sizes()
         if given.only is not None:
             before = Round(given.only - 1, plan[given.only - 2].state if given.only > 1 else {}, None, ())
             plan = [before, plan[given.only - 1]]
-        live(soak, plan, given.minutes, result, keep)
-        result["end"] = end(soak, start)
+        live(soak, plan, given.minutes, result, is_kept)
+        result["end"] = end(soak, *start)
         result["bytes"]["end"] = soak.sizes()
-    if keep:
-        write(RESULT.with_name("soak.json"), result)
+    if is_kept:
+        write_json(trials.RESULTS / "soak.json", result)
     print(json.dumps(result))
     sys.exit(bool(result["wrong"]) or any(result["end"].values()))
 

@@ -5,41 +5,26 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 PIECE = 1 << 12  # bytes passed on at once
 
 
-class Store(Protocol):
-    """Files by their path below the remote's url."""
-
-    url: str
-    settings: Mapping[str, str]  # of the remote
-
-    def times(self) -> dict[str, Any]:
-        """When each file was written."""
-        ...
-
-    def read(self, name: str) -> bytes: ...
-
-    def write(self, name: str, content: bytes) -> None: ...
-
-    def remove(self, name: str) -> None: ...
-
-
 class Folder:
-    """A folder of this machine."""
+    """A folder of this machine; files go by their path below the remote's url."""
+
+    wire = None
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.url, self.settings, self._folder = str(folder), {}, folder
 
     def times(self) -> dict[str, Any]:
+        """When each file was written."""
         found = (path for path in self._folder.rglob("*") if path.is_file() and not path.name.endswith(".tmp"))
         return {path.relative_to(self._folder).as_posix(): path.stat().st_mtime_ns for path in found}
 

@@ -1,6 +1,7 @@
 """A selection of the campaign of malformed input, without what is large; and any bytes for every reader."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -14,22 +15,9 @@ from tests.campaigns.cases import Case, read_case, run_case
 LARGE = ("10 MB line", "zip bomb")
 MOST = 100  # of a kind
 MARKS = [
-    b"\n",
-    b"\r",
-    b"\t",
-    b'"',
-    b"{",
-    b"]",
-    b"<",
-    b"&",
-    b"\0",
-    b"\\u",
-    b"\\ud800",
-    b"\xff",
-    b"\xe2\x80\xa8",
-    b"1e999",
+    b"\n", b"\r", b"\t", b'"', b"{", b"]", b"<", b"&", b"\0", b"\\u", b"\\ud800", b"\xff", b"\xe2\x80\xa8", b"1e999",
     b": ",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("cases", READERS)
@@ -63,8 +51,6 @@ def test_any_bytes_are_rows_or_one_line(
         content = content[:at] + put + content[at + length :]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("any"))
-        for name, found in {**case.beside, case.name: content}.items():
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-            Path(name).write_bytes(found)
+        replace(case, content=content).lay_out(Path())
         found = read_case(case)
     assert not isinstance(found, str) or "\n" not in found, found

@@ -8,26 +8,24 @@ workers, which share the folder of checkpoints; both must record the outputs of 
     python -m tests.campaigns.twice [--trials 12] [--seed 1]
 """
 
-import json
 import random
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from tests.campaigns.kills import FINE_TUNING, RESULT, STAGES, Trials, digests, finished_toy, options
-from tests.toy import Project
+from tests.campaigns import trials
 
+RUN = trials.FINE_TUNING[0]
 HAND = {  # the commands of stages, by name
     "tokenize": ["tokenize"],
     "pretrain": ["pretrain"],
-    FINE_TUNING[0]: ["finetune_sst2", "--method", "full", "--seed", "1"],
+    RUN: ["finetune_sst2", "--method", "full", "--seed", "1"],
     "evaluate": ["evaluate"],
 }
 HELD = re.compile(r"is busy, it is being blocked by|Unable to acquire lock|is already running here as process \d+")
@@ -35,9 +33,9 @@ LONGEST = 5.0  # seconds between the two
 EPOCHS = 20  # of what is queued, for the two to meet
 
 
-def trial(trials: Trials, whole: Path, stage: str, by_hand: bool, pause: float) -> tuple[list[int], list[str]]:
+def trial(whole: Path, folder: Path, stage: str, by_hand: bool, pause: float) -> tuple[list[int], list[str]]:
     """Exit codes of the two, and what is wrong."""
-    project = trials.without(stage)
+    project = trials.without(whole, folder, stage)
     command = [sys.executable, "-m", f"stages.{HAND[stage][0]}", *HAND[stage][1:]] if by_hand else ["dvc", "repro"]
     with project.start("dvc", "repro") as first:
         time.sleep(pause)
@@ -47,25 +45,21 @@ def trial(trials: Trials, whole: Path, stage: str, by_hand: bool, pause: float) 
     wrong = [] if 0 in codes else ["none worked"]
     wrong += [text[-1500:] for code, text in zip(codes, said, strict=True) if code and not HELD.search(text)]
     project.run("dvc", "repro")
-    wrong += sorted({name for name, _ in digests(project.folder).items() ^ digests(whole).items()})
-    return codes, wrong + [str(path) for path in project.folder.rglob("*.partial")]
+    return codes, wrong + trials.differing(folder, whole) + trials.half_written(folder)
 
 
 def outputs(lock: str) -> list[dict[str, object]]:
     """What a dvc.lock says that the fine-tuning run made, but for the record of its times."""
-    outs = YAML(typ="safe").load(lock)["stages"][FINE_TUNING[0]]["outs"]
+    outs = YAML(typ="safe").load(lock)["stages"][RUN]["outs"]
     return [out for out in outs if not out["path"].startswith("reports/")]
 
 
 def queue(whole: Path, folder: Path) -> tuple[int, list[str]]:
     """How many places for checkpoints there were when two workers made the same run, and what is wrong after it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(whole, folder, symlinks=True)
-    project = Project(folder)
+    project = trials.fresh(whole, folder)
     for name, other in (("one", "perplexity.seed=1"), ("two", "perplexity.seed=2")):  # of no account to this stage
-        project.run(
-            "dvc", "exp", "run", "--queue", "-n", name, "-S", f"sst2.epochs={EPOCHS}", "-S", other, FINE_TUNING[0]
-        )
+        settings = ("-S", f"sst2.epochs={EPOCHS}", "-S", other)
+        project.run("dvc", "exp", "run", "--queue", "-n", name, *settings, RUN)
     places, ended = set[str](), False
     with project.start("dvc", "queue", "start", "-j", "2") as workers:  # who share its output, and so end with it
         while not ended:
@@ -79,7 +73,7 @@ def queue(whole: Path, folder: Path) -> tuple[int, list[str]]:
              if ref.endswith(("/one", "/two"))}  # fmt: skip
     shutil.rmtree(folder / ".dvc/cache/runs")
     project.set("sst2.epochs", EPOCHS)
-    project.run("dvc", "repro", FINE_TUNING[0])
+    project.run("dvc", "repro", RUN)
     right = outputs((folder / "dvc.lock").read_text())
     print(status, places, flush=True)
     return len(places), [
@@ -88,24 +82,20 @@ def queue(whole: Path, folder: Path) -> tuple[int, list[str]]:
 
 
 def main() -> None:
-    count, seed = options(__doc__, "trials", 12)
-    draw, found = random.Random(seed), dict[str, Counter[str]]()
-    with finished_toy() as (whole, folder):
-        trials = Trials(whole, folder / "trial")
+    count, seed = trials.options(__doc__, "trials", 12)
+    draw, result = random.Random(seed), trials.Result("twice", seed)
+    with trials.finished_toy() as (whole, folder):
         for number in range(count):
             by_hand = number % 2 == 1
-            stage = draw.choice([*HAND] if by_hand else STAGES)
-            codes, wrong = trial(trials, whole, stage, by_hand, draw.uniform(0, LONGEST))
+            stage = draw.choice([*HAND] if by_hand else trials.STAGES)
+            codes, wrong = trial(whole, folder / "trial", stage, by_hand, draw.uniform(0, LONGEST))
             print(stage, by_hand, codes, wrong, flush=True)
-            of = found.setdefault("by hand" if by_hand else "two repro", Counter())
-            of += Counter(runs=1, both=codes == [0, 0], right=not wrong)
+            kind = "by hand" if by_hand else "two repro"
+            result.count(kind, runs=1, both=codes == [0, 0], right=not wrong)
         places, wrong = queue(whole, folder / "queue")
         print("queue", wrong)
-        found["queue"] = Counter(runs=1, right=not wrong, places=places)
-    total = sum(found.values(), Counter())
-    RESULT.with_name("twice.json").write_text(json.dumps({"seed": seed, "total": total, **found}, indent=2) + "\n")
-    print(json.dumps(total))
-    sys.exit(total["right"] != total["runs"])
+        result.count("queue", runs=1, right=not wrong, places=places)
+    result.end()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def test_a_pipeline_that_was_killed_ends_with_the_same_bytes(finished: Project, 
 
 
 def test_two_repro_at_once_end_with_the_same_bytes(finished: Project, tmp_path: Path) -> None:
-    codes, wrong = twice.trial(Trials(finished.folder, tmp_path / "trial"), finished.folder, "evaluate", False, 1.0)
+    codes, wrong = twice.trial(finished.folder, tmp_path / "trial", "evaluate", False, 1.0)
     assert wrong == [], codes
 
 

@@ -5,8 +5,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from retrace.perplexity.documents import DOCUMENTS, are_same_documents, read_documents, write_documents
-from retrace.perplexity.measures import Losses, Measured, Sizes
+from retrace.perplexity.measures import (
+    DOCUMENTS,
+    Losses,
+    Measured,
+    Sizes,
+    are_same_documents,
+    read_documents,
+    write_documents,
+)
 
 
 def _measured(sums: list[float], scored: list[float], words: list[int]) -> Measured:

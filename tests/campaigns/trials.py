@@ -1,0 +1,251 @@
+"""What campaigns share: a toy project that has run, copies of it, what is killed in them, and the counts that are kept.
+
+What DVC was writing when it was killed may have to be mended before it starts again, as `retrace doctor` says.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import psutil
+from ruamel.yaml import YAML
+
+from retrace.core.files import write_json
+from tests import warm
+from tests.toy import ROOT, Project, copy_project
+
+RESULTS = ROOT / "benchmarks"
+FINE_TUNING = ("finetune-sst2@sst2-full-1", "finetune-squad@squad-full-1")
+STAGES = ("data/dvc.yaml:source", "tokenize", "pretrain", "perplexity-eval", *FINE_TUNING, "evaluate", "report")
+WORDS = {"dvc": "dvc", "launcher": "retrace.compute.launch", "stage": "stages.", "worker": "stages."}  # of a command
+# What has times in it, or says that a file was changed.
+TIMES = (
+    "reports/runs", "reports/sources", "reports/live", "reports/figures/time.svg", "reports/report.md",
+    "reports/report.html",
+)  # fmt: skip
+LOCKS = ("recorded results", "locks")  # checks of `retrace doctor`
+CUT = (".dvc/tmp/rwlock", "dvc.lock' is invalid", "dvc.lock' validation failed")  # the last where it is empty
+ORPHANS = 60.0  # seconds in which what a killed DVC or launcher had started must have ended
+TWO = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 2\n"
+
+
+class Result:
+    """What became of trials, counted by their kind and kept in benchmarks/ after each, as hours may be cut short."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self._path, self._seed, self._found = RESULTS / f"{name}.json", seed, dict[str, Counter[str]]()
+
+    def count(self, kind: str, **counts: int) -> None:
+        """Add a trial, or several."""
+        of = self._found.setdefault(kind, Counter())
+        of += Counter(counts)
+        write_json(self._path, {"seed": self._seed, "total": self.total(), **dict(sorted(self._found.items()))})
+
+    def total(self, but: str | None = None) -> Counter[str]:
+        """The counts of all kinds, or of those whose names do not have this in them."""
+        return sum((of for kind, of in self._found.items() if but is None or but not in kind), Counter())
+
+    def end(self, but: str | None = None) -> None:
+        """Print the total and end this process, with an error where a trial was not right."""
+        total = self.total(but)
+        print(json.dumps(total))
+        sys.exit(total["right"] != total["runs"])
+
+
+def fresh(whole: Path, folder: Path) -> Project:
+    """A copy of a project, in place of what is in the folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return Project(shutil.copytree(whole, folder, symlinks=True))
+
+
+def without(whole: Path, folder: Path, stage: str) -> Project:
+    """A copy in which all stages but this one have run."""
+    project = fresh(whole, folder)
+    shutil.rmtree(folder / ".dvc/cache/runs")
+    file, _, name = stage.rpartition(":")
+    lock = (folder / (file or "dvc.yaml")).with_suffix(".lock")
+    locked = YAML().load(lock)
+    for out in locked["stages"].pop(name)["outs"]:
+        path = folder / out["path"]
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    YAML().dump(locked, lock)
+    return project.with_variables(RETRACE_SAVE_SECONDS="0.25", ACCELERATE_USE_CPU="1")
+
+
+def cold(project: Project) -> Project:
+    """The same project, whose commands are no children of the warm server, so that what is killed is all there was."""
+    variables = project.variables or os.environ
+    return replace(project, variables={name: of for name, of in variables.items() if name != warm.VARIABLE})
+
+
+def is_still_running(process: subprocess.Popen[str], seconds: float) -> bool:
+    """Whether a process has not ended after so many seconds."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.poll() is None
+
+
+def failure(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """What a command that failed says last."""
+    return [] if done.returncode == 0 else [f"exit code {done.returncode}: {done.stderr[-1500:]}"]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of all results that have no times in them, by path."""
+    files = [path for name in ("data", "models", "predictions", "reports") for path in (folder / name).rglob("*")]
+    left_out = [folder / name for name in TIMES]
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(files)
+        if path.is_file() and path.suffix != ".lock" and not any(path.is_relative_to(out) for out in left_out)
+    }
+
+
+def differing(folder: Path, other: Path) -> list[str]:
+    """The results that are not the same in two projects."""
+    return changed(digests(folder), digests(other))
+
+
+def changed(found: Mapping[str, str], right: Mapping[str, str]) -> list[str]:
+    """The files whose digests are others, or that are only on one side."""
+    return sorted({name for name, _ in found.items() ^ right.items()})
+
+
+def half_written(folder: Path) -> list[str]:
+    """What was being written when something ended it."""
+    return [str(path) for path in folder.rglob("*.partial")]
+
+
+def findings(project: Project, checks: Collection[str]) -> list[dict[str, str]]:
+    """What some checks of `retrace doctor` find that can be mended."""
+    found = json.loads(project.stage("retrace.cli.main", "doctor", "--json", code=None).stdout)["findings"]
+    return [each for each in found if each["mend"] and each["check"] in checks]
+
+
+def mend(project: Project, checks: Collection[str] = LOCKS) -> int:
+    """Do what `retrace doctor` says, by default of the locks with which DVC does not start; how much that was."""
+    wrong = findings(project, checks)
+    for found in wrong:
+        command = found["mend"].partition(" && ")[0]  # then comes `dvc repro`
+        print(f"{found['found']}: {command}")
+        project.run("sh", "-c", command)
+    return len(wrong)
+
+
+def run_mended(project: Project, *command: str) -> tuple[subprocess.CompletedProcess[str], int]:
+    """Run a command of DVC; once more, where a lock is cut which DVC was writing when it was killed, after mending it.
+
+    How it ended, and how much was mended.
+    """
+    done = project.run(*command, code=None)
+    if done.returncode == 0 or not any(words in done.stderr for words in CUT):
+        return done, 0
+    mended = mend(project)
+    return project.run(*command, code=None), mended
+
+
+def processes(folder: Path) -> Iterator[psutil.Process]:
+    """What runs in a project's folder."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if Path(process.cwd()).is_relative_to(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+def kill(folder: Path, victim: str) -> bool:
+    """Kill one process of a kind, or all; False where none runs, as the launcher before DVC has started it."""
+    found = [process for process in processes(folder) if is_victim(process, victim)]
+    if victim in WORDS and not is_warm(victim):
+        found = found[-1:]
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGKILL)
+    return bool(found)
+
+
+def is_warm(victim: str) -> bool:
+    """Whether the victim runs in a child of the tests' server, with that server's command line."""
+    return victim == "stage" and bool(os.environ.get(warm.VARIABLE))
+
+
+def is_victim(process: psutil.Process, victim: str) -> bool:
+    """Whether a process is of the kind; none is that has just ended."""
+    with suppress(psutil.Error):
+        command = process.cmdline()
+        if victim == "all":
+            return True
+        if is_warm(victim):
+            return not process.children() and "serve" in command
+        return is_of(command, WORDS[victim])
+    return False
+
+
+def is_of(command: Sequence[str], word: str) -> bool:
+    """Whether a Python process was started with a module or program of this name."""
+    is_python = bool(command) and "python" in Path(command[0]).name
+    return is_python and any(Path(part).name.startswith(word) for part in command[1:4])
+
+
+def all_ended(folder: Path) -> bool:
+    """Whether all processes end by themselves; what is left is killed."""
+    end = time.monotonic() + ORPHANS
+    while left := list(processes(folder)):
+        if time.monotonic() > end:
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def toy(folder: Path) -> Path:
+    """A toy project that has run, with enough updates to be killed in."""
+    project = copy_project(folder, git=True)
+    project.set_all({"finetune.methods": ["full"], "finetune.squad_methods": ["full"], "pretrain.epochs": 6})
+    project.set_all({"sst2.epochs": 3, "squad.epochs": 3})
+    (project.folder / "launch/two.yaml").write_text(TWO)
+    project.commit("toy")
+    project.run("dvc", "repro")
+    return folder
+
+
+def options(about: str | None, counted: str, count: int) -> tuple[int, int]:
+    """How many trials a campaign makes, and from which seed it draws them, by its command line."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(f"--{counted}", type=int, default=count, dest="count")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    return arguments.count, arguments.seed
+
+
+@contextmanager
+def campaign_folder() -> Iterator[Path]:
+    """A folder that is removed at the end, on SIGTERM too, with what runs in it; stages start from a warm server."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        os.environ[warm.VARIABLE] = warm.address(folder)
+        try:
+            yield folder
+        finally:
+            kill(folder, "all")
+
+
+@contextmanager
+def finished_toy() -> Iterator[tuple[Path, Path]]:
+    """A toy project that has run, and a folder for trials."""
+    with campaign_folder() as folder:
+        yield toy(folder / "whole"), folder
