@@ -1,7 +1,8 @@
 """The scores as users of `evaluate` meet them: loaded from the file, without a network."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,12 +39,14 @@ def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
         yield evaluate
 
 
-def _load(evaluate: ModuleType, name: str, folder: Path) -> Any:
-    return evaluate.load(FILE, name, cache_dir=str(folder))
+@pytest.fixture
+def load(evaluate: ModuleType, tmp_path: Path) -> Callable[[str], Any]:
+    """A metric by its name."""
+    return partial(evaluate.load, FILE, cache_dir=str(tmp_path))
 
 
-def test_a_metric_describes_itself(evaluate: ModuleType, tmp_path: Path) -> None:
-    metric = _load(evaluate, "rouge", tmp_path)
+def test_a_metric_describes_itself(load: Callable[[str], Any]) -> None:
+    metric = load("rouge")
     assert metric.name == "rouge"
     assert metric.description.startswith("ROUGE-1, ROUGE-2")
     assert metric.citation.startswith("Lin 2004")
@@ -51,8 +54,8 @@ def test_a_metric_describes_itself(evaluate: ModuleType, tmp_path: Path) -> None
     assert set(metric.features[0]) == {"predictions", "references"}
 
 
-def test_squads_own_format_and_plain_texts(evaluate: ModuleType, tmp_path: Path) -> None:
-    metric = _load(evaluate, "squad_v2", tmp_path)
+def test_squads_own_format_and_plain_texts(load: Callable[[str], Any]) -> None:
+    metric = load("squad_v2")
     plain = metric.compute(predictions=ANSWERS, references=GOLDS)
     assert plain["exact_match"] == plain["NoAns_f1"] == 100.0
     assert "best_f1" not in plain
@@ -63,8 +66,8 @@ def test_squads_own_format_and_plain_texts(evaluate: ModuleType, tmp_path: Path)
     assert taken_back["exact_match"] == 100.0
 
 
-def test_answers_belong_to_questions_by_their_id(evaluate: ModuleType, tmp_path: Path) -> None:
-    metric = _load(evaluate, "squad_v2", tmp_path)
+def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> None:
+    metric = load("squad_v2")
     in_order = metric.compute(predictions=ROWS, references=REFERENCES)
     assert metric.compute(predictions=ROWS, references=REFERENCES[::-1]) == in_order
     with pytest.raises(InputError, match="of different questions: b is only predicted"):
@@ -82,15 +85,15 @@ def test_answers_belong_to_questions_by_their_id(evaluate: ModuleType, tmp_path:
     ],
 )
 def test_what_is_no_probability_is_refused(
-    evaluate: ModuleType, tmp_path: Path, rows: list[list[float]], labels: list[int], said: str
+    load: Callable[[str], Any], rows: list[list[float]], labels: list[int], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        _load(evaluate, "calibration", tmp_path).compute(predictions=rows, references=labels)
+        load("calibration").compute(predictions=rows, references=labels)
 
 
-def test_batches_and_combinations(evaluate: ModuleType, tmp_path: Path) -> None:
+def test_batches_and_combinations(evaluate: ModuleType, load: Callable[[str], Any]) -> None:
     names = ["squad_v2", "meteor", "bleu", "rouge"]
-    both = evaluate.combine([_load(evaluate, name, tmp_path) for name in names])
+    both = evaluate.combine([load(name) for name in names])
     for answer, golds in zip(ANSWERS, GOLDS, strict=True):
         both.add_batch(predictions=[answer], references=[golds])
     found = both.compute()
@@ -100,8 +103,8 @@ def test_batches_and_combinations(evaluate: ModuleType, tmp_path: Path) -> None:
     assert any(name.startswith("meteor") for name in found)
 
 
-def test_classes_and_probabilities(evaluate: ModuleType, tmp_path: Path) -> None:
-    accuracy, calibration = (_load(evaluate, name, tmp_path) for name in ("accuracy", "calibration"))
+def test_classes_and_probabilities(load: Callable[[str], Any]) -> None:
+    accuracy, calibration = (load(name) for name in ("accuracy", "calibration"))
     assert accuracy.compute(predictions=[0, 2], references=[1, 2]) == {"accuracy": 0.5}
     rows = [[0.9, 0.1], [0.4, 0.6]]
     assert accuracy.compute(predictions=rows, references=[0, 1]) == {"accuracy": 1.0}
@@ -109,6 +112,6 @@ def test_classes_and_probabilities(evaluate: ModuleType, tmp_path: Path) -> None
     assert error == pytest.approx((0.1 + 0.4) / 2)
 
 
-def test_an_unknown_name_says_which_are_known(evaluate: ModuleType, tmp_path: Path) -> None:
+def test_an_unknown_name_says_which_are_known(load: Callable[[str], Any]) -> None:
     with pytest.raises(InputError, match="'blue' is not allowed; expected one of accuracy, bleu"):
-        _load(evaluate, "blue", tmp_path)
+        load("blue")

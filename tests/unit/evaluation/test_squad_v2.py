@@ -37,17 +37,6 @@ def test_one_answer(gold: tuple[str, ...], answer: str, exact: int, f1: float) -
     assert compare(gold, answer) == (exact, pytest.approx(f1))
 
 
-def test_a_data_set() -> None:
-    golds = (("Ada Lund",), ("1601", "the year 1601"), (), ())
-    assert score(Answered(golds, ("Ada", "1601", "", "Ada"))) == pytest.approx(
-        {
-            "exact_match": 50.0, "f1": 100 * (2 / 3 + 1 + 1) / 4, "total": 4,
-            "HasAns_exact_match": 50.0, "HasAns_f1": 100 * (2 / 3 + 1) / 2, "HasAns_total": 2,
-            "NoAns_exact_match": 50.0, "NoAns_f1": 50.0, "NoAns_total": 2,
-        }
-    )  # fmt: skip
-
-
 def test_kinds_of_questions_that_do_not_occur_have_no_figures() -> None:
     assert score(Answered((("x",),), ("x",))) == {
         "exact_match": 100.0, "f1": 100.0, "total": 1,

@@ -27,6 +27,11 @@ def _seeds(share: float, count: int = 3, seed: int = 1) -> list[Scored]:
     return _models(*(generator.random(N) < share for _ in range(count)))
 
 
+def _of(*values: float) -> list[Scored]:
+    """Models of which the choice of examples changes nothing."""
+    return [Scored({"f1": value}, {"f1": np.zeros(100)}) for value in values]
+
+
 def test_mcnemar_by_hand() -> None:
     first = np.array([True] * 6 + [False, True, False])
     second = np.array([False] * 6 + [True, True, False])
@@ -129,30 +134,19 @@ def test_two_examples_that_say_the_same_make_no_method_better() -> None:
 
 
 def test_what_floating_point_leaves_is_no_difference() -> None:
-    drawn = {"f1": np.linspace(0.7, 0.9, 100)}
-    values = {"a": (0.7, 0.8, 0.9), "b": (0.9, 0.7, 0.8)}
-    methods = {name: [Scored({"f1": value}, drawn) for value in of] for name, of in values.items()}
-    (found,) = compare(methods, LEGEND)
+    (found,) = compare({"a": _of(0.7, 0.8, 0.9), "b": _of(0.9, 0.7, 0.8)}, LEGEND)
     assert (found.difference, found.p) == (0.0, 1.0)
 
 
 def test_seeds_that_are_paired_vary_by_their_differences() -> None:
     """Three seeds far apart, each better by 2, 3 and 4 points: the standard error is 0.01 / √3, with 2 degrees."""
-    first, second = (
-        [Scored({"f1": value}, {"f1": np.zeros(100)}) for value in values]
-        for values in ((0.52, 0.73, 0.94), (0.5, 0.7, 0.9))
-    )
+    first, second = _of(0.52, 0.73, 0.94), _of(0.5, 0.7, 0.9)
     found = difference("f1", first, second, are_paired=True)
     assert found.of_seeds == pytest.approx(0.01 / 3**0.5)
     assert (found.value, found.freedom, found.is_of_models) == (pytest.approx(0.03), 2.0, False)
     assert found.interval["low"] == pytest.approx(0.03 - 4.302653 * 0.01 / 3**0.5)
     assert difference("f1", first, second).interval["low"] < 0
     assert difference("f1", first[:1], second[:1], are_paired=True).is_of_models
-
-
-def _of(values: tuple[float, ...], drawn: float = 0.0) -> list[Scored]:
-    """Models of which the choice of examples changes nothing."""
-    return [Scored({"f1": value}, {"f1": np.full(100, drawn)}) for value in values]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +156,7 @@ def _of(values: tuple[float, ...], drawn: float = 0.0) -> list[Scored]:
 def test_seeds_alone_are_compared_as_scipy_does(second: tuple[float, ...], are_alike: bool) -> None:
     """Welch's test, or Student's, of as many seeds each and of others."""
     first = (0.52, 0.58, 0.61)
-    found = difference("f1", _of(first), _of(second), are_alike)
+    found = difference("f1", _of(*first), _of(*second), are_alike)
     theirs: Any = ttest_ind(first, second, equal_var=are_alike)
     expected = theirs.confidence_interval()
     assert found.value == pytest.approx(np.mean(first) - np.mean(second))
