@@ -1,4 +1,4 @@
-"""What benchmarks share: against transformers' `Trainer` the sides, in turn, each in a process of its own; results."""
+"""What benchmarks share: options and results; against transformers' `Trainer` the sides, in turn, each in a process."""
 
 import argparse
 import json
@@ -19,9 +19,14 @@ TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
 Side = Callable[[argparse.Namespace], dict[str, float]]
 
 
+def plain_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser whose help is a program's docstring."""
+    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
 def make_parser(description: str | None) -> argparse.ArgumentParser:
-    """The options that every benchmark has."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """The options that every benchmark beside the `Trainer` has."""
+    parser = plain_parser(description)
     parser.add_argument("--project", type=Path, default=ROOT, help="a clone in which `dvc repro` has run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--side", help=argparse.SUPPRESS)  # given by the benchmark itself
@@ -82,9 +87,17 @@ def seconds_in_turn(sides: Mapping[str, Callable[[], object]], rounds: int) -> d
 
 def write_result(name: str, result: Mapping[str, Any]) -> None:
     """Print the figures and keep them beside the benchmark."""
-    text = json.dumps({"cores": len(os.sched_getaffinity(0)), **result}, indent=2) + "\n"
-    (ROOT / "benchmarks" / f"{name}.json").write_text(text)
+    text = json.dumps({"cores": len(os.sched_getaffinity(0)), **result}, indent=2)
+    (ROOT / "benchmarks" / f"{name}.json").write_text(text + "\n")
     print(text)
+
+
+def source() -> Path:
+    """The folder of the project's data."""
+    from retrace.core.paths import source_folder
+    from retrace.core.settings import build, read_params
+
+    return source_folder(build(str, read_params(), "data"))
 
 
 def fast_tokenizer(folder: Path) -> Any:

@@ -12,7 +12,6 @@ truth in 94% of the trials or more; none of 100 sound models flagged, 25 of 25 t
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,26 +20,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from retrace.datasets.examples import Example  # noqa: E402
-from retrace.datasets.squad import Answer, Question  # noqa: E402
-from retrace.evaluation.assessment import MethodRun, assess  # noqa: E402
-from retrace.evaluation.classification import ClassificationTask  # noqa: E402
-from retrace.evaluation.outcomes import Scoring  # noqa: E402
-from retrace.evaluation.question_answering import QuestionAnsweringTask  # noqa: E402
-from retrace.evaluation.settings import MetricSettings  # noqa: E402
-from retrace.results.predictions import Epoch  # noqa: E402
-from retrace.statistics.comparisons import compare  # noqa: E402
-from retrace.statistics.intervals import (  # noqa: E402
+from retrace.datasets.examples import Example
+from retrace.datasets.squad import Answer, Question
+from retrace.evaluation.assessment import MethodRun, assess
+from retrace.evaluation.classification import ClassificationTask
+from retrace.evaluation.outcomes import Scoring
+from retrace.evaluation.question_answering import QuestionAnsweringTask
+from retrace.evaluation.settings import MetricSettings
+from retrace.results.predictions import Epoch
+from retrace.statistics.comparisons import compare
+from retrace.statistics.intervals import (
     Scored,
     Share,
     interval_of_examples,
     resamples,
     with_seeds,
 )
-from retrace.statistics.scales import Figure  # noqa: E402
+from retrace.statistics.scales import Figure
 
 ACCURACY, SPREADS, SEEDS = 0.82, (0.0, 0.01, 0.02, 0.03), (2, 3, 5)
 EXAMPLES, MANY = 872, 100_000
@@ -65,7 +61,7 @@ def main() -> None:
         "flags": flagged(arguments.models),
         "trials": arguments.trials,
     }
-    (ROOT / "benchmarks" / "chance.json").write_text(json.dumps(result, indent=2) + "\n")
+    Path(__file__).with_suffix(".json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 
 

@@ -13,29 +13,23 @@ Last result: one wait for all families and heads; 0.53 to 0.78 ms to draw 16 × 
 
 import os
 import statistics
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from beside import write_result
+import torch
+from beside import seconds_in_turn, write_result
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-import torch  # noqa: E402
-
-from retrace.cli.terminal import print_table  # noqa: E402
-from retrace.compute.device import Device, open_device  # noqa: E402
-from retrace.models.settings import ModelSettings  # noqa: E402
-from retrace.objectives.language_modelling import BlockModelling, Masking, mask_blocks, next_tokens  # noqa: E402
-from retrace.tokens.tokenizer import Vocabulary  # noqa: E402
-from retrace.training.checkpoint import STATE, Checkpointer, Position  # noqa: E402
-from retrace.training.loop import Run, _shares  # noqa: E402
-from retrace.training.optimizer import make_optimizers  # noqa: E402
-from tests.counting import CASES, count_update, make_run  # noqa: E402
+from retrace.cli.terminal import print_table
+from retrace.compute.device import Device, open_device
+from retrace.models.settings import ModelSettings
+from retrace.objectives.language_modelling import BlockModelling, Masking, mask_blocks, next_tokens
+from retrace.tokens.tokenizer import Vocabulary
+from retrace.training.checkpoint import STATE, Checkpointer, Position
+from retrace.training.loop import Run, _shares
+from retrace.training.optimizer import make_optimizers
+from tests.counting import CASES, count_update, make_run
 
 LAYERS = {"modernbert": 22, "bert": 12, "roberta": 12, "llama": 16}
 DRAWN = 20  # batches whose median time is taken
@@ -106,12 +100,7 @@ LABELS: dict[str, Any] = {
 
 def milliseconds(action: Callable[[], object]) -> float:
     """The median time of an action."""
-    times = []
-    for _ in range(DRAWN):
-        began = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - began)
-    return 1000 * statistics.median(times)
+    return 1000 * statistics.median(seconds_in_turn({"action": action}, DRAWN)["action"])
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
+from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, source, train_there, write_result
 
 DEFAULT, RATES = 2e-5, (3e-4, 1e-3, 3e-3)  # the Trainer's learning rates on sentences
 SENTENCES, WINDOWS = 32, 12  # examples of a batch on the Trainer's side
@@ -148,14 +148,6 @@ def limited(task: str, examples: int) -> Any:
     params = read_params()
     kind = AnswerSettings if task == "squad" else FineTuneSettings
     return build(kind, params, task).model_copy(update={"max_train_examples": examples, "epochs": 1})
-
-
-def source() -> Any:
-    """The folder of the project's data."""
-    from retrace.core.paths import source_folder
-    from retrace.core.settings import build, read_params
-
-    return source_folder(build(str, read_params(), "data"))
 
 
 def tuned_here(task: Any, model: Any, settings: Any, seed: int, device: Any) -> dict[str, float]:

@@ -9,7 +9,6 @@ Last result: the planned memory and the measured are beside each other in full_s
     python benchmarks/full_size.py --share 16    # writes full_size.json
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from multiprocessing import get_context
 from typing import Any
 
 import torch
-from beside import write_result
+from beside import plain_parser, write_result
 from torch import Tensor, nn
 
 from retrace.compute.device import Device, open_device, peak_memory
@@ -92,7 +91,7 @@ class Same(BlockModelling):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain_parser(__doc__)
     parser.add_argument("--share", type=int, default=1, help="divide each batch by so much")
     arguments = parser.parse_args()
     found = {}

@@ -8,8 +8,6 @@ Last result: 10 MB and 1,000 MB of text: tokenizing 45 and 46 MiB, pretraining 6
     python benchmarks/growth.py --project FOLDER   # a clone with the sample, after `dvc repro pretrain`
 """
 
-import argparse
-import json
 import os
 import shutil
 import sys
@@ -17,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from beside import ROOT
+from beside import ROOT, plain_parser, write_result
 
 from tests.toy import Project
 
@@ -25,13 +23,12 @@ COPIED = ("stages", "retrace", "launch", "params.yaml", "data/params.yaml")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain_parser(__doc__)
     parser.add_argument("--project", type=Path, default=ROOT)
     parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 1000])
     arguments = parser.parse_args()
     result = {str(size): grown(arguments.project.resolve(), size) for size in arguments.megabytes}
-    (ROOT / "benchmarks" / "growth.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
+    write_result("growth", result)
 
 
 def grown(source: Path, megabytes: int) -> dict[str, dict[str, float]]:

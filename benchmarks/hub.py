@@ -8,15 +8,13 @@ Last result: 1.78 s beside 0.93 s, WikiText-2, SST-2 and SQuAD v1.1 (hub.json).
     python benchmarks/hub.py --project FOLDER
 """
 
-import argparse
-import json
 import shutil
 import statistics
 import tempfile
 from functools import partial
 from pathlib import Path
 
-from beside import seconds_in_turn
+from beside import plain_parser, seconds_in_turn, write_result
 
 from tests.hub import LocalHub
 from tests.hub.content.datasets import GLUE, SQUAD, WIKITEXT, datasets_of
@@ -27,7 +25,7 @@ PARTS = {"text": WIKITEXT, "sst2": GLUE, "squad": SQUAD}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain_parser(__doc__)
     parser.add_argument("--project", type=Path, required=True)
     project = parser.parse_args().project.resolve()
     files = Project(project).params()["files"]
@@ -48,7 +46,7 @@ def main() -> None:
         "range": {source: [round(min(times), 2), round(max(times), 2)] for source, times in seconds.items()},
         "added_seconds": round(medians["hub"] - medians["files"], 2),
     }
-    print(json.dumps(result, indent=2))
+    write_result("hub", result)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,11 @@ Last, two processes share a model (FSDP), and what each held is set beside what 
 
 Last result: within 1.5% of what tensors held; two processes that share a model, 0.4% (memory.json).
 
-    python benchmarks/memory.py                  # about five minutes; prints json
+    python benchmarks/memory.py                  # about five minutes; writes memory.json
 """
 
 import argparse
 import ctypes
-import json
 import os
 import subprocess
 import sys
@@ -22,10 +21,9 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from pathlib import Path
 
 import torch
-from beside import TORCHRUN
+from beside import TORCHRUN, plain_parser, write_result
 from torch import Tensor, nn
 
 from retrace.compute.device import Device, open_device
@@ -37,6 +35,7 @@ from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.loop import Budget, Run, train
 from retrace.training.settings import OptimizerSettings
+from tests.campaigns.cases import memory
 
 FAMILIES, METHODS, UPDATES = ("bert", "llama"), ("full", "lora", "adapter"), 2
 MODEL = ModelSettings(hidden_size=256, layers=6, heads=4, intermediate_size=1024, max_positions=256, dropout=0.1)
@@ -77,7 +76,7 @@ class Sentences:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain_parser(__doc__)
     parser.add_argument("--shared", choices=FAMILIES, help=argparse.SUPPRESS)  # given by the benchmark itself
     shared = parser.parse_args().shared
     if shared:
@@ -89,7 +88,7 @@ def main() -> None:
     found = {" ".join(cell): compare(*cell, *measured[cell]) for cell in cells}
     halves = {f"{family} full, shared by two": compare_shared(family) for family in FAMILIES}
     found = {"model": vars(MODEL), "batch": LOAD.batch, "length": LOAD.length, "mebibytes": {**found, **halves}}
-    print(json.dumps(found, indent=2))
+    write_result("memory", found)
 
 
 def compare(family: str, method: str, tensors: float, process: float) -> dict[str, float]:
@@ -131,9 +130,9 @@ def held(family: str, method: str, returned: bool) -> float:
         libc.mallopt(TRIM_THRESHOLD, 2**16)
     tiny = ModelSettings(hidden_size=32, layers=1, heads=2, intermediate_size=64, max_positions=64)
     tune(family, method, tiny, replace(LOAD, batch=1, length=16), device)
-    before = _status("VmRSS")
+    before = memory("VmRSS")
     tune(family, method, MODEL, LOAD, device)
-    return (_status("VmHWM") - before) / 2**10
+    return (memory("VmHWM") - before) / 2**20
 
 
 def tune(family: str, method: str, size: ModelSettings, load: Load, device: Device) -> None:
@@ -145,12 +144,6 @@ def tune(family: str, method: str, size: ModelSettings, load: Load, device: Devi
     run = Run("run", model, Sentences(load), device, OPTIMISER, 1e-4, Budget(1))
     with redirect_stdout(sys.stderr):  # its progress is no part of the result
         train(run, lambda epoch, meter: None)
-
-
-def _status(name: str) -> int:
-    """KiB of this process, as Linux counts them."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 if __name__ == "__main__":

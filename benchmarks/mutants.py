@@ -16,7 +16,6 @@ change went unnoticed. A place is drawn by the text of its line, so an edit else
     python benchmarks/mutants.py [--each 20] [--seed 1] [--again] [FILE ...]   # others keep their result
 """
 
-import argparse
 import ast
 import gc
 import importlib
@@ -39,7 +38,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "RETRACE_THREADS": "1"}  # threads would 
 
 import hypothesis
 import pytest
-from beside import ROOT
+from beside import ROOT, plain_parser
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
@@ -245,7 +244,7 @@ def write_result(files: Mapping[str, dict[str, Any]], without_effect: Mapping[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain_parser(__doc__)
     parser.add_argument("files", nargs="*", metavar="FILE", help="of retrace/; all by default")
     parser.add_argument("--each", type=int, default=20, help="changes of a file")
     parser.add_argument("--seed", type=int, default=1)

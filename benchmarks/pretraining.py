@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, train_there, write_result
+from beside import best_rate, fast_tokenizer, in_turn, make_parser, run_side, source, train_there, write_result
 
 LONGEST, BATCH = 512, 8  # tokens of a line, and lines of a batch, on the Trainer's side
 ASKED = 128  # most tokens of a validation line
@@ -90,13 +90,11 @@ def trainer(arguments: argparse.Namespace) -> dict[str, float]:
 
 def encoded_lines(part: str, longest: int) -> list[list[int]]:
     """The text's lines as token ids with [CLS] and [SEP]."""
-    from retrace.core.paths import running_text, source_folder
-    from retrace.core.settings import build, read_params
+    from retrace.core.paths import running_text
     from retrace.datasets.text import read_documents, text_path
     from stages import pretrain
 
-    source = source_folder(build(str, read_params(), "data"))
-    documents = read_documents(text_path(running_text(source), part))
+    documents = read_documents(text_path(running_text(source()), part))
     lines = [line for document in documents for line in document.splitlines()]
     return fast_tokenizer(pretrain.TOKENIZER)(lines, truncation=True, max_length=longest).input_ids
 

@@ -7,14 +7,13 @@ processors.json.
     python benchmarks/processors.py ["bf16, AMX" "bf16, AVX-512" fp32]
 """
 
-import argparse
 import json
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
-from beside import ROOT
+from beside import ROOT, plain_parser
 
 from tests.toy import Project
 
@@ -27,7 +26,7 @@ KINDS = {  # precision, and the newest instructions that oneDNN may use
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain_parser(__doc__)
     parser.add_argument("kinds", nargs="*", default=list(KINDS), help=f"of {', '.join(KINDS)}")
     for kind in parser.parse_args().kinds:
         with tempfile.TemporaryDirectory() as folder:

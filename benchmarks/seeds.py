@@ -6,7 +6,6 @@ corpora of sample.seed 1 and 2; `--corpus 3` is another one, whose figures chose
     python benchmarks/seeds.py
 """
 
-import argparse
 import shutil
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
-from beside import ROOT, TORCHRUN
+from beside import ROOT, TORCHRUN, plain_parser
 
 from retrace.evaluation.records import METRICS, Metrics
 from tests.toy import Project, copy_as_it_is
@@ -26,7 +25,7 @@ FIGURES = {"sst2": ["accuracy"], "squad": ["f1", "HasAns_f1", "NoAns_f1"]}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain_parser(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--precisions", nargs="+", default=["bf16", "fp32"])
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])

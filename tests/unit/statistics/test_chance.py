@@ -1,6 +1,5 @@
 """A small run of the benchmark of chance: equal methods, intervals that hold the truth, models that have learned."""
 
-import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
@@ -18,7 +17,6 @@ def chance() -> ModuleType:
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.path.remove(str(ROOT))  # which a program puts there
     return module
 
 
