@@ -172,17 +172,16 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
             drawn |= resample({name: resampled(losses, sizes)}, len(losses.sums), resamples, seed)
         ends = intervals(losses, sizes, drawn[name]) if (losses.scored > 0).sum() > 1 else {}
         measures[name] = PerplexityFigures(**perplexities(losses, sizes), intervals=ends)
-    model = next(iter(measured))
+    model, is_better, flags = next(iter(measured)), None, Flags()
     if not {model, "unigram"} <= drawn.keys():
-        nothing = "no token of the text can be asked"
-        return SplitPerplexity(measures=measures, beats_unigram=None, flags={"nothing_asked": nothing})
-    if not all(measures[name].intervals for name in (model, "unigram")):
-        return SplitPerplexity(measures=measures, beats_unigram=None, flags={})
-    differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
-    likelihoods = (-measured[model][0].mean, -unigram[0].mean)
-    interval = centred_interval(likelihoods[0] - likelihoods[1], differences)
-    flags = flag_unless_better("log likelihood a token", "unigram", *likelihoods, interval)
-    return SplitPerplexity(measures=measures, beats_unigram=not flags, flags=flags)
+        flags["nothing_asked"] = "no token of the text can be asked"
+    elif measures[model].intervals and measures["unigram"].intervals:
+        differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
+        likelihoods = (-measured[model][0].mean, -unigram[0].mean)
+        interval = centred_interval(likelihoods[0] - likelihoods[1], differences)
+        flags = flag_unless_better("log likelihood a token", "unigram", *likelihoods, interval)
+        is_better = not flags
+    return SplitPerplexity(measures=measures, beats_unigram=is_better, flags=flags)
 
 
 def unigram_losses(
