@@ -177,9 +177,11 @@ class ClassificationTask(ScoredTask):
         numbers = range(len(self._classes))
         confusions = [confusion_matrix(of.labels, of.predicted, labels=numbers) for of in outcomes]
         figures = [
-            precision_recall_fscore_support(of.labels, of.predicted, labels=numbers, zero_division=0)[:3]
+            precision_recall_fscore_support(
+                of.labels, of.predicted, labels=numbers, zero_division=0  # pyright: ignore[reportArgumentType]
+            )[:3]
             for of in outcomes
-        ]
+        ]  # fmt: skip
         means = np.mean(figures, axis=0).T.tolist()  # (C, 3)
         classes = {
             name: dict(zip(("precision", "recall", "f1"), of, strict=True))

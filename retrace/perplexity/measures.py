@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from pydantic import Field
 
 from retrace.core.records import Record
@@ -205,6 +204,8 @@ def unigram_losses(
 
 def write_documents(splits: Mapping[str, Mapping[str, Measured]]) -> None:
     """Write a row a split, measure and document: loss in nats, scored tokens, and the document's sizes."""
+    import pandas as pd  # here, as who reads the figures alone need not wait for it
+
     rows = [
         pd.DataFrame({"split": split, "measure": name, "loss": losses.sums, "scored": losses.scored, **asdict(sizes)})
         for split, measured in splits.items()
@@ -215,11 +216,14 @@ def write_documents(splits: Mapping[str, Mapping[str, Measured]]) -> None:
 
 def read_documents(content: bytes) -> dict[tuple[str, str], Measured]:
     """What was measured, by split and measure."""
+    import pandas as pd  # here, for the same reason
+
     found = {}
-    for (split, name), rows in pd.read_parquet(BytesIO(content)).groupby(["split", "measure"]):
-        sums, scored, *sizes = (rows[column].to_numpy() for column in COLUMNS)
-        losses = Losses(sums.sum() / scored.sum() if scored.any() else math.nan, sums, scored)
-        found[str(split), str(name)] = losses, Sizes(*sizes)
+    for split, measures in pd.read_parquet(BytesIO(content)).groupby("split"):
+        for name, rows in measures.groupby("measure"):
+            sums, scored, *sizes = (rows[column].to_numpy() for column in COLUMNS)
+            losses = Losses(sums.sum() / scored.sum() if scored.any() else math.nan, sums, scored)
+            found[str(split), str(name)] = losses, Sizes(*sizes)
     return found
 
 
