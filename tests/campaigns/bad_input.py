@@ -89,7 +89,7 @@ def at_the_command_line(project: Project, case: Case) -> str:
         entry = {"folder": str(own), "train": case.name, "dev": next(iter(case.beside))}
         entry |= {"label": "polarity"} if case.reader == "SemEval xml" else {}
         project.set(kind, {"own": entry})
-        done = project.stage(f"sources.{kind}", "--task", "own", code=None)
+        done = project.stage("sources.task", kind, "--task", "own", code=None)
     if isinstance(case.expected, int):
         return "" if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr}"
     is_line = done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
