@@ -125,7 +125,8 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
     kind, *steps = address.split(".")
     if kind in _COUNTED:
         return Reproduced(counted(address, reports.params), "mebibytes" if kind == "memory" else "count", is_exact=True)
-    paths = [path for path in reports.figures if path[0] == _there(kind, [*MEASURED, *_COUNTED])]
+    _there(kind, [*MEASURED, *_COUNTED])
+    paths = [path for path in reports.figures if path[0] == kind]
     if not paths:
         return None
     for place, step in enumerate(steps, 1):
@@ -165,13 +166,12 @@ def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, 
     """The figures of each thing that was run, by name, behind the parts of their address."""
     for task, of in reports.details.tasks.items():
         for method, scores in of.methods.items():
-            known = {name: scores.figures[name] for name in scores.intervals}  # of examples, and of seeds if several
+            # Intervals are of examples and, where there are several, of seeds.
+            known = {name: value for name, value in scores.figures.items() if name in scores.intervals}
             kept = _figures(known, of.legend, scores.intervals, scores.std)
-            yield (
-                ("score", task, method),
-                _over_seeds([seed.figures for seed in scores.seeds.values()], of.legend) | kept,
-            )
-            yield ("before", task, method), _over_seeds([seed.before for seed in scores.seeds.values()], of.legend)
+            seeds = scores.seeds.values()
+            yield ("score", task, method), _over_seeds([seed.figures for seed in seeds], of.legend) | kept
+            yield ("before", task, method), _over_seeds([seed.before for seed in seeds], of.legend)
         for name, scores in of.baselines.items():
             yield ("baseline", task, name), _figures(scores.figures, of.legend, scores.intervals)
     for task, curve in reports.curves.items():

@@ -121,8 +121,8 @@ class MemoryEntry:
     model: Model = "roberta-base"
     batch: PositiveInt = 32  # examples of an update
     lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (128, 512)  # tokens of an example
-    methods: Annotated[tuple[str, ...], Field(min_length=2)] = ("full", "adapter", "lora")
     # What the others save is of what the first takes.
+    methods: Annotated[tuple[str, ...], Field(min_length=2)] = ("full", "adapter", "lora")
     example: bool = True  # estimate the study's 3-billion example too, which takes seconds
 
     def __post_init__(self) -> None:
