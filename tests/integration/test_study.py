@@ -88,16 +88,10 @@ def test_a_rerun_gives_the_same_bytes_whatever_time_it_took(study: Project) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"doubts": [], "tables": [{**PUBLISHED["tables"][0],
-           "rows": {"Full": {"figures": ["score.mood.full.sharpness"], "published": [None]}}}]},
-         "published.yaml: tables: accuracy: Full: Mood: score.mood.full.sharpness: 'sharpness' is not there; "
-         "there is: accuracy, precision, recall, validation_loss"),
         ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "task": "news"}]},
          "published.yaml: curves[0]: params.yaml has neither task nor method 'news'"),
         ({"tables": [], "doubts": [], "curves": [{**PUBLISHED["curves"][0], "figures": ["f1"]}]},
          "published.yaml: curves[0]: no 'f1'; there is: method, seed, epoch, training_loss, validation_loss, accuracy"),
-        ({"sections": [{"kind": "formulas"}]},
-         "published.yaml: sections[0].kind: 'formulas' is not allowed; expected one of summary, "),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line(study: Project, change: dict[str, Any], message: str) -> None:
