@@ -210,9 +210,11 @@ def _drawings(study: PublishedStudy, tasks: Sequence[Task], named: Collection[st
         unknown = [each for each in (shown.task, *shown.methods) if each not in named]
         if unknown and study.curves:
             raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {unknown[0]!r}")
-        task, curve = run.get(shown.task, (None, pd.DataFrame({"method": []})))
+        if shown.task not in run:
+            continue
+        task, curve = run[shown.task]
         methods = [method for method in dict.fromkeys(curve["method"]) if method in shown.methods]
-        if task is None or not methods:
+        if not methods:
             continue
         absent = [figure for figure in shown.figures if figure not in curve]
         if absent and study.curves:
