@@ -15,8 +15,8 @@ import pandas as pd
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.origin import timed
 from retrace.core.paths import QUESTIONS, TASKS, has_test, on_test, source_folder
+from retrace.core.records import timed
 from retrace.evaluation.assessment import KINDS, MethodRun, assess
 from retrace.evaluation.outcomes import ScoredTask, Scoring
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics, TaskDetails

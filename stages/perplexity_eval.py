@@ -17,8 +17,8 @@ from retrace.compute.sharding import to_device
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import STEADY_DIGITS, rounded, write_json
 from retrace.core.guard import guarded
-from retrace.core.origin import timed
 from retrace.core.paths import running_text, source_folder
+from retrace.core.records import timed
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model

@@ -11,8 +11,8 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import file_digest, read_json
 from retrace.core.guard import guarded
-from retrace.core.origin import SOURCES
 from retrace.core.paths import CHECKPOINT, QUESTIONS, TASKS, checkpoint_facts, source_folder
+from retrace.core.records import SOURCES
 from retrace.core.weights import parameters_by_module, weight_files
 from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY

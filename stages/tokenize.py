@@ -12,8 +12,8 @@ from pathlib import Path
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.origin import timed
 from retrace.core.paths import CHECKPOINT, given_checkpoint, questions_path, running_text, sentences_path, source_folder
+from retrace.core.records import timed
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path

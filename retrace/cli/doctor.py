@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,14 +24,14 @@ from retrace.cli.check import cache_folder, check_settings, lock_fault
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.guard import PROJECT, Holder, holder, running
-from retrace.core.origin import try_git
+from retrace.core.guard import Holder, holder, running
+from retrace.core.paths import LOCKFILES, PROJECT
+from retrace.core.records import installed, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS, build, read_params, read_yaml
 from retrace.results.grid import Grid
 
 PINS = Path("requirements.txt")
 INSTALL = f"python -m pip install -r {PINS}"
-LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 CELLS = ("models", "predictions")  # folders of task/method/seed
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
 STATES = Path(".retrace/states")
@@ -84,16 +83,9 @@ def _environment() -> Iterator[Finding]:
 def _versions() -> Iterator[Finding]:
     """What is installed, against the pins."""
     pins = dict(line.split("==") for line in PINS.read_text(encoding="utf-8").split() if "==" in line)
-    found = {name: _installed(name).partition("+")[0] for name in pins}
+    found = {name: installed(name).partition("+")[0] for name in pins}
     others = [f"{name} is {found[name]}, pinned {pinned}" for name, pinned in pins.items() if found[name] != pinned]
     yield Finding("versions", _some(others) or f"the {len(pins)} pinned in {PINS}", INSTALL if others else None)
-
-
-def _installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "missing"
 
 
 def _settings() -> Iterator[Finding]:
@@ -262,7 +254,7 @@ def _remote() -> Iterator[Finding]:
 def _devices() -> Iterator[Finding]:
     """GPUs, whether torch can use them, and whether bf16 is fast here."""
     gpus = visible_gpus()
-    is_useless = bool(gpus) and _installed("torch").endswith("+cpu")
+    is_useless = bool(gpus) and installed("torch").endswith("+cpu")
     said = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
     yield Finding("devices", said + ", which this torch cannot use" * is_useless, INSTALL if is_useless else None)
     how = "fast" if _has_fast_bf16(bool(gpus)) else "not fast"

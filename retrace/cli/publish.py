@@ -13,7 +13,7 @@ from retrace.cli.terminal import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
-from retrace.core.origin import git
+from retrace.core.records import git
 from retrace.core.settings import build, read_params
 from retrace.core.weights import FILE as BASE_WEIGHTS
 from retrace.finetuning.method import PRETRAINED, read_method

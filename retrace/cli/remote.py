@@ -23,8 +23,8 @@ from dvc.fs import generic
 from dvc.repo import Repo
 from dvc_data.hashfile.db import HashFileDB
 
-from retrace.cli.doctor import LOCKFILES
 from retrace.core.errors import InputError
+from retrace.core.paths import LOCKFILES
 
 PAUSE = 2.0  # seconds between two looks at the run cache
 AGAIN = 60.0  # seconds until what could not be sent is tried again

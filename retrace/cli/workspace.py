@@ -21,8 +21,8 @@ from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import CODE, handled, take
-from retrace.core.origin import WRITTEN as WRITTEN_BY_RUNS
-from retrace.core.origin import git
+from retrace.core.records import WRITTEN as WRITTEN_BY_RUNS
+from retrace.core.records import git
 from retrace.core.settings import DATA_PARAMS, PARAMS, Seed, build, read_params
 from retrace.study.published import PUBLISHED, STUDIES
 from retrace.study.records import ORIGIN, RunOrigin

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def atomic_folder(path: Path, summed: bool = False) -> Iterator[Path]:
             temporary.mkdir()
             yield temporary
             if summed:
-                (temporary / SUMS).write_bytes(_sums(digests_under(temporary)))
+                (temporary / SUMS).write_bytes(_sums(temporary, file_digests([temporary])))
             for entry in sorted(temporary.rglob("*")):
                 _flush(entry)
             _flush(temporary)
@@ -69,24 +69,22 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def digests_under(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file under a folder, by its path there."""
-    return {str(path.relative_to(folder)): file_digest(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+def file_digests(paths: Iterable[Path]) -> dict[str, str]:
+    """The SHA-256 of the files among `paths` and under them, by path."""
+    every = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
+    return {str(file): file_digest(file) for file in every if file.is_file()}
 
 
 def damaged(folder: Path, digests: Mapping[str, str]) -> Path | None:
     """A file that is another than when the folder was written, or `SUMS` where one is gone; None where none is.
 
-    `digests` are those of `digests_under` the folder.
+    `digests` are those of `file_digests`, of this folder and maybe others.
     """
-    found = {name: digest for name, digest in digests.items() if name != SUMS}
-    written = (folder / SUMS).read_bytes()
-    if written == _sums(found):
+    written, expected = (folder / SUMS).read_bytes(), _sums(folder, digests)
+    if written == expected:
         return None
-    lines = written.decode(errors="replace").splitlines()
-    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    wrong = [name for name in sorted(found) if found[name] != listed.get(name)]
-    return folder / (wrong[0] if wrong else SUMS)
+    others = {*expected.splitlines()}.difference(written.splitlines())
+    return folder / min((line.decode().partition("  ")[2] for line in others), default=SUMS)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -209,9 +207,10 @@ def size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
-def _sums(digests: Mapping[str, str]) -> bytes:
-    """Digests as sha256sum writes them."""
-    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
+def _sums(folder: Path, digests: Mapping[str, str]) -> bytes:
+    """The digests of the files in a folder, but of the sums themselves, as sha256sum writes them."""
+    inside = {str(Path(path).relative_to(folder)): path for path in digests if Path(path).is_relative_to(folder)}
+    return "".join(f"{digests[inside[name]]}  {name}\n" for name in sorted(inside) if name != SUMS).encode()
 
 
 @contextmanager

@@ -23,11 +23,11 @@ from types import FrameType
 from typing import Any, TextIO
 
 from retrace.core.errors import InputError, Interrupted
-from retrace.core.files import SUMS, damaged, file_digest
+from retrace.core.files import SUMS, damaged, file_digest, file_digests
+from retrace.core.paths import PROJECT
 from retrace.core.settings import file_of, read_params, values_of
 
 LOCKS = Path(".retrace/locks")
-PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
 CODE = ("stages", "retrace")
 PAUSE = 0.2  # seconds between two looks at a lock or a process
 STARTING = 0.01  # seconds that Python takes at least before it reads a file of ours; how finely processes are timed
@@ -114,10 +114,10 @@ def guarded(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) ->
         late = [*_changed_while_starting(), *_changed_settings(settings)]
         if late:
             raise InputError(f"{late[0]} changed while {name} started; run it again")
-        guard = Guard(_digests(inputs), _code(), settings)
+        guard = Guard(file_digests(inputs), _code(), settings)
         _require_undamaged(guard.inputs)
         yield guard
-        inputs_now, code_now = _digests(inputs), _code()
+        inputs_now, code_now = file_digests(inputs), _code()
         changed = [path for path in _loaded() if code_now.get(path) != guard.code.get(path)]
         changed += [path for path in guard.inputs.keys() | inputs_now if guard.inputs.get(path) != inputs_now.get(path)]
         changed += _changed_settings(settings)
@@ -143,8 +143,7 @@ def _require_undamaged(inputs: Digests) -> None:
     DVC takes a file for unchanged as long as its time and size are.
     """
     for sums in (Path(path) for path in inputs if Path(path).name == SUMS):
-        of = {Path(path): digest for path, digest in inputs.items() if Path(path).is_relative_to(sums.parent)}
-        wrong = damaged(sums.parent, {str(path.relative_to(sums.parent)): digest for path, digest in of.items()})
+        wrong = damaged(sums.parent, inputs)
         if wrong is not None:
             for path in (wrong, sums):
                 os.utime(path)
@@ -192,9 +191,3 @@ def _loaded() -> list[str]:
     names = [name for name in sys.modules if name == "__main__" or name.partition(".")[0] in CODE]
     paths = {Path(file) for name in names if (file := getattr(sys.modules[name], "__file__", None))}
     return sorted(str(path.relative_to(PROJECT)) for path in paths if path.is_relative_to(PROJECT))
-
-
-def _digests(paths: Collection[Path]) -> Digests:
-    """Of the files among `paths` and under them."""
-    every = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
-    return {str(file): file_digest(file) for file in every if file.is_file()}

@@ -15,6 +15,8 @@ from typing import Any
 from retrace.core.files import read_json
 
 UNKNOWN = "<unk>"  # WikiText's mark for a word that it left out
+PROJECT = Path(__file__).parents[2]  # a study runs in a folder of its own
+LOCKFILES = (Path("dvc.lock"), Path("data/dvc.lock"))
 DATA = Path("data")
 TASKS = DATA / "classification"
 QUESTIONS = DATA / "question_answering"

@@ -23,6 +23,7 @@ from ruamel.yaml.reader import ReaderError
 
 from retrace.core.errors import InputError
 from retrace.core.files import numbered_lines
+from retrace.core.paths import PROJECT
 
 PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
 # Of data/params.yaml; all others are of params.yaml.
@@ -199,8 +200,8 @@ def require_one_of(allowed: Collection[str], name: str, key: str) -> None:
 
 def plugin_names(package: str) -> list[str]:
     """The names of the modules in a package, sorted."""
-    folder = Path(__file__).parents[2] / package.replace(".", "/")
-    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    files = (PROJECT / package.replace(".", "/")).glob("*.py")
+    return sorted(path.stem for path in files if path.stem != "__init__")
 
 
 def load_plugin(package: str, name: str, key: str) -> ModuleType:

@@ -8,9 +8,8 @@ from pydantic import Field
 from ruamel.yaml import YAML
 
 from retrace.core.files import read_json
-from retrace.core.origin import STAGES
-from retrace.core.paths import card_path
-from retrace.core.records import Origin, RunRecord, StageRecord
+from retrace.core.paths import LOCKFILES, card_path
+from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, Params, Section, build, read_yaml
 from retrace.report import blocks, svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
@@ -29,7 +28,6 @@ HEADINGS = {
 }  # fmt: skip
 ROW = 26  # px
 PRESETS = Path("presets")
-LOCKS = ("dvc.lock", "data/dvc.lock")
 
 
 class ReportSettings(Section):
@@ -211,7 +209,7 @@ def read_pinned(params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     DVC keeps what it pinned of methods that are listed no longer; they are left out.
     """
     cells = tuple(build(Grid, params, "finetune").cells)
-    locks = [YAML(typ="safe").load(path)["stages"] for path in map(Path, LOCKS) if path.is_file()]
+    locks = [YAML(typ="safe").load(path)["stages"] for path in LOCKFILES if path.is_file()]
     stages = {name: of for lock in locks for name, of in lock.items() if name != "report"}
     return sorted(
         (out["path"], out["md5"], f"{out['size']:,}")

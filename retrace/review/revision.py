@@ -14,8 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from retrace.core.errors import InputError
-from retrace.core.origin import try_git
-from retrace.core.records import Record, RunRecord
+from retrace.core.records import Record, RunRecord, try_git
 from retrace.core.settings import DATA_PARAMS, PARAMS
 from retrace.evaluation.records import DETAILS, METRICS, Details, Metrics
 from retrace.perplexity.measures import PERPLEXITY, Perplexities

@@ -31,7 +31,7 @@ from torch.optim import Optimizer
 from retrace.compute.device import Device
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS, atomic_folder, damaged, digests_under, read_json, size, write_text
+from retrace.core.files import SUMS, atomic_folder, damaged, file_digests, read_json, size, write_text
 from retrace.core.guard import take
 
 STATE, PROGRESS = "state.safetensors", "progress.json"
@@ -267,7 +267,7 @@ def _seconds() -> float:
 
 def find_damage(path: Path) -> Path | None:
     """A file of a checkpoint that is not as it was written."""
-    return damaged(path, digests_under(path)) if (path / SUMS).is_file() else path / SUMS
+    return damaged(path, file_digests([path])) if (path / SUMS).is_file() else path / SUMS
 
 
 def _optimizer_tensors(optimizers: list[Optimizer], device: Device) -> dict[str, Tensor]:

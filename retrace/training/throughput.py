@@ -20,8 +20,7 @@ from torch.utils.flop_counter import flop_registry
 from retrace.compute.device import Device, peak_memory
 from retrace.core.errors import InputError
 from retrace.core.files import size, write_json
-from retrace.core.origin import find_origin
-from retrace.core.records import RunRecord
+from retrace.core.records import RunRecord, find_origin
 from retrace.core.settings import read_params
 
 # Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.

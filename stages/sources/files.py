@@ -13,8 +13,8 @@ from pathlib import Path
 from retrace.core.errors import InputError, exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import questions_path, sentences_path, source_folder
+from retrace.core.records import SOURCES, timed
 from retrace.datasets.card import make_card
 from retrace.datasets.splits import split_questions, split_sentences
 from retrace.datasets.text import copied

@@ -9,8 +9,8 @@ what was found, and the licences, are in data/hub/card.json. What was fetched be
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import source_folder
+from retrace.core.records import SOURCES, timed
 from retrace.datasets.card import make_card
 from retrace.hub.settings import HubParams
 from retrace.hub.source import write_source

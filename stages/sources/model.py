@@ -13,8 +13,8 @@ import argparse
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import CHECKPOINT, FACTS, named_checkpoint
+from retrace.core.records import SOURCES, timed
 from retrace.core.settings import read_params
 from retrace.hub.checkpoint import copy_checkpoint, set_padding
 from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_initial_checkpoint

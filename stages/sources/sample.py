@@ -6,8 +6,8 @@ python -m stages.sources.sample
 from retrace.core.errors import exit_cleanly
 from retrace.core.files import atomic_folder, write_json
 from retrace.core.guard import guarded
-from retrace.core.origin import SOURCES, timed
 from retrace.core.paths import source_folder
+from retrace.core.records import SOURCES, timed
 from retrace.datasets.card import make_card
 from retrace.sample.corpus import SampleParams, write_sample
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from retrace.core.errors import InputError
-from retrace.core.origin import git, try_git
+from retrace.core.records import git, try_git
 
 
 def test_git_answers_for_the_folder_or_fails_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
