@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from beside import seconds_in_turn, write_result
 
-from retrace.cli.terminal import print_table
+from retrace.cli.main import print_table
 from retrace.compute.device import Device, open_device
 from retrace.models.settings import ModelSettings
 from retrace.objectives.language_modelling import BlockModelling, Masking, mask_blocks, next_tokens

@@ -1,6 +1,5 @@
 """`retrace check`, and which settings each stage reads."""
 
-import hashlib
 import time
 from collections.abc import Collection, Mapping
 from itertools import chain
@@ -11,7 +10,7 @@ import psutil
 import typer
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_object
+from retrace.core.files import file_digest, read_object
 from retrace.core.settings import (
     DATA_PARAMS,
     PARAMS,
@@ -120,16 +119,11 @@ def cache_folder() -> Path:
 def mend_cache() -> None:
     """Remove damaged files from DVC's cache, which DVC would take for sound; `dvc repro` makes them anew."""
     files = sorted(cache_folder().glob("??/*"))
-    damaged = [path for path in files if _md5(path) != path.parent.name + path.name.removesuffix(".dir")]
+    damaged = [path for path in files if file_digest(path, "md5") != path.parent.name + path.name.removesuffix(".dir")]
     for path in damaged:
         path.unlink()
         print(f"{path}: damaged, and removed")
     print(f"DVC's cache: {len(files)} files, {len(damaged)} damaged")
-
-
-def _md5(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 from torchinfo import summary
 
-from retrace.cli.terminal import print_table
+from retrace.cli.main import print_table
 from retrace.compute.device import open_device
 from retrace.core.errors import InputError
 from retrace.core.files import size
@@ -34,6 +34,7 @@ from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.models.heads import longest_input, objective_of
 from retrace.pretraining.settings import PretrainSettings
+from retrace.report.runs import duration
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 
@@ -213,14 +214,6 @@ def plan(
         seconds = tokens * need.flops / (busy * teraflops * 1e12 * utilisation)
         lines.append((f"{each}{idle}", blocks[each], size(need.memory(each, sharded)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.0f} seconds"
 
 
 def needs() -> None:

@@ -1,4 +1,4 @@
-"""The command `retrace`: what people do beside `dvc repro`.
+"""The command `retrace`: what people do beside `dvc repro`, and how commands print tables.
 
 COMMANDS names the file of each command, which is imported when it is called, and not before. The function of the
 command's name there is the command, its docstring the help, its parameters the options and arguments as typer reads
@@ -8,6 +8,7 @@ docstring is the help. Its CONTEXT, if it has one, says how typer reads the argu
 """
 
 import gc
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -33,10 +34,11 @@ COMMANDS = {
     "score": ("score", "score a file of predictions"),
     "settings": ("settings", "print what every key of params.yaml and data/params.yaml means"),
     "spread": ("spread", "run the pipeline, its cells side by side"),
-    "stop": ("stop", "ask running stages to save and stop"),
+    "stop": ("repro", "ask running stages to save and stop"),
     "study": ("study", "list the published studies, compare their figures with Retrace's"),
-    "wordnet": ("wordnet", "lay out Debian's WordNet for METEOR"),
+    "wordnet": ("score", "lay out Debian's WordNet for METEOR"),
 }
+WIDTH = 10_000  # of tables, as wide as they need to be: what reads a pipe does not want its lines broken
 
 
 class Command(TyperCommand):
@@ -84,6 +86,19 @@ def load_command(name: str) -> Any:
     for each, function in commands.items():
         app.command(each, cls=Command, context_settings=getattr(module, "CONTEXT", None))(function)
     return typer.main.get_command(app)
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under a header, columns flush right; an empty header is left out."""
+    from rich.console import Console  # here, as most commands print no table
+    from rich.table import Table
+
+    table = Table(*(header or ()), box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(header))
+    for row in rows:
+        table.add_row(*map(str, row))
+    for column in table.columns:
+        column.justify = "right"
+    Console(width=WIDTH, markup=False, highlight=False, emoji=False).print(table)
 
 
 def main() -> None:

@@ -8,15 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from retrace.cli.terminal import print_table
+from retrace.cli.main import print_table
 from retrace.core.errors import InputError
 from retrace.core.settings import build, read_params
 from retrace.results.grid import Grid
 from retrace.serving.predictor import Predictor
 
 Row = dict[str, Any]
-Method = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
-Seed = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
+Of = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
 Port = typer.Option(min=0, max=65535, help="of 127.0.0.1; 0: any that is free")
 Ensemble = typer.Option("--ensemble", help="the mean over all seeds: of probabilities, or of scores of tokens")
 
@@ -26,8 +25,8 @@ def predict(
     texts: Annotated[list[str] | None, typer.Argument(help="texts to classify; standard input if absent")] = None,
     passage: Annotated[Path | None, typer.Option(help="a file with a passage")] = None,
     question: Annotated[list[str], typer.Option(help="questions on the passage")] = [],  # noqa: B006
-    method: Annotated[str | None, Method] = None,
-    seed: Annotated[int | None, Seed] = None,
+    method: Annotated[str | None, Of] = None,
+    seed: Annotated[int | None, Of] = None,
     ensemble: Annotated[bool, Ensemble] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="a line of JSON each, as where output is no terminal")
@@ -44,7 +43,9 @@ def predict(
     seeds = grid.seeds if ensemble else grid.seeds[:1] if seed is None else (seed,)
     predictor = Predictor(task, method or grid.methods_of(task)[0], seeds, params)
     rows = list(_given_questions(passage, question) if asks else ({"text": text} for text in texts or ()))
-    rows = rows or list(_standard_input("question" if asks else "text"))
+    rows = rows or list(_standard_input(("passage", "question") if asks else ("text",)))
+    if not rows:
+        raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
     found = predictor.answers(rows)
     if as_json or not sys.stdout.isatty():
         for row, answer in zip(rows, found, strict=True):
@@ -74,14 +75,11 @@ def _given_questions(passage: Path | None, questions: Sequence[str]) -> Iterator
         yield from ({"passage": passage.read_text(), "question": question} for question in questions)
 
 
-def _standard_input(needed: str) -> Iterator[Row]:
-    """A row a line; an empty line is left out."""
-    keys = ("passage", "question") if needed == "question" else ("text",)
-    any_line = False
+def _standard_input(keys: Sequence[str]) -> Iterator[Row]:
+    """A row with these keys a line; an empty line is left out."""
     for number, line in enumerate(sys.stdin, 1):
         if not line.strip():
             continue
-        any_line = True
         try:
             row = json.loads(line) if line.lstrip().startswith("{") else {"text": line.strip()}
         except json.JSONDecodeError as error:
@@ -90,8 +88,6 @@ def _standard_input(needed: str) -> Iterator[Row]:
             if not isinstance(row.get(key), str) or not row[key].strip():
                 raise InputError(f"standard input:{number}: {key}: {row.get(key)!r} is not allowed; expected a text")
         yield row
-    if not any_line:
-        raise InputError(f"nothing to predict: expected a {needed}, or lines on standard input")
 
 
 def _shown(value: object) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from huggingface_hub.utils import yaml_dump
 
-from retrace.cli.terminal import print_table
+from retrace.cli.main import print_table
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded

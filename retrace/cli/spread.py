@@ -21,8 +21,9 @@ from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
 from dvc.utils.serialize import load_yaml, modify_yaml
 
 from retrace.cli import crew
-from retrace.cli.crew import Commands, Place, Worker, log_of
+from retrace.cli.crew import Here, Slurm, log_of
 from retrace.cli.remote import pull_option, sending
+from retrace.cli.repro import Push
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.guard import handled
@@ -41,22 +42,6 @@ class Plan:
     cells: list[str]  # of a matrix, and what needs none of them and is not needed by them, as perplexity
 
 
-class Here:
-    """Processes of this machine, which share its cores."""
-
-    verb = "started"
-
-    def __init__(self, at_once: int) -> None:
-        threads = str(max(1, len(os.sched_getaffinity(0)) // at_once))
-        self.environment = {**({} if at_once == 1 else {"RETRACE_THREADS": threads}), **os.environ}
-
-    def start(self, commands: Commands, alone: bool) -> list[Worker]:
-        """Start them all; what runs alone prints here and has all cores."""
-        if alone:
-            return [Worker(command) for command in commands.values()]
-        return [Worker(command, log_of(name), self.environment) for name, command in commands.items()]
-
-
 def spread(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="cells at once; default: one a GPU or core")
@@ -64,9 +49,7 @@ def spread(
     slurm: Annotated[
         bool, typer.Option("--slurm", help="each as a job of Slurm, of which SBATCH_ variables say more")
     ] = False,
-    push: Annotated[
-        bool, typer.Option("--push", help="send each stage's results to the remote when it is done")
-    ] = False,
+    push: Push = False,
 ) -> None:
     """Do what `dvc repro` does, the cells that are out of date side by side, each on a GPU of its own.
 
@@ -75,9 +58,7 @@ def spread(
     if not PIPELINE.is_file():
         raise InputError(f"{PIPELINE}: no such file; retrace spread runs in the project's folder")
     if slurm:
-        from retrace.cli.slurm import Slurm
-
-        place: Place = Slurm()
+        place = Slurm()
     else:
         jobs = jobs or _default_jobs()
         place = Here(jobs)
@@ -141,7 +122,7 @@ def put_in_order(order: Sequence[str], recorded: Sequence[str]) -> None:
 
 
 def _repro(
-    place: Place, runs: Mapping[str, Sequence[str]], received: Sequence[int], at_once: int | None = None
+    place: Here | Slurm, runs: Mapping[str, Sequence[str]], received: Sequence[int], at_once: int | None = None
 ) -> None:
     """Run `dvc repro` with each of these arguments, by name; alone where it is not said how many at once.
 

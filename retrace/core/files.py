@@ -63,10 +63,10 @@ def atomic_folder(path: Path, summed: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file's bytes; of a gigabyte in a second."""
+def file_digest(path: Path, kind: str = "sha256") -> str:
+    """The SHA-256, or another digest by hashlib's name, of a file's bytes; of a gigabyte in a second."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def file_digests(paths: Iterable[Path]) -> dict[str, str]:
@@ -143,11 +143,11 @@ def read_json(path: Path) -> Any:
 
     Raises FileNotFoundError where the file is absent, InputError naming the place where it is not json.
     """
-    return parse_json(json_text(path), path)
+    return parse_json(read_text(path), path)
 
 
-def json_text(path: Path) -> str:
-    """A file's text as `parse_json` takes it.
+def read_text(path: Path) -> str:
+    """A file's text, with its line breaks as they are usual here.
 
     Raises FileNotFoundError where the file is absent, InputError where it is empty or not UTF-8.
     """

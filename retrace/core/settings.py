@@ -22,7 +22,7 @@ from ruamel.yaml.error import MarkedYAMLError
 from ruamel.yaml.reader import ReaderError
 
 from retrace.core.errors import InputError
-from retrace.core.files import numbered_lines
+from retrace.core.files import read_text
 from retrace.core.paths import PROJECT
 
 PARAMS, DATA_PARAMS = Path("params.yaml"), Path("data/params.yaml")
@@ -96,8 +96,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
     Raises FileNotFoundError where it is absent, InputError where it is none.
     """
-    path.stat()
-    text = "\n".join(line for _, line in numbered_lines(path))
+    text = read_text(path)
     try:
         params = YAML(typ="safe", pure=True).load(text)
         _require_plain(path, params)
@@ -106,9 +105,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "1"
         raise InputError(f"{path}:{place}: {str(error.problem).splitlines()[0]}") from None
     except ReaderError as error:
-        place = (
-            f"{text.count(chr(10), 0, error.position) + 1}:{error.position - text.rfind(chr(10), 0, error.position)}"
-        )
+        before = text[: error.position].split("\n")
+        place = f"{len(before)}:{len(before[-1]) + 1}"
         raise InputError(f"{path}:{place}: the character {error.character!r} is not allowed in YAML") from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply") from None
@@ -127,22 +125,18 @@ def _require_plain(path: Path, params: Any) -> None:
 
     Keys of several values are refused, too.
     """
-    left, waiting = MOST_VALUES, [params]
+    count, waiting = 0, [params]
     while waiting:
         value = waiting.pop()
-        inner = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
-        odd = (
-            [key for key in value if not isinstance(key, str | int | float | None)]
-            if isinstance(value, Mapping)
-            else []
-        )
-        if odd:
-            raise InputError(f"{path}: the key {odd[0]!r} is not allowed; expected text")
-        left -= len(inner)
-        if left < 0:
-            raise InputError(
-                f"{path}: more than {MOST_VALUES:,} values, aliases (*name) counted as what they stand for"
-            )
+        keys = list(value) if isinstance(value, Mapping) else []
+        for key in keys:
+            if not isinstance(key, str | int | float | None):
+                raise InputError(f"{path}: the key {key!r} is not allowed; expected text")
+        inner = [value[key] for key in keys] or (value if isinstance(value, list) else [])
+        count += len(inner)
+        if count > MOST_VALUES:
+            most = f"more than {MOST_VALUES:,} values"
+            raise InputError(f"{path}: {most}, aliases (*name) counted as what they stand for")
         waiting += inner
 
 

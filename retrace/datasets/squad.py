@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.core.files import json_text, parse_json
+from retrace.core.files import parse_json, read_text
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def read_questions(path: Path) -> list[Question]:
     Raises FileNotFoundError where it is absent; InputError naming the file, line and column where json, a field or an
     answer's offset is wrong or an id occurs twice, and where there is no question.
     """
-    text = json_text(path)
+    text = read_text(path)
     try:
         questions = _read(parse_json(text, path))
     except _Wrong:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from retrace.cli.spread import Here, _default_jobs
+from retrace.cli.crew import Here
+from retrace.cli.spread import _default_jobs
 from tests.commands import Done, retrace
 from tests.gpus import pretend_gpus
 

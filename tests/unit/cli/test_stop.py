@@ -8,10 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from retrace.cli import stop
+from retrace.cli.repro import ask
 from retrace.core.guard import Holder, take
 from tests.commands import Done, retrace
 from tests.toy import ROOT
+from tests.unit.compute.test_launch import two_processes
 
 RUN = """
 import os, signal
@@ -41,12 +42,8 @@ def test_a_run_is_asked_to_stop(tmp_path: Path) -> None:
 
 def test_a_run_that_would_be_started_again_is_not(tmp_path: Path) -> None:
     """`--max_restarts` is for processes that die, not for those that were asked to stop."""
-    text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
-    (tmp_path / "two.yaml").write_text(text)
-    (tmp_path / "work.py").write_text(RUN.replace('"pretrain-0"', '"pretrain-" + os.environ["RANK"]'))
-    launcher = [sys.executable, "-m", "retrace.compute.launch", "--max_restarts", "1", "--config_file", "two.yaml"]
-    started = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": ""}
-    with subprocess.Popen([*launcher, "work.py"], cwd=tmp_path, env=started, stdout=-1, text=True) as run:
+    work = RUN.replace('"pretrain-0"', '"pretrain-" + os.environ["RANK"]')
+    with subprocess.Popen(**two_processes(tmp_path, work, "--max_restarts", "1"), stdout=-1) as run:
         assert run.stdout is not None
         assert [run.stdout.readline() for _ in range(2)] == ["running\n"] * 2
         assert retrace("stop").code == 0
@@ -86,5 +83,5 @@ def test_what_cannot_be_asked_is_said(monkeypatch, error: psutil.Error, said: st
     monkeypatch.setattr(psutil.Process, "open_files", fail)
     sent: list[signal.Signals] = []
     monkeypatch.setattr(psutil.Process, "send_signal", lambda process, number: sent.append(number))
-    assert stop.ask(Holder(Path("x.lock"), 1, "here")) == said
+    assert ask(Holder(Path("x.lock"), 1, "here")) == said
     assert not sent

@@ -4,7 +4,7 @@ import nltk
 import pytest
 from nltk.corpus import LazyCorpusLoader, WordNetCorpusReader
 
-from retrace.cli.wordnet import NEEDED
+from retrace.cli.score import NEEDED
 from retrace.evaluation.metrics import meteor
 from retrace.evaluation.outcomes import Answered, figures
 from tests.commands import Done, retrace

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retrace.cli.workspace import DVC, fill_workspace, run_study
+from retrace.cli.study import DVC, fill_workspace, run_study
 from retrace.core.errors import InputError
 from retrace.core.guard import take
 from retrace.core.settings import read_params

@@ -35,33 +35,32 @@ def test_a_process_is_started_for_each_gpu_that_there_is(name: str, monkeypatch:
     assert command[-2:] == ["-m", "stages.pretrain"]
 
 
+def two_processes(folder: Path, work: str, *options: str) -> dict[str, Any]:
+    """The arguments of subprocess that start a program twice on processors by launch/gpus.yaml."""
+    text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
+    (folder / "two.yaml").write_text(text)
+    (folder / "work.py").write_text(work)
+    launcher = [sys.executable, "-m", "retrace.compute.launch", "--config_file", "two.yaml"]
+    environment = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": "", "RETRACE_THREADS": "1"}
+    return {"args": [*launcher, *options, "work.py"], "cwd": folder, "env": environment, "text": True}
+
+
 @pytest.mark.parametrize(
     ("ends", "code"), [("sys.exit(75)", 75), ("os.kill(os.getpid(), 9)", 137), ("os.kill(os.getpid(), 15)", 75)]
 )
 def test_the_launcher_ends_as_the_first_process_that_failed(tmp_path: Path, ends: str, code: int) -> None:
-    text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
-    (tmp_path / "two.yaml").write_text(text)
-    waits = "time.sleep(60)"
-    (tmp_path / "work.py").write_text(f"import os, sys, time\n{ends} if os.environ['RANK'] == '1' else {waits}\n")
-    command = [sys.executable, "-m", "retrace.compute.launch", "--config_file", "two.yaml", "work.py"]
-    started = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": ""}
-    done = subprocess.run(command, cwd=tmp_path, env=started, capture_output=True, text=True, check=False)
+    work = f"import os, sys, time\n{ends} if os.environ['RANK'] == '1' else time.sleep(60)\n"
+    done = subprocess.run(**two_processes(tmp_path, work), capture_output=True, check=False)
     assert done.returncode == code, done.stderr
     assert "process 1 ended" in done.stderr.splitlines()[-1]
 
 
 def test_processes_that_are_started_again_meet_again(tmp_path: Path) -> None:
-    text = (ROOT / "launch/gpus.yaml").read_text().replace("num_processes: gpu", "num_processes: 2")
-    (tmp_path / "two.yaml").write_text(text)
-    (tmp_path / "work.py").write_text(
+    work = (
         "import os\nfrom retrace.compute.device import open_device\ndevice = open_device(1)\n"
         "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': os.kill(os.getpid(), 9 * device.rank)\n"
         "os.write(1, f'{device.all_reduce_sum([device.rank + 1])}\\n'.encode())\n"  # a line in one piece
     )
-    command = [sys.executable, "-m", "retrace.compute.launch", "--max_restarts", "1", "--config_file", "two.yaml"]
-    started = {"PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "PATH": "", "RETRACE_THREADS": "1"}
-    done = subprocess.run(
-        [*command, "--main_process_port", "0", "work.py"], cwd=tmp_path, env=started, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    started = two_processes(tmp_path, work, "--max_restarts", "1", "--main_process_port", "0")
+    done = subprocess.run(**started, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[3.0]\n" * 2), done.stderr

@@ -9,7 +9,6 @@ import pytest
 from ruamel.yaml import YAML
 from scipy.stats import ttest_ind
 
-from retrace.cli import workspace
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
 from retrace.study.records import (
@@ -219,8 +218,8 @@ def test_a_run_is_recorded_by_the_commit_that_it_began_at(tmp_path: Path, monkey
     (project.folder / "studies/two-cores/records.yaml").unlink()
     project.commit("no runs")
     commit = project.run("git", "rev-parse", "HEAD").stdout.strip()
-    monkeypatch.setattr(workspace, "_repro", run_by_hand)
-    monkeypatch.setattr(workspace, "RETRACE", ("true",))
+    monkeypatch.setattr(study, "_repro", run_by_hand)
+    monkeypatch.setattr(study, "RETRACE", ("true",))
     monkeypatch.chdir(project.folder)
     for _ in range(2):  # the second finds the first one's reports
         assert retrace("study", "run", "two-cores").code == 0
