@@ -9,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 from scipy.stats import ttest_ind
 
+from retrace.cli import study
 from retrace.core.errors import InputError
 from retrace.core.files import read_json, write_json
 from retrace.study.records import (
