@@ -166,8 +166,11 @@ class Sender:
     def _send_all(self) -> None:
         """Send new stages, and all that dvc.lock and .dvc files name."""
         self._send_new()
-        with _quiet():  # about stages that were never run
+        logging.disable(logging.WARNING)  # DVC warns of stages that were never run
+        try:
             used = self._repo.used_objs(push=True)
+        finally:
+            logging.disable(logging.NOTSET)
         for odb, objects in used.items():
             cache = self._repo.cache.local
             digests = [each.value for each in objects if each.value and Path(cache.oid_to_path(each.value)).is_file()]
@@ -184,18 +187,6 @@ class Sender:
             group = [each for each in absent if each.endswith(".dir") == are_lists]
             odb.add([cache.oid_to_path(each) for each in group], cache.fs, group, check_exists=False, verify=False)
         return len(absent)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Leave DVC's warnings out."""
-    log = logging.getLogger("dvc")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
 
 
 def _recorded() -> Iterator[dict[str, Any]]:

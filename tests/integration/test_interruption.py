@@ -1,6 +1,5 @@
 """A stage that is killed leaves nothing that a later stage would read, and its rerun gives the same bytes."""
 
-import json
 import os
 import re
 import signal
@@ -140,15 +139,3 @@ def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_pat
     assert "resuming after step" in again.stdout
     assert (project.folder / "models/pretrained/model.safetensors").is_file()
     assert told.read_text() == "requeue 7\n"
-
-
-def test_two_processes_agree_with_one(ready: Project) -> None:
-    """torchrun over gloo: the global batch and the schedule do not depend on the number of processes."""
-    ready.set("precision", "fp32")
-    project, curve = ready.with_variables(**ON_CPU), ready.folder / "reports/curves/pretrain.csv"
-    project.stage("pretrain")
-    one = curve.read_text()
-    project.run(*TWO, *PRETRAIN)
-    for mine, theirs in zip(one.splitlines()[1:], curve.read_text().splitlines()[1:], strict=True):
-        assert float(mine.split(",")[2]) == pytest.approx(float(theirs.split(",")[2]), rel=1e-3)
-    assert json.loads((project.folder / "reports/runs/pretrain.json").read_text())["processes"] == 2

@@ -21,20 +21,24 @@ def _raise(error: BaseException):
 
 
 @pytest.mark.parametrize(
-    ("error", "line"),
+    ("error", "code", "line"),
     [
-        (InputError("a.tsv:3: label '7' is not allowed"), "error: a.tsv:3: label '7' is not allowed\n"),
-        (FileNotFoundError(errno.ENOENT, "no", "x.json"), "error: x.json: no such file or folder\n"),
-        (FileNotFoundError("No such file: m.st"), "error: m.st: no such file, or not to be read\n"),
-        (PermissionError(errno.EACCES, "Permission denied", "a/b"), "error: a/b: Permission denied\n"),
-        (OSError(errno.ENOSPC, "full", "m.bin"), "error: m.bin: full; nothing was left half-written\n"),
-        (SafetensorError("header too large"), "error: weights: header too large\n"),
+        (InputError("a.tsv:3: label '7' is not allowed"), 2, "error: a.tsv:3: label '7' is not allowed\n"),
+        (FileNotFoundError(errno.ENOENT, "no", "x.json"), 2, "error: x.json: no such file or folder\n"),
+        (FileNotFoundError("No such file: m.st"), 2, "error: m.st: no such file, or not to be read\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "a/b"), 2, "error: a/b: Permission denied\n"),
+        (OSError(errno.ENOSPC, "full", "m.bin"), 2, "error: m.bin: full; nothing was left half-written\n"),
+        (SafetensorError("header too large"), 2, "error: weights: header too large\n"),
+        (DivergedError("the loss is nan"), 3, "error: the loss is nan\n"),
+        (Interrupted("asked to stop after step 3"), 75, "asked to stop after step 3\n"),
     ],
 )
-def test_one_line_and_exit_code_2(error: Exception, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_line_and_an_exit_code_of_its_kind(
+    error: Exception, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         exit_cleanly(_raise(error))
-    assert caught.value.code == 2
+    assert caught.value.code == code
     assert capsys.readouterr().err == line
 
 
@@ -47,20 +51,6 @@ def test_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRACE_TRACEBACK", "1")
     with pytest.raises(InputError):
         exit_cleanly(_raise(InputError("x")))
-
-
-def test_work_that_goes_on_later_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        exit_cleanly(_raise(Interrupted("asked to stop after step 3")))
-    assert caught.value.code == 75
-    assert capsys.readouterr().err == "asked to stop after step 3\n"
-
-
-def test_training_that_diverged_has_one_too(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        exit_cleanly(_raise(DivergedError("the loss is nan")))
-    assert caught.value.code == 3
-    assert capsys.readouterr().err == "error: the loss is nan\n"
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:
