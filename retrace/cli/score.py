@@ -1,7 +1,6 @@
-"""`retrace score`: score anyone's predictions, as the official scripts do where there are such; `retrace wordnet`.
+"""`retrace score`: score anyone's predictions, as the official scripts do where there are such.
 
-Figures go to standard output as json; what looks wrong about them is said beside it. METEOR needs WordNet, and Debian's
-lacks `lexnames`: only the manual page lexnames(5WN) has it.
+Figures go to standard output as json; what looks wrong about them is said beside it.
 """
 
 import json
@@ -41,6 +40,7 @@ RESAMPLES = 10_000
 OTHERS = ("meteor", "bleu", "rouge")
 SHOWN = 5  # names in a message
 WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
+# `lexnames`, which Debian's WordNet lacks: only the manual page lexnames(5WN) has it.
 LEXICOGRAPHER_FILES = """
 adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition
 noun.communication noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person

@@ -1,9 +1,4 @@
-"""`retrace study`: the published studies, their figures beside Retrace's, and the records of fixed budgets.
-
-A study runs in a workspace: a copy of the project with the study's settings, in which DVC runs its pipeline. It lies in
-.retrace/studies and stays: a rerun finds its results there, and a run that was killed goes on. It shares DVC's cache
-with the project, and reads the user's data from the project's data/own.
-"""
+"""`retrace study`: the published studies, their figures beside Retrace's, and the records of fixed budgets."""
 
 import filecmp
 import io
@@ -150,7 +145,11 @@ def _folders() -> dict[str, Path]:
 
 
 def workspace(project: Path, name: str, small: bool, seed: int | None = None) -> Path:
-    """The folder of a study's workspace."""
+    """The folder of a study's workspace: a copy of the project with the study's settings, in which DVC runs it.
+
+    It stays: a rerun finds its results there, and a run that was killed goes on. It shares DVC's cache with the
+    project, and reads the user's data from the project's data/own.
+    """
     ending = ("-small" if small else "") + ("" if seed is None else f"-seed-{seed}")
     return project / WORKSPACES / f"{name}{ending}"
 
