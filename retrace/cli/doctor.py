@@ -252,11 +252,24 @@ def _remote() -> Iterator[Finding]:
 
 
 def _devices() -> Iterator[Finding]:
-    """GPUs, and whether torch can use them."""
+    """GPUs, whether torch can use them, and whether bf16 is fast here."""
     gpus = visible_gpus()
     is_useless = bool(gpus) and installed("torch").endswith("+cpu")
     said = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
     yield Finding("devices", said + ", which this torch cannot use" * is_useless, INSTALL if is_useless else None)
+    how = "fast" if _has_fast_bf16(bool(gpus)) else "not fast"
+    yield Finding("bf16", f"{how} here, which is what `precision: auto` goes by")
+
+
+def _has_fast_bf16(on_gpu: bool) -> bool:
+    """As torch tells it: on GPUs from compute capability 8 on, on processors with AVX512-BF16 or AMX."""
+    if on_gpu:
+        query = ("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
+        found = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()
+        return bool(found) and all(float(each) >= 8 for each in found)
+    processor = Path("/proc/cpuinfo")
+    flags = processor.read_text().split() if processor.is_file() else ()
+    return "avx512_bf16" in flags or "amx_tile" in flags
 
 
 def _some(items: Sequence[Any]) -> str:
