@@ -85,3 +85,4 @@ def test_words_are_those_of_scikit_learn() -> None:
 def test_word_overlap_takes_the_name_in_the_nearest_sentence() -> None:
     context = "Ada Lund built the mill. Bob Ros burned the old hall."
     assert _overlap(context, "Who burned the old hall?") == "Bob Ros"
+    assert _overlap(context, "Who built the mill?") == "Ada Lund"

@@ -59,6 +59,10 @@ def test_the_answer_and_the_end_are_the_targets(tmp_path: Path) -> None:
         [UNASKED] * (len(prompts[1]) - 1) + [sep] + [UNASKED] * (width - len(prompts[1])),
     ]
     assert [task.length(example) for example in examples] == [width, len(prompts[1])]
+    places = batch["labels"].flatten().ne(UNASKED).nonzero()[:, 0].tolist()
+    assert batch["at"].tolist() == places
+    # For a compiled model: of at most 2 × 9 labels one of four numbers, multiples of 8.
+    assert task.collate(examples, width)["at"].tolist() == places + [0] * (8 - len(places))
 
 
 def test_prompts_of_the_validation_data_end_together(tmp_path: Path) -> None:
@@ -126,6 +130,8 @@ def test_answers_are_spelt_as_in_the_passage_where_they_stand_there(tmp_path: Pa
     assert _row(task, "the hall")["text"] == "the hall"
     assert _row(task, "the hall of the Thorndel which")["text"].startswith("the hall of the th")
     assert _row(task, "")["text"] == ""
+    whole = _task(tmp_path / "whole", {"who?": ""}, context="3.16")
+    assert _row(whole, "3.16")["text"] == "3.16", "the answer is the whole passage"
 
 
 def test_answers_do_not_depend_on_the_batch(tmp_path: Path) -> None:
