@@ -2,9 +2,9 @@
 
 cosmic-ray makes the changes: another comparison, operator, number or condition, a loop that runs no time, a decorator
 left out. Of each file so many places are drawn, and of each place one change. An operator becomes another of its kind;
-annotations, `frozen` and `strict`, which only find mistakes, are left as they are. The tests that mutants.yaml names
-for the file run on a copy of the project with the change, until one fails, or five times as long as they otherwise
-take.
+annotations, `frozen` and `strict`, which only find mistakes, and caches of functions, which only save time, are left
+as they are. The tests that mutants.yaml names for the file run on a copy of the project with the change, until one
+fails, or five times as long as they otherwise take.
 
 cosmic-ray's own runner starts Python for each change, which takes five seconds before the first test. Here a process
 that has imported the libraries is forked.
@@ -114,13 +114,14 @@ def possible(source: str) -> dict[Place, list[tuple[Operator, int]]]:
 
 
 def safeguards(source: str) -> Iterator[Place]:
-    """Where that begins and ends which no sound program depends on: annotations, `frozen`, and `strict` of a zip."""
+    """Where that begins and ends which no figure depends on: annotations, `frozen`, `strict` of a zip, `lru_cache`."""
     for node in ast.walk(ast.parse(source)):
         found = [getattr(node, name, None) for name in ("annotation", "returns")]
         found += [node.value] if isinstance(node, ast.keyword) and node.arg in ("frozen", "strict") else []
+        found += [node] if isinstance(node, ast.Call) and ast.unparse(node.func) == "lru_cache" else []
         for part in found:
-            if isinstance(part, ast.expr):
-                yield (part.lineno, part.col_offset), (part.end_lineno or 0, part.end_col_offset or 0)
+            if isinstance(part, ast.expr):  # of a decorator the @ too
+                yield (part.lineno, max(0, part.col_offset - 1)), (part.end_lineno or 0, part.end_col_offset or 0)
 
 
 def is_another_program(source: str, changed: str) -> bool:
