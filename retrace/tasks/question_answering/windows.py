@@ -156,12 +156,13 @@ class _Passage:
 
 @dataclass(frozen=True)
 class _Frame:
-    """What is around the passage in the windows of a question, and how many of its tokens fit between."""
+    """What the windows of a question share: what is around the passage, how many of its tokens fit, the answer."""
 
     head: list[int]
     tail: list[int]
     asked: slice
     room: int
+    answer: tuple[int, int] | None  # first and last token of the passage
 
 
 def window_questions(
@@ -192,7 +193,7 @@ def draw_windows(
     for question, passage, frame in _framed(task, tokenizer, questions, max_length):
         draws = Random(question.id)
         lowest, highest = 0, max(0, len(passage.ids) - frame.room)
-        answer = _answer_tokens(question, passage.offsets)
+        answer = frame.answer
         if answer is not None and draws.random() >= ANYWHERE and answer[1] - answer[0] < frame.room:
             lowest, highest = max(0, answer[1] + 1 - frame.room), min(answer[0], highest)
         yield _cut(question, passage, frame, draws.randint(lowest, highest))
@@ -213,15 +214,15 @@ def _framed(
         passage = _Passage(encoding.ids, _without_spaces(encoding.offsets, context))
         for question in on_it:
             asked = tokenizer.encode(lead + question.text, add_special_tokens=False).ids
-            yield question, passage, _frame(asked, form, max_length)
+            yield question, passage, _frame(asked, form, max_length, _answer_tokens(question, passage.offsets))
 
 
-def _frame(asked: list[int], form: PairFormat, max_length: int) -> _Frame:
+def _frame(asked: list[int], form: PairFormat, max_length: int, answer: tuple[int, int] | None) -> _Frame:
     # A question longer than half a window would leave no room for the passage.
     asked = asked[: max(0, max_length // 2 - len(form.before) - len(form.between))]
     head, tail = [*form.before, *asked, *form.between], list(form.after)
     place = slice(len(form.before), len(form.before) + len(asked))
-    return _Frame(head, tail, place, max_length - len(head) - len(tail))
+    return _Frame(head, tail, place, max_length - len(head) - len(tail), answer)
 
 
 def _cut(question: Question, passage: _Passage, frame: _Frame, first: int) -> Window:
@@ -232,7 +233,7 @@ def _cut(question: Question, passage: _Passage, frame: _Frame, first: int) -> Wi
     spans = np.zeros((len(ids), 2), dtype=np.int32)
     spans[place] = passage.offsets[first:last]
     start = end = 0
-    answer = _answer_tokens(question, passage.offsets)
+    answer = frame.answer
     if answer is not None and first <= answer[0] and answer[1] < last:
         start, end = (token - first + len(frame.head) for token in answer)
     return Window(

@@ -133,7 +133,7 @@ def test_every_token_of_any_passage_is_in_a_window(passage: str, asked: str, max
 )
 def test_the_shortest_window_holds_a_token_of_each(form: PairFormat) -> None:
     passage = _Passage(TOKENIZER.encode(CONTEXT, add_special_tokens=False).ids, np.zeros((99, 2), dtype=np.int32))
-    window = _cut(_question(""), passage, _frame([7] * 50, form, shortest_window(form)), 1)
+    window = _cut(_question(""), passage, _frame([7] * 50, form, shortest_window(form), None), 1)
     assert len(window.ids) == shortest_window(form)
     assert window.asked.stop > window.asked.start
     assert window.passage.stop > window.passage.start
