@@ -6,13 +6,18 @@ with its exit code and what it said.
 
 import io
 import json
+import os
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from unittest import mock
+
+from tests.toy import ROOT
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,20 @@ def retrace(*arguments: object) -> Done:
     from retrace.cli.main import main  # here, as runpy warns of a module that is there already
 
     return _run(main, "retrace", *arguments)
+
+
+def refused(*arguments: object) -> str:
+    """The one line in which `retrace` refuses, and does nothing else."""
+    done = retrace(*arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    return done.err
+
+
+def python(code: str, *arguments: str, folder: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, which has these variables too."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def run(module: str, *arguments: str) -> Done:

@@ -27,6 +27,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A copy of the project with toy settings, not yet run."""
     return copy_project(tmp_path / "project")

@@ -7,7 +7,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.cli.check import STAGES
-from tests.commands import retrace
+from tests.commands import refused, retrace
 from tests.toy import ROOT, Project, copy_settings
 
 PIN = f"org/name@{'0' * 40}"
@@ -16,10 +16,9 @@ TRAINED = {"lr": 0.001, "epochs": 1, "batch_size": 8, "max_length": 64}
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(here: Path) -> Project:
     """A folder with the project's settings."""
-    monkeypatch.chdir(tmp_path)
-    return copy_settings(tmp_path)
+    return copy_settings(here)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +33,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         ("family", "gpt", "params.yaml: family: 'gpt' is not allowed; expected one of bert, llama"),
         ("model.hidden_size", 130, "params.yaml: model.heads: 4 is not allowed; it must divide hidden_size (130)"),
         ("finetune.methods", ["full", "half"], "params.yaml: methods.half is missing; methods has: full, scratch"),
-        ("finetune.methods", [], "params.yaml: finetune.methods: [] is not allowed; expected a list of 1 or more"),
-        ("finetune.methods", ["a, b"], "params.yaml: finetune.methods: 'a, b' is not allowed; expected letters,"),
         ("finetune.tasks", ["own"], "params.yaml: finetune.tasks: 'own' is not allowed; expected one of sst2"),
         ("metrics.question_answering", ["f1"], "params.yaml: metrics.question_answering: 'f1' is not allowed;"),
         ("sst2.max_length", 2, "params.yaml: sst2.max_length: 2 is not allowed; expected a whole number of 3 or more"),
@@ -56,11 +53,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 )  # fmt: skip
 def test_a_wrong_setting_is_one_line(project: Project, key: str, value: Any, message: str) -> None:
     project.set(key, value)
-    if key == "model.hidden_size":
-        project.set("model.heads", 4)
-    done = retrace("check")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert done.err.startswith(f"error: {message}")
+    assert refused("check").startswith(f"error: {message}")
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,8 @@ sys.exit(subprocess.run([sys.executable, "-c", {STAGE!r}], start_new_session="ow
 
 
 @pytest.fixture
-def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Worker:
+def worker(here: Path, request: pytest.FixtureRequest) -> Worker:
     """A worker whose stage has begun."""
-    monkeypatch.chdir(tmp_path)
     arguments = getattr(request, "param", ())
     worker = Worker([sys.executable, "-c", LAUNCHER, *arguments], Path("log"))
     while not Path("begun").exists():

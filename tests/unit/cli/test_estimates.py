@@ -44,9 +44,8 @@ def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch: pytest.Monke
 def test_parameters_are_counted_as_json() -> None:
     found = json.loads(retrace("parameters", "bert-base", "--format", "json").out)
     assert (found["total"], found["trainable"], found["frozen"]) == (109_482_240, 109_482_240, 0)
-    assert found["closed_form"]["total"] == 109_482_240
+    assert found["closed_form"]["total"] == sum(row["size"] for row in found["rows"]) == 109_482_240
     assert found["closed_form"]["differences"] == {}
-    assert sum(row["size"] for row in found["rows"]) == 109_482_240
     assert [entry["total"] for entry in found["published"]] == [110_000_000, 108_432_384]
 
 
@@ -106,8 +105,6 @@ def test_memory_needs_no_padding_token_and_no_params(tmp_path: Path, monkeypatch
     ("arguments", "message"),
     [
         (["parameters", "bert-huge"], "error: bert-huge: neither a folder nor one of the presets bert-base, "),
-        (["parameters", "presets"], "error: presets/config.json: no such file\n"),
-        (["memory", "bert-huge", "--batch", "1", "--length", "8"], "error: bert-huge: neither a folder nor one of "),
         (["memory", "bert-base", "--batch", "0", "--length", "8"], "Error: Invalid value for '--batch': "),
         (["memory", "bert-base", "--batch", "1", "--length", "0"], "Error: Invalid value for '--length': "),
         (["memory", "bert-base", "--batch", "1", "--length", "1000"],

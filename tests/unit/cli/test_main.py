@@ -1,14 +1,12 @@
 """The command `retrace`: its help, and what it loads."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from retrace.cli import main as cli
-from tests.commands import retrace
-from tests.toy import ROOT, copy_settings
+from tests.commands import python, refused, retrace
+from tests.toy import copy_settings
 
 
 def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,9 +17,7 @@ def test_help_lists_every_command_without_importing_it(monkeypatch: pytest.Monke
 
 
 def test_an_unknown_command_is_one_line() -> None:
-    done = retrace("skore")
-    assert done.code == 2
-    assert done.err.startswith("error: retrace skore: no such command; expected one of check, ")
+    assert refused("skore").startswith("error: retrace skore: no such command; expected one of check, ")
 
 
 @pytest.mark.parametrize(
@@ -29,13 +25,13 @@ def test_an_unknown_command_is_one_line() -> None:
     [
         ("stop", "nothing is running here", {"torch", "transformers", "pandas", "rich"}),
         ("check", "params.yaml, data/params.yaml: ok", {"torch", "transformers"}),
+        ("doctor --help", "Exit code 1 where something is wrong", {"torch", "transformers", "dvc"}),
     ],
 )
 def test_a_command_that_is_called_often_begins_at_once(tmp_path: Path, command: str, said: str, slow: set[str]) -> None:
     copy_settings(tmp_path)
-    call = f"import sys; from retrace.cli.main import main; sys.argv[1:] = [{command!r}]; main(); "
-    call += f"print(sys.modules.keys() & {slow!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", call], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
-    )
-    assert done.stdout.splitlines() == [said, "set()"], done.stderr
+    call = "import sys; from retrace.cli.main import main\ntry: main()\n"
+    call += f"finally: print(sys.modules.keys() & {slow!r})"
+    done = python(call, *command.split(), folder=tmp_path)
+    assert said in done.stdout
+    assert done.stdout.splitlines()[-1] == "set()", done.stderr

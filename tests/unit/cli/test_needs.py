@@ -32,10 +32,10 @@ PARAMS: dict[str, Any] = {
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def machine(here: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A folder with params.yaml, and how much there is of everything."""
+    _write(PARAMS)
     there = SimpleNamespace(disk=GIB, memory=GIB)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(needs.shutil, "disk_usage", lambda path: SimpleNamespace(free=there.disk))
     monkeypatch.setattr(
         needs.psutil, "virtual_memory", lambda: SimpleNamespace(available=there.memory // 2, total=there.memory)
@@ -50,7 +50,6 @@ def _write(params: dict[str, Any]) -> None:
 
 
 def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
-    _write(PARAMS)
     disk, memory = retrace("needs").out.splitlines()
     assert disk.startswith("needs: about ")
     assert disk.endswith(" of disk for models and states; 1.0 GiB are free")
@@ -58,10 +57,8 @@ def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
     assert memory.endswith(" on one device; 512 MiB of 1.0 GiB are free in main memory")
 
 
-def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monkeypatch, capsys) -> None:
-    machine.memory = 1024
-    _write(PARAMS)
-    assert retrace("needs").code == 2
+def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monkeypatch) -> None:
+    machine.memory = 1000
     monkeypatch.setenv("RETRACE_LAUNCH", "fsdp")
     assert retrace("needs").code == 0
 
@@ -79,7 +76,6 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
 
 
 def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monkeypatch) -> None:
-    _write(PARAMS)
     monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")
     runs = {run.name: run.needs for run in needs._runs(PARAMS, needs._configs(PARAMS))}
     assert needs.planned_memory(PARAMS, "pretrain") == runs["pretrain"].peak
@@ -97,13 +93,9 @@ def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monke
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
 
-@pytest.mark.parametrize(
-    ("short", "message"),
-    [("memory", "it needs about "), ("disk", ": the runs need about ")],
-)
+@pytest.mark.parametrize(("short", "message"), [("memory", "it needs about "), ("disk", ": the runs need about ")])
 def test_too_little_is_one_line(machine, short: str, message: str) -> None:
     setattr(machine, short, 1000)
-    _write(PARAMS)
     done = retrace("needs")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert message in done.err

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import retrace
+from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
 
 
@@ -27,10 +27,7 @@ def test_what_is_not_there_is_said(monkeypatch, arguments: list[str], message: s
     assert message in done.err
 
 
-def test_a_folder_without_a_commit_is_one_line(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    copy_settings(tmp_path)
+def test_a_folder_without_a_commit_is_one_line(here: Path) -> None:
+    copy_settings(here)
     subprocess.run(["git", "init", "-q"], check=True)
-    done = retrace("publish", "org/name")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert done.err.startswith(f"error: {tmp_path}: git rev-parse: fatal: ")
+    assert refused("publish", "org/name").startswith(f"error: {here}: git rev-parse: fatal: ")

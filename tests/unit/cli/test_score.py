@@ -18,9 +18,7 @@ DATASET = {"data": [{"title": "T", "paragraphs": [{"context": "Ada Lund built it
 WHOLE = {"a": "Ada Lund", "b": "1601"}
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def _squad(predictions: object, *options: str, numbers: object = None) -> Done:

@@ -9,7 +9,7 @@ from dvc.utils.serialize import modify_yaml
 
 from retrace.cli.settings import PRESETS, settings_page, write_presets
 from retrace.core.settings import read_yaml
-from tests.commands import retrace
+from tests.commands import refused, retrace
 from tests.toy import ROOT, copy_settings
 
 FILES = ("params.yaml", "data/params.yaml")
@@ -17,12 +17,11 @@ STUDIES = sorted((ROOT / "studies").glob("*/params.yaml"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path) -> Path:
     """A folder with the project's settings and presets."""
-    copy_settings(tmp_path)
-    shutil.copytree(ROOT / PRESETS, tmp_path / PRESETS)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    copy_settings(here)
+    shutil.copytree(ROOT / PRESETS, here / PRESETS)
+    return here
 
 
 def _lines(folder: Path, name: str = "params.yaml") -> list[str]:
@@ -96,16 +95,13 @@ def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
 )
 def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, text: str, message: str) -> None:
     (folder / "own.yaml").write_text(text)
-    done = retrace("preset", "own.yaml")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert done.err.startswith(f"error: {message}")
+    assert refused("preset", "own.yaml").startswith(f"error: {message}")
     assert _lines(folder) == _lines(ROOT)
 
 
 def test_a_preset_that_there_is_not(folder: Path) -> None:
-    assert (
-        retrace("preset", "huge").err == "error: huge: no such file, nor a preset; there are: bert-base, real, sample\n"
-    )
+    said = "error: huge: no such file, nor a preset; there are: bert-base, real, sample\n"
+    assert refused("preset", "huge") == said
 
 
 def test_the_page_of_settings_is_what_the_classes_say() -> None:

@@ -24,9 +24,7 @@ exit_cleanly(main)
 """
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_run_is_asked_to_stop(tmp_path: Path) -> None:

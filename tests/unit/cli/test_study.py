@@ -9,14 +9,13 @@ from tests.toy import ROOT
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_study(tmp_path / "studies/mood")
-    monkeypatch.chdir(tmp_path)
+def _mood(here: Path) -> None:
+    write_study(here / "studies/mood")
 
 
 @pytest.mark.parametrize("place", ["", "studies", "studies/mood/data/checkpoints"])
-def test_studies_are_listed_from_anywhere_in_the_project(tmp_path: Path, monkeypatch, place: str) -> None:
-    monkeypatch.chdir(tmp_path / place)
+def test_studies_are_listed_from_anywhere_in_the_project(monkeypatch, place: str) -> None:
+    monkeypatch.chdir(place or ".")
     assert retrace("study", "list").out.splitlines()[1].split() == ["mood", "3", "7", "not", "run", EVIL]
 
 

@@ -54,13 +54,18 @@ def test_a_batch_is_dealt_in_as_many_parts_to_every_process(count: int, processe
     assert all(len(rows) <= (most or count) for mine in dealt for rows, _ in mine)
 
 
+def _found(folder: Path, **variables: str) -> dict[str, Any]:
+    """What two processes with these variables wrote down."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", **variables}
+    command = [*TORCHRUN, "-m", "tests.sharded", str(folder / "found.json")]
+    subprocess.run(command, env=environment, cwd=ROOT, timeout=280, check=True)
+    return json.loads((folder / "found.json").read_text())
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What two processes wrote down that share the weights."""
-    path = tmp_path_factory.mktemp("sharded") / "found.json"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "ACCELERATE_USE_FSDP": "true"}
-    subprocess.run([*TORCHRUN, "-m", "tests.sharded", str(path)], env=environment, cwd=ROOT, timeout=280, check=True)
-    return json.loads(path.read_text())
+    """Of processes that share the weights."""
+    return _found(tmp_path_factory.mktemp("sharded"), ACCELERATE_USE_FSDP="true")
 
 
 @pytest.mark.slow
@@ -76,10 +81,7 @@ def test_losses_and_weights_are_those_of_one_process(shared: dict[str, Any], cas
 
 @pytest.mark.slow
 def test_processes_that_hold_all_weights_learn_what_one_does(tmp_path: Path) -> None:
-    path = tmp_path / "found.json"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ACCELERATE_USE_CPU": "1", "RETRACE_MICRO_BATCH": "3"}
-    subprocess.run([*TORCHRUN, "-m", "tests.sharded", str(path)], env=environment, cwd=ROOT, timeout=280, check=True)
-    found = json.loads(path.read_text())
+    found = _found(tmp_path, RETRACE_MICRO_BATCH="3")
     assert not found["sharded"]
     assert found["stepped"] == stepped()  # each process orthogonalizes half of the matrices
     for case in CASES:

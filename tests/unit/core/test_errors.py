@@ -10,6 +10,7 @@ import pytest
 from safetensors import SafetensorError
 
 from retrace.core.errors import DivergedError, InputError, Interrupted, exit_cleanly
+from tests.commands import python
 from tests.toy import ROOT
 
 
@@ -42,15 +43,20 @@ def test_one_line_and_an_exit_code_of_its_kind(
     assert capsys.readouterr().err == line
 
 
-def test_a_defect_keeps_its_traceback() -> None:
-    with pytest.raises(PermissionError):
-        exit_cleanly(_raise(PermissionError(errno.EACCES, "no")))
-
-
-def test_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RETRACE_TRACEBACK", "1")
-    with pytest.raises(InputError):
-        exit_cleanly(_raise(InputError("x")))
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        (PermissionError(errno.EACCES, "of no file"), ""),
+        (BrokenPipeError(errno.EPIPE, "the hub went away"), ""),  # no reader that has read enough
+        (InputError("x"), "1"),
+    ],
+)
+def test_a_defect_keeps_its_traceback_and_the_users_mistake_on_request(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, asked: str
+) -> None:
+    monkeypatch.setenv("RETRACE_TRACEBACK", asked)
+    with pytest.raises(type(error)):
+        exit_cleanly(_raise(error))
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:
@@ -82,13 +88,5 @@ def test_a_stage_of_dvc_ends_at_once_with_all_that_it_printed() -> None:
         "import atexit; from retrace.core.errors import exit_cleanly; atexit.register(print, 'registered')\n"
         "exit_cleanly(lambda: print('printed')); print('went on')"
     )
-    environment = {**os.environ, "DVC_STAGE": "x"}
-    done = subprocess.run(
-        [sys.executable, "-c", work], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    assert (done.stdout, done.stderr) == ("printed\nregistered\n", "")
-
-
-def test_a_broken_connection_is_no_reader_that_has_read_enough() -> None:
-    with pytest.raises(BrokenPipeError):
-        exit_cleanly(_raise(BrokenPipeError(errno.EPIPE, "the hub went away")))
+    done = python(work, DVC_STAGE="x")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "printed\nregistered\n", "")

@@ -13,22 +13,24 @@ from retrace.core.errors import InputError, Interrupted
 from retrace.core.files import SUMS, atomic_folder
 from retrace.core.guard import Holder, guarded, running, take
 from retrace.core.settings import read_params, values_of
+from tests.commands import python
 from tests.toy import ROOT
 
 HOLD = "from retrace.core.guard import guarded\nwith guarded('x', [], {}): print('held', flush=True); input()"
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _inputs(here: Path) -> None:
     Path("params.yaml").write_text("lr: 1\nother: 1\n")
     Path("in").mkdir()
     Path("in/a").write_text("a")
 
 
-def test_passes_when_nothing_changed() -> None:
+def test_only_the_stages_own_params_count() -> None:
     with guarded("x", [Path("in")], {"lr": 1}):
         Path("params.yaml").write_text("lr: 1\nother: 2\n")
+    with pytest.raises(InputError, match=r"params\.yaml: lr changed"), guarded("x", [], {"lr": 1}):
+        Path("params.yaml").write_text("lr: 2\nother: 2\n")
 
 
 @pytest.mark.parametrize("change", ["in/a", "in/b", "in/c"])
@@ -77,11 +79,6 @@ def test_code_that_changed_while_python_loaded_it_is_not_run(tmp_path: Path, set
         return
     assert "InputError: stages/late.py changed while x started; run it again" in done.stderr
     assert done.stdout == ""
-
-
-def test_notices_a_changed_param() -> None:
-    with pytest.raises(InputError, match=r"params\.yaml: lr changed"), guarded("x", [], {"lr": 1}):
-        Path("params.yaml").write_text("lr: 2\nother: 1\n")
 
 
 def test_a_second_run_is_told_who_holds_the_lock(tmp_path: Path) -> None:
@@ -158,10 +155,7 @@ def test_a_stage_is_asked_to_stop_and_ends_in_one_line() -> None:
 
 @pytest.mark.parametrize("number", guard.STOPPING)
 def test_a_stage_that_is_asked_to_stop_while_it_imports_says_that_it_goes_on(number: signal.Signals) -> None:
-    imports = f"import retrace, signal; signal.raise_signal({int(number)})"
-    done = subprocess.run(
-        [sys.executable, "-c", imports, "stages.x"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = python(f"import retrace, signal; signal.raise_signal({int(number)})", "stages.x")
     assert (done.returncode, done.stderr) == (75, "asked to stop; run it again\n")
 
 
