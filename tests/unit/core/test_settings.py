@@ -7,7 +7,7 @@ import pytest
 from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
-from retrace.core.settings import Params, Section, build, read_params, require
+from retrace.core.settings import Params, Section, build, read_params, require, section
 
 
 class Inner(Section):
@@ -109,3 +109,7 @@ def test_reads_numbers_as_dvc_does(tmp_path: Path) -> None:
     (tmp_path / "params.yaml").write_text("lr: 5e-4\n")
     assert build(float, read_params(tmp_path), "lr") == 0.0005
 
+
+def test_missing_section_says_what_there_is() -> None:
+    with pytest.raises(InputError, match=r"methods\.big\.rank is missing; methods has: small"):
+        section({"methods": {"small": 1}}, "methods.big.rank")

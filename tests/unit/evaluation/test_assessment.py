@@ -160,6 +160,42 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
     assert (evidence.value, evidence.against, evidence.low, evidence.high) == (31 / 60, 31 / 60, 0, 0)
 
 
+def test_one_class_for_all_is_flagged_with_the_figures_of_a_report() -> None:
+    """BERT on WikiText-2 calls all of SST-2's validation set positive."""
+    dev = [Example(f"sentence {number}", None, int(number < 444)) for number in range(872)]
+    task, metrics = ClassificationTask(("bad", "good"), TRAIN, dev), ("accuracy", "precision", "recall", "f1")
+    run = _run(_logits([0] * 872), _logits([1] * 872))
+    full = assess(task, Scoring(metrics), [run], SETTINGS).methods["full"]
+    printed = {"accuracy": 0.5092, "precision": 0.5092, "recall": 1.0, "f1": 0.6748}
+    assert {name: round(full.figures[name], 4) for name in printed} == printed
+    assert full.seeds["1"].flags.keys() >= {"one_class_only", "not_above_majority", "recall_without_accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("golds", "answers", "figures", "flags"),
+    [
+        # A frozen Llama: F1 of 75 without an exact match, as its answers hold all of the passage.
+        (["Lund founded the mill"] * 40, ["Ada Lund founded the mill"] * 40,
+         {"exact_match": 0.0, "f1": 600 / 7}, {"f1_without_exact_match", "always_the_same"}),
+        # BERT trained on pairs: exact matches of 14.98 and 7.48, below those of no answer at all.
+        (["mill"] * 100 + [""] * 100, ["mill"] * 15 + ["Ada Lund"] * 185,
+         {"HasAns_exact_match": 15.0, "NoAns_exact_match": 0.0, "NoAns_f1": 0.0, "exact_match": 7.5},
+         {"not_above_no_answer"}),
+    ],
+)  # fmt: skip
+def test_answers_that_learned_nothing_are_flagged_as_in_reports(
+    golds: list[str], answers: list[str], figures: dict[str, float], flags: set[str]
+) -> None:
+    passage = "Ada Lund founded the mill"
+    answered = [(Answer(gold, passage.index(gold)),) if gold else () for gold in golds]
+    questions = [Question(str(number), "T", passage, "?", of) for number, of in enumerate(answered)]
+    after = pd.DataFrame({"id": [of.id for of in questions], "text": answers, "score": 0.0, "null_score": 0.0})
+    run = _run(after.assign(text="nothing of the kind"), after)
+    full = assess(QuestionAnsweringTask([], questions), Scoring(("squad_v2",)), [run], SETTINGS).methods["full"]
+    assert {name: full.figures[name] for name in figures} == pytest.approx(figures)
+    assert full.seeds["1"].flags.keys() >= flags
+
+
 def test_headlines_are_means_over_seeds_and_flags_are_counted_over_them() -> None:
     wrong = {("full", 1): 6, ("full", 2): 30, ("scratch", 1): 30, ("scratch", 2): 30}
     found = _assess(*(_trial(method, seed, (30, of, 0)) for (method, seed), of in wrong.items())).metrics
@@ -299,6 +335,5 @@ def test_150_classes_over_5000_rows_take_less_than_10_seconds_and_a_gigabyte() -
     assert memory("VmHWM") - held < 1 << 30
     right = found.methods["full"].figures["accuracy"]
     assert 0.5 <= right < 0.52  # the others are guessed
-    assert (
-        found.methods["full"].intervals["accuracy"]["low"] < right < found.methods["full"].intervals["accuracy"]["high"]
-    )
+    ends = found.methods["full"].intervals["accuracy"]
+    assert ends["low"] < right < ends["high"]
