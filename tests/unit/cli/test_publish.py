@@ -11,7 +11,6 @@ from tests.toy import ROOT, copy_settings
     ("arguments", "message"),
     [
         (["name"], "error: 'name' is no repository; expected ORG/NAME\n"),
-        (["org/name", "--base", "org/base"], "--base: 'org/base' is not allowed; expected org/name@commit"),
         (["org/name", "--method", "full"], "error: --method needs --task\n"),
         (["org/name", "--seed", "1"], "error: --seed needs --task\n"),
         (["org/name", "--task", "news"], "--task: 'news' is not what params.yaml lists; expected one of sst2, squad"),

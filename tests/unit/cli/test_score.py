@@ -112,20 +112,6 @@ def test_scores_of_classes_with_their_probabilities() -> None:
     assert scores["intervals"]["accuracy"] == wilson_interval(0.75, 4)
 
 
-def test_intervals_hold_their_figures_and_have_a_width_where_all_is_right() -> None:
-    generator = np.random.default_rng(1)
-    chances = generator.uniform(0.5, 1.0, 400)
-    calibrated = [(int(generator.random() < chance), f"1,{1 - chance},{chance}") for chance in chances]
-    scores: dict = {}
-    for rows in (calibrated, [(1, "1,0.1,0.9"), (0, "0,0.8,0.2")] * 30):
-        given = "label,0,1\n" + "".join(f"{row}\n" for _, row in rows)
-        scores = _scores(_classes(_column(*(label for label, _ in rows)), given, "--intervals"))
-        for name, ends in scores["intervals"].items():
-            assert ends["low"] <= scores[name] <= ends["high"], name
-    assert scores["accuracy"] == scores["intervals"]["accuracy"]["high"] == 1.0
-    assert scores["intervals"]["accuracy"]["low"] == pytest.approx(0.94, abs=0.001)
-
-
 def test_one_class_for_all_is_said_to_be() -> None:
     done = _classes(_column(1, 0), _column(1, 1))
     assert _scores(done)["recall"] == 1.0
@@ -136,8 +122,6 @@ def test_one_class_for_all_is_said_to_be() -> None:
     ("given", "said"),
     [
         ("label\n1\n", "given.csv: 1 rows, but "),
-        ('label\n1\n""\n', "given.csv:3: label '' is not allowed"),
-        ("class\n1\n0\n", "given.csv:2: no 'label'; there is: class"),
         ("label,0,1\n1,0.5,half\n0,1,0\n", "given.csv:2: expected probabilities in 0, 1; 1 has half"),
         ("label,0,1\n1,0.5,0.5\n0,-1,2\n", "given.csv:3: expected probabilities in 0, 1"),
         ("label,0,1\n1,0.5,0.5\n0,nan,1\n", "given.csv:3: expected probabilities in 0, 1; 0 has nan"),

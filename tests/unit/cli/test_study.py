@@ -5,7 +5,6 @@ import pytest
 from retrace.core.files import write_json
 from tests.commands import retrace
 from tests.study import EVIL, write_study
-from tests.toy import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -22,12 +21,6 @@ def test_studies_are_listed_from_anywhere_in_the_project(monkeypatch, place: str
 def test_a_study_that_was_run_says_how() -> None:
     write_json(Path("studies/mood/reports/study.json"), {"title": "T", "source": "S", "small": True, "tables": {}})
     assert "  small  " in retrace("study", "list").out
-
-
-def test_the_projects_own_studies_are_listed(monkeypatch) -> None:
-    monkeypatch.chdir(ROOT)
-    names = {line.split()[0] for line in retrace("study", "list").out.splitlines()[1:]}
-    assert names == {path.parent.name for path in ROOT.glob("studies/*/published.yaml")}
 
 
 @pytest.mark.parametrize(

@@ -57,17 +57,6 @@ def test_dvc_knows_the_workspace_by_itself_and_shares_the_projects_cache(project
     assert not any("studies" in name for name in project.run(*DVC, "stage", "list", "--all").stdout.split())
 
 
-def test_a_study_may_have_a_pipeline_of_its_own(project: Project) -> None:
-    there = Project(_fill(project, "plm-peft", small=True))
-    stages = there.run(*DVC, "stage", "list", "--all", "--name-only").stdout.split()
-    assert "finetune-sst2@acl_arc-lora-1" in stages
-    assert "pretrain" not in stages
-    compare = (there.folder / "studies/dvc.yaml").read_text()
-    for dep in ("models/pretrained", "data/model", "reports/perplexity-details.json", "data/${data}"):
-        assert f"- {dep}\n" not in compare
-    assert "- data/checkpoints\n" in compare
-
-
 def test_the_users_data_is_that_of_the_project(project: Project) -> None:
     own = project.folder / "data/own/sst2/train.tsv"
     own.parent.mkdir(parents=True)

@@ -7,17 +7,9 @@ from typing import Any
 
 import pytest
 import torch.distributed.run
-from accelerate.commands.config.config_args import ClusterConfig
 from accelerate.commands.launch import launch_command, launch_command_parser
 
 from tests.toy import ROOT
-
-
-@pytest.mark.parametrize("name", ["gpus", "fsdp", "nodes"])
-def test_accelerate_reads_each_configuration(name: str) -> None:
-    config = ClusterConfig.from_yaml_file(str(ROOT / "launch" / f"{name}.yaml"))
-    assert config.distributed_type == ("FSDP" if name == "fsdp" else "MULTI_GPU")
-    assert config.num_machines == (2 if name == "nodes" else 1)
 
 
 @pytest.mark.parametrize("name", ["gpus", "fsdp"])

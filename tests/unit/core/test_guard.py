@@ -81,41 +81,20 @@ def test_code_that_changed_while_python_loaded_it_is_not_run(tmp_path: Path, set
     assert done.stdout == ""
 
 
-def test_a_second_run_is_told_who_holds_the_lock(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, stdin=-1, stdout=-1, text=True
-    ) as first:
-        assert first.stdin is not None
-        assert first.stdout is not None
-        assert first.stdout.readline() == "held\n"
-        with pytest.raises(InputError, match=f"x is already running here as process {first.pid}"), guarded("x", [], {}):
-            pass
-        first.stdin.write("\n")
-        first.stdin.close()
+def test_a_second_run_is_told_who_holds_the_lock_while_it_is_held() -> None:
+    path = Path(".retrace/locks/x.lock")
+    with guarded("x", [], {}):
+        assert take(path) is None
+        assert running() == [Holder(path, os.getpid(), socket.gethostname())]
+        with pytest.raises(InputError, match=f"^x is already running here as process {os.getpid()}"):
+            guarded("x", [], {}).__enter__()
+        path.write_text("")  # who has just locked has no name yet
+        assert running() == [Holder(path, 0, "")]
+        with pytest.raises(InputError, match=r"^x is already running here$"):
+            guarded("x", [], {}).__enter__()
+    assert running() == []
     with guarded("x", [], {}):
         pass
-
-
-def test_a_lock_says_who_holds_it_while_it_is_held() -> None:
-    path = Path(".retrace/locks/x.lock")
-    lock = take(path)
-    assert lock is not None
-    assert take(path) is None
-    (found,) = running()
-    assert (found.path, found.process, found.host) == (path, os.getpid(), socket.gethostname())
-    lock.close()
-    assert running() == []
-
-
-def test_who_has_just_locked_has_no_name_yet() -> None:
-    path = Path(".retrace/locks/x.lock")
-    lock = take(path)
-    assert lock is not None
-    lock.truncate(0)
-    assert running() == [Holder(path, 0, "")]
-    with pytest.raises(InputError, match=r"^x is already running here$"), guarded("x", [], {}):
-        pass
-    lock.close()
 
 
 def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.MonkeyPatch) -> None:

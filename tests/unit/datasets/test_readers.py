@@ -35,13 +35,6 @@ def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
     assert read_sentences(path) == [Example("good .", None, 1), Example("bad .", None, 0)]
 
 
-def test_version_1_and_2_of_squad(tmp_path: Path) -> None:
-    (question,) = read_questions(_write(tmp_path / "s", _squad()))
-    assert question.answers[0].text == "Ada"
-    (question,) = read_questions(_write(tmp_path / "s", _squad(answers=[], is_impossible=True)))
-    assert question.answers == ()
-
-
 @pytest.mark.parametrize("text", [" Ada", "Ada ", " Ada "])
 def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> None:
     start = "Yes Ada did.".index(text)

@@ -1,7 +1,6 @@
 """A frozen body's features, computed once, against a body that computes in every epoch and evaluation."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -152,14 +151,9 @@ def test_processes_compute_a_share_and_hold_all(tmp_path: Path, monkeypatch: pyt
 
     alone, sizes = outputs(task, examples, 5, tiny_device(), compute)
     monkeypatch.setattr(tasks, "gather_object", lambda mine: sent.append(mine) or mine)
-    for device in _two():
-        outputs(task, examples, 5, device, compute)
+    for rank in range(2):
+        accelerator: Any = SimpleNamespace(process_index=rank, num_processes=2, device=torch.device("cpu"))
+        outputs(task, examples, 5, Device(accelerator, False, False), compute)
     assert sorted(sent[1] + sent[3]) == sorted(sizes)
     found = sorted(sent[0] + sent[2], key=lambda item: item[0])
     assert all(np.array_equal(row, expected) for (_, row), expected in zip(found, alone, strict=True))
-
-
-def _two() -> Iterator[Device]:
-    for rank in range(2):
-        accelerator: Any = SimpleNamespace(process_index=rank, num_processes=2, device=torch.device("cpu"))
-        yield Device(accelerator, False, False)

@@ -52,17 +52,13 @@ def test_what_is_wrong_for_one_task_is_said_whichever_is_read(entry: Any, messag
         read_method({"classification": {"own": {}}, "methods": {"lora": entry}}, "lora", "sst2")
 
 
-def test_a_method_has_a_rate_epochs_and_an_optimiser_of_its_own() -> None:
-    task = FineTuneSettings(lr=0.001, epochs=3, batch_size=8, max_length=32, optimizer=OptimizerSettings(kind="muon"))
-    settings = adjusted(task, lora.Settings(lr_factor=2, epochs_factor=4, optimizer="adamw"))
-    assert (settings.lr, settings.epochs, settings.optimizer.kind) == (0.002, 12, "adamw")
-    assert adjusted(task, full.Settings()) == task
-
-
 @pytest.mark.parametrize(("epochs", "times", "whole"), [(4, 1.5, 6), (3, 1.5, 5), (10, 1.1, 11), (1, 0.25, 1)])
-def test_a_method_has_whole_epochs_rounded_up(epochs: int, times: float, whole: int) -> None:
-    task = FineTuneSettings(lr=0.001, epochs=epochs, batch_size=8, max_length=32)
-    assert adjusted(task, full.Settings(epochs_factor=times)).epochs == whole
+def test_a_method_has_a_rate_an_optimiser_and_whole_epochs_of_its_own(epochs: int, times: float, whole: int) -> None:
+    muon = OptimizerSettings(kind="muon")
+    task = FineTuneSettings(lr=0.001, epochs=epochs, batch_size=8, max_length=32, optimizer=muon)
+    settings = adjusted(task, lora.Settings(lr_factor=2, epochs_factor=times, optimizer="adamw"))
+    assert (settings.lr, settings.epochs, settings.optimizer.kind) == (0.002, whole, "adamw")
+    assert adjusted(task, full.Settings()) == task
 
 
 def test_a_tuning_that_there_is_not() -> None:

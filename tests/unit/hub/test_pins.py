@@ -14,8 +14,7 @@ def _origin(value: object) -> Pin | PinnedFolder | None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(here: Path) -> Path:
     folder = Path("weights")
     (folder / "more").mkdir(parents=True)
     (folder / "config.json").write_text("{}")
@@ -49,12 +48,9 @@ def test_a_folder_with_its_digest(folder: Path) -> None:
 
 @pytest.mark.parametrize("value", ["weights", "weights@0123456789ab", f"weights@{COMMIT[:39]}", "weights@"])
 def test_another_digest_is_an_error_that_says_what_to_write(folder: Path, value: str) -> None:
-    with pytest.raises(InputError) as caught:
+    said = f"^params.yaml: model.checkpoint: '{value}' is not the folder as it is now; that is weights@"
+    with pytest.raises(InputError, match=f"{said}{folder_digest(folder)}$"):
         _origin(value)
-    assert str(caught.value) == (
-        f"params.yaml: model.checkpoint: {value!r} is not the folder as it is now; "
-        f"that is weights@{folder_digest(folder)}"
-    )
 
 
 @pytest.mark.parametrize("value", ["org/name", "org/name@main", f"org/name@{COMMIT[:12]}", "nowhere@0123456789ab", ""])
@@ -63,18 +59,9 @@ def test_neither_a_commit_nor_a_folder(folder: Path, value: str) -> None:
         _origin(value)
 
 
-def test_other_types() -> None:
-    with pytest.raises(InputError, match=r"model.checkpoint is missing"):
-        read_initial_checkpoint({"family": "bert", "model": {}})
-    with pytest.raises(InputError, match=r"model.checkpoint: 3 is not allowed; expected text or null"):
-        _origin(3)
-
-
 def test_a_further_checkpoint_says_its_family_and_may_be_drawn_anew() -> None:
     entry = {"family": "llama", "checkpoint": f"org/name@{COMMIT}", "random_seed": 3}
     start = read_initial_checkpoint({"checkpoints": {"tiny": entry}}, "tiny")
     assert (str(start.origin), start.family, start.seed) == (f"org/name@{COMMIT}", "llama", 3)
-    with pytest.raises(InputError, match=r"^data/params.yaml: checkpoints.tiny.checkpoint: null is not allowed; "):
-        read_initial_checkpoint({"checkpoints": {"tiny": {**entry, "checkpoint": None}}}, "tiny")
     with pytest.raises(InputError, match=r"^params.yaml: model.random_seed: it needs model.checkpoint"):
         read_initial_checkpoint({"family": "bert", "model": {"checkpoint": None, "random_seed": 1}})

@@ -53,11 +53,6 @@ def _homes(part: list[int]) -> set[int]:
     }  # fmt: skip
 
 
-def test_documents_are_found_without_their_marks() -> None:
-    assert len(DOCUMENTS) == len(_documents())
-    assert [TOKENIZER.decode(document) for document in DOCUMENTS] == [text.replace(" .", ".") for text in _documents()]
-
-
 def test_a_pair_is_what_it_says() -> None:
     full_stop = token_id(TOKENIZER, ".")
     seen = []
