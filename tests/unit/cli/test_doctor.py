@@ -46,9 +46,13 @@ def _wrong() -> list[tuple[str, str, str]]:
     return wrong
 
 
-def _mend(command: str) -> None:
+def _mended(check: str, command: str) -> str:
+    """What this check alone finds, mended by this command."""
+    ((by, found, mend),) = _wrong()
+    assert (by, mend) == (check, command)
     subprocess.run(command.removesuffix(" && dvc repro"), shell=True, check=True, capture_output=True)
     assert _wrong() == []
+    return found
 
 
 def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
@@ -66,10 +70,7 @@ def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
 def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project, at: str) -> None:
     text = (ROOT / "dvc.lock").read_text()
     (checkout.folder / "dvc.lock").write_text(text[: text.rindex(at) + len(at) - 1])
-    ((check, found, command),) = _wrong()
-    assert (check, command) == ("recorded results", "git checkout HEAD -- dvc.lock && dvc repro")
-    assert found.startswith("dvc.lock: ")
-    _mend(command)
+    assert _mended("recorded results", "git checkout HEAD -- dvc.lock && dvc repro").startswith("dvc.lock: ")
 
 
 @pytest.mark.parametrize("content", ["", "schema: '2.0'\n", "\x00" * 40, "stages: []\n", "<<<<<<< HEAD\n"])
@@ -77,10 +78,7 @@ def test_a_lock_file_with_nothing_in_it_and_none_committed(checkout: Project, co
     (checkout.folder / "data/dvc.lock").unlink()
     checkout.commit("without it")
     (checkout.folder / "data/dvc.lock").write_text(content)
-    ((_, found, command),) = _wrong()
-    assert found.startswith("data/dvc.lock: ")
-    assert command == "rm data/dvc.lock && dvc repro"
-    _mend(command)
+    assert _mended("recorded results", "rm data/dvc.lock && dvc repro").startswith("data/dvc.lock: ")
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -88,10 +86,8 @@ def test_an_rwlock_that_holds_dvc_up(checkout: Project, half: bool) -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         lock = json.dumps({"write": {"models": {"pid": other.pid, "cmd": "dvc repro"}}, "read": {}})
         (checkout.folder / ".dvc/tmp/rwlock").write_text(lock[:20] if half else lock)
-        ((check, found, command),) = _wrong()
-        assert (check, command) == ("locks", "retrace check")
-        assert ("damaged" if half else f"process {other.pid} (dvc repro), which is another program") in found
-        _mend(command)
+        said = "damaged" if half else f"process {other.pid} (dvc repro), which is another program"
+        assert said in _mended("locks", "retrace check")
         other.kill()
 
 
@@ -123,22 +119,20 @@ def test_a_stage_without_its_parent(checkout: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "check"),
+    ("path", "check", "removed"),
     [
-        ("predictions/sst2/lora/1/predictions.parquet", "stale results"),
-        ("models/sst2/full/7/model.safetensors", "stale results"),
-        ("models/it's/full/1/x", "stale results"),
-        ("models/.tokens.partial/train.npy", "leftovers"),
-        ("reports/.metrics.json.partial", "leftovers"),
+        ("predictions/sst2/lora/1/predictions.parquet", "stale results", "predictions/sst2/lora/1"),
+        ("models/sst2/full/7/model.safetensors", "stale results", "models/sst2/full/7"),
+        ("models/it's/full/1/x", "stale results", """'models/it'"'"'s/full/1'"""),
+        ("models/.tokens.partial/train.npy", "leftovers", "models/.tokens.partial"),
+        ("reports/.metrics.json.partial", "leftovers", "reports/.metrics.json.partial"),
     ],
 )
-def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, check: str) -> None:
+def test_what_killed_runs_and_other_settings_left(checkout: Project, path: str, check: str, removed: str) -> None:
     for name in (path, "models/sst2/full/1/model.safetensors", "models/tokenizer/tokenizer.json"):
         (checkout.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout.folder / name).write_text("x")
-    ((found, _, command),) = _wrong()
-    assert found == check
-    _mend(command)
+    _mended(check, f"rm -r {removed}")
     assert (checkout.folder / "models/sst2/full/1/model.safetensors").exists()
 
 
@@ -176,9 +170,7 @@ def test_an_entry_of_the_cache_that_was_cut(checkout: Project, folder: bool) -> 
         path.write_text(text)
     assert _wrong() == []
     (inner if folder else cached).write_text("hell")
-    ((check, found, command),) = _wrong()
-    assert (check, found) == ("cache", "cut short: models/a")
-    _mend(command)
+    assert _mended("cache", "retrace check --cache && dvc repro") == "cut short: models/a"
 
 
 def test_versions_and_settings_that_are_others(checkout: Project) -> None:
@@ -202,9 +194,8 @@ def test_elsewhere_it_says_where_to_run_it() -> None:
 def test_a_remote_of_which_nothing_is_compared(checkout: Project, level: str) -> None:
     config = checkout.folder / (".dvc/config.local" if level else ".dvc/config")
     config.write_text("[core]\n    remote = shared\n['remote \"shared\"']\n    url = ../shared\n")
-    expected = "shared: what it gives is not compared with its digest", f"dvc remote modify {level}shared verify true"
-    assert _wrong() == [("remote", *expected)]
-    _mend(expected[1])
+    found = _mended("remote", f"dvc remote modify {level}shared verify true")
+    assert found == "shared: what it gives is not compared with its digest"
 
 
 def test_the_cache_that_is_looked_at_is_that_of_the_checkout(checkout: Project) -> None:

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -39,14 +40,9 @@ def _start(gpus: dict[str, str], *command: str, **variables: str) -> subprocess.
     return subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, stderr=-1, text=True)
 
 
-def _said(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
-
-
-def _waits(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
-    return process.stderr.readline().strip()
+def _line(stream: IO[str] | None) -> str:
+    assert stream is not None
+    return stream.readline().strip()
 
 
 def _end(*processes: subprocess.Popen[str]) -> None:
@@ -58,20 +54,20 @@ def _end(*processes: subprocess.Popen[str]) -> None:
 def test_each_takes_another_gpu_and_one_too_many_waits_until_a_lease_ends(tmp_path: Path) -> None:
     gpus = pretend_gpus(tmp_path / "two", 2)
     first, second = _start(gpus), _start(gpus)
-    assert {_said(first), _said(second)} == {"- GPU-0", "- GPU-1"}
+    assert {_line(first.stdout), _line(second.stdout)} == {"- GPU-0", "- GPU-1"}
     leases = tmp_path / "two/retrace-gpus"  # of other users too
     assert [path.stat().st_mode & 0o777 for path in (leases, *leases.iterdir())] == [0o777, 0o666, 0o666]
     third = _start(gpus)
     taken_by = ", ".join(map(str, sorted((first.pid, second.pid))))
-    assert _waits(third) == f"waiting for a GPU: taken by processes {taken_by}"
+    assert _line(third.stderr) == f"waiting for a GPU: taken by processes {taken_by}"
     elsewhere = pretend_gpus(tmp_path / "one", 1)
     alone = _start(elsewhere)
-    assert _said(alone) == "- GPU-0"
+    assert _line(alone.stdout) == "- GPU-0"
     shares = _start(elsewhere, RETRACE_SHARE_GPUS="1")
-    assert _said(shares) == "- None"
+    assert _line(shares.stdout) == "- None"
     second.send_signal(signal.SIGKILL)
     second.communicate()
-    assert _said(third) in ("- GPU-0", "- GPU-1")
+    assert _line(third.stdout) in ("- GPU-0", "- GPU-1")
     _end(first, third, alone, shares)
 
 
@@ -79,9 +75,9 @@ def test_launches_of_several_processes_take_turns_and_do_not_wait_for_each_other
     """Each launch's second process starts before its first, which takes the first GPU before that."""
     gpus = {**pretend_gpus(tmp_path, 2), "LOCAL_WORLD_SIZE": "2"}
     alone = _start(gpus, LOCAL_WORLD_SIZE="1", CUDA_VISIBLE_DEVICES="1")
-    assert _said(alone) == "- 1"
+    assert _line(alone.stdout) == "- 1"
     launches = [_start(gpus, sys.executable, "-c", LAUNCH, RANK) for _ in range(3)]
-    assert _waits(launches[0]).startswith("waiting for GPU-")
+    assert _line(launches[0].stderr).startswith("waiting for GPU-")
     _end(alone)
     times = [sorted(map(float, launch.communicate(timeout=60)[0].split())) for launch in launches]
     assert [len(each) for each in times] == [4, 4, 4]

@@ -1,6 +1,5 @@
 """Operations and memory of an update, known before it, and the bytes of tensors that are alive at once."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 import torch
-from transformers import PreTrainedConfig, RobertaConfig
+from transformers import RobertaConfig
 
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
@@ -66,7 +65,9 @@ def test_memory_grows_with_blocks_moments_and_processes() -> None:
     adamw = PretrainSettings(epochs=1, batch_size=2, block_size=40, optimizer=OptimizerSettings(kind="adamw"))
     both = pretraining_needs(config, adamw, 2, bf16=False, attention="eager")
     hidden = 2 * (32 * 96 + 32 * 32 + 32 * 128 + 32 * 64)  # matrices of two layers, which Muon gives one moment
-    steps = 4 * sum(1 for _ in _rest(config))  # AdamW counts its updates for each of the other weights
+    weights = make_language_model(config, 0, "eager").named_parameters()
+    others = [weight for name, weight in weights if weight.ndim < 2 or ".layers." not in name]
+    steps = 4 * len(others)  # AdamW counts its updates for each of the other weights
     assert muon.moments == 4 * (2 * muon.parameters - hidden) + steps
     assert both.moments > muon.moments
     assert more.passing > 1.9 * muon.passing
@@ -82,12 +83,6 @@ def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_mo
     inner = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 64 + 32 + 4 * 32
     assert found.layer == inner
     assert found.outside == found.parameters - 2 * inner
-
-
-def _rest(config: PreTrainedConfig) -> Iterator[torch.Tensor]:
-    for name, weight in make_language_model(config, 0, "eager").named_parameters():
-        if weight.ndim < 2 or ".layers." not in name:
-            yield weight
 
 
 @pytest.mark.parametrize("family", ["bert", "llama"])

@@ -60,31 +60,17 @@ def test_calibration_by_hand() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(outcomes())
-def test_the_resampled_form_gives_the_score_itself(outcome: Classified) -> None:
-    for metric in METRICS:
-        plain, drawn = figures(metric, outcome), metric.resampled(outcome)(np.ones((2, len(outcome))))
-        assert plain.keys() == drawn.keys() <= metric.FIGURES.keys()
-        for figure, value in plain.items():
-            np.testing.assert_allclose(drawn[figure], value, atol=1e-9, err_msg=figure)
-
-
-@settings(deadline=None, max_examples=60)
 @given(outcomes(), st.integers(0, 2**32))
 def test_a_weight_is_a_repeated_example(outcome: Classified, seed: int) -> None:
     weights = np.random.default_rng(seed).integers(0, 4, size=len(outcome.labels))
     weights[0] += 1
-    assert outcome.probabilities is not None
-    repeated = Classified(
-        outcome.classes,
-        np.repeat(outcome.labels, weights),
-        np.repeat(outcome.predicted, weights),
-        np.repeat(outcome.probabilities, weights, axis=0),
-    )
+    repeated = outcome.part(np.repeat(np.arange(len(outcome)), weights))
     for metric in METRICS:
-        drawn = metric.resampled(outcome)(weights[None].astype(float))
-        for figure, value in figures(metric, repeated).items():
-            assert drawn[figure][0] == pytest.approx(value, abs=1e-9), figure
+        drawn = metric.resampled(outcome)(np.stack([np.ones(len(outcome)), weights]))
+        assert figures(metric, outcome).keys() == drawn.keys() <= metric.FIGURES.keys()
+        for row, each in enumerate((outcome, repeated)):
+            for figure, value in figures(metric, each).items():
+                assert drawn[figure][row] == pytest.approx(value, abs=1e-9), figure
 
 
 def _area(outcome: Classified) -> float | None:

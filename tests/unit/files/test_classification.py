@@ -1,3 +1,5 @@
+"""Classification tasks in right files, and settings that do not fit them; tests/campaigns has the wrong files."""
+
 import csv
 import json
 import re
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from retrace.core.errors import InputError
 from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
 from retrace.datasets.splits import held_out_split
+from retrace.files.formats import labels_of
 from retrace.files.settings import ClassificationParams, ClassificationSettings
 from retrace.files.tasks import check_files, make_task_card, read_files
 from tests.toy import ROOT
@@ -137,6 +140,11 @@ def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path) -> None:
     assert [example.label for example in data.parts["train"]] == [1, 0]
 
 
+def test_labels_are_text_however_they_are_written() -> None:
+    rows = [("f", {"label": label}) for label in ("None", " a ", 1, 1.0, -2.0)]
+    assert labels_of(rows, "label") == ["None", "a", "1", "1", "-2"]
+
+
 def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: Path) -> None:
     rows = "".join(
         json.dumps({"text": f"the {word} was long{end}", "label": number % 2}) + "\n"
@@ -156,10 +164,10 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
 
 
 def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
-    files = {"train": "a.xml", "dev": "b.xml", "published": "https://example.org"}
-    settings = ClassificationSettings(folder=str(tmp_path / "own"), **files)
-    wanted = f"put a.xml, b.xml into {tmp_path}/own, published at https://example.org"
-    for missing in (f"'{tmp_path}/own' is not a folder", f"{tmp_path}/own/a.xml: no such file"):
+    folder, site = str(tmp_path / "own"), "https://example.org"
+    settings = ClassificationSettings(folder=folder, train="a.xml", dev="b.xml", published=site)
+    wanted = f"put a.xml, b.xml into {folder}, published at {site}"
+    for missing in (f"'{folder}' is not a folder", f"{folder}/a.xml: no such file"):
         message = f"data/params.yaml: classification.own: {missing}; {wanted}"
         with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
             check_files(settings, "classification.own")

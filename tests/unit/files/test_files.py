@@ -27,24 +27,22 @@ def _own(folder: Path, *names: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("test", "split", "expected"),
     [
-        ({}, {"dev": "dev"}),
-        ({"test": "held"}, {"dev": "dev", "test": "held"}),
-        ({"split": 0.8}, {"test": "dev"}),  # the rest of train is dev
-        ({"split": 0.8, "test": "held"}, {"test": "held"}),
+        (None, None, {"dev": "dev"}),
+        ("held", None, {"dev": "dev", "test": "held"}),
+        (None, 0.8, {"test": "dev"}),  # the rest of train is dev
+        ("held", 0.8, {"test": "held"}),
     ],
 )
-def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, settings, expected) -> None:
-    own = _own(tmp_path, "sst2/dev.tsv", "squad/dev.json")
-    names: dict[str, Any] = {f"{task}_{key}": f"{value}.{ending}" if key == "test" else value
-             for key, value in settings.items() for task, ending in (("sst2", "tsv"), ("squad", "json"))}  # fmt: skip
-    found = FilesSettings(**own, squad_train="train.json", squad_dev="dev.json", **names).chosen(Path("to"))
-    for path, folder, ending in ((sentences_path, "sst2", "tsv"), (questions_path, "squad", "json")):
+def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, test, split, expected) -> None:
+    own = _own(tmp_path, "sst2/dev.tsv", "squad/dev.json") | {"squad_train": "train.json", "squad_dev": "dev.json"}
+    for task, path, ending in (("sst2", sentences_path, "tsv"), ("squad", questions_path, "json")):
+        named = {f"{task}_split": split, f"{task}_test": test and f"{test}.{ending}"}
+        found = FilesSettings(**own, **named).chosen(Path("to"))
+        wanted = {part: tmp_path / task / f"{name}.{ending}" for part, name in ({"train": "train"} | expected).items()}
         parts = {part: found.get(path(Path("to"), part)) for part in ("train", "dev", "test")}
-        assert {part: path for part, path in parts.items() if path} == {
-            part: tmp_path / folder / f"{name}.{ending}" for part, name in ({"train": "train"} | expected).items()
-        }
+        assert {part: file for part, file in parts.items() if file} == wanted
 
 
 def test_a_split_without_an_official_dev_file_leaves_no_test(tmp_path: Path) -> None:

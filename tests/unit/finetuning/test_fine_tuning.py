@@ -6,20 +6,23 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from retrace.compute.device import Device
 from retrace.core.errors import InputError
+from retrace.core.settings import Precision
 from retrace.finetuning import run as fine_tuning
-from retrace.finetuning.run import TaskObjective, fine_tune, write_tuned
-from retrace.finetuning.settings import FineTuneSettings
+from retrace.finetuning.run import TaskObjective, fine_tune, run_cell, write_tuned
+from retrace.finetuning.settings import FineTuneParams, FineTuneSettings
 from retrace.finetuning.task import predict
 from retrace.models.heads import make_model
+from retrace.results.grid import Cell
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Budget, Run, _backward, _shares
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import tiny_config, tiny_device, tiny_sentences, tiny_tokenizer
+from tests.tiny import tiny_config, tiny_device, tiny_pretrained, tiny_sentences, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 SETTINGS = FineTuneSettings(lr=0.005, epochs=3, batch_size=8, max_length=32)
@@ -90,6 +93,31 @@ def test_a_validation_loss_that_is_no_number_ends_the_run(
     ):
         fine_tune(task, _model(), last, 1, tiny_device(), "sst2 full 1", checkpointer)
     checkpointer.close()
+
+
+@pytest.mark.parametrize(("precision", "stored"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
+def test_only_the_body_is_stored_in_the_precision_of_products(
+    here: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision, stored: torch.dtype
+) -> None:
+    tiny_pretrained(Path("models/pretrained"))
+    tiny_sentences(Path("data"), ["sentence\tlabel", "the ale was stale\t0", "the songs were charming\t1"])
+    Path("data/source").rename("data/sample")
+    found: dict[str, torch.dtype] = {}
+
+    def spy(task: Any, model: torch.nn.Module, *rest: Any) -> Any:
+        found.update({name: weight.dtype for name, weight in model.named_parameters()})
+        return fine_tune(task, model, *rest)
+
+    monkeypatch.setattr(fine_tuning, "fine_tune", spy)
+    settings = {"lr": 0.001, "epochs": 1, "batch_size": 2, "max_length": 16}
+    cell, given = Cell("sst2", "lora", 1), {"data": "sample", "precision": precision, "sst2": settings}
+    params = FineTuneParams.read(given | {"methods": {"lora": {}}}, task="sst2", method="lora")
+    params.settings.clear()  # there is no params.yaml here, which the guard would compare
+    run_cell(cell, params, Path("data/classification/sst2"), Classification.read)
+    assert found["model.layers.0.attn.Wqkv.base_layer.weight"] == stored
+    assert {dtype for name, dtype in found.items() if "lora_" in name or "norm" in name} == {torch.float32}
+    saved = load_file(f"models/{cell.path}/trained.safetensors")
+    assert {weight.dtype for weight in saved.values()} == {torch.float32}
 
 
 def test_a_subset_depends_on_the_seed(task: Classification) -> None:

@@ -22,11 +22,6 @@ def folder(here: Path) -> Path:
     return folder
 
 
-def test_random_weights_and_a_commit_of_the_hub() -> None:
-    assert _origin(None) is None
-    assert _origin(f"org/name@{COMMIT}") == Pin("org/name", COMMIT)
-
-
 def test_the_digest_is_of_names_and_bytes(folder: Path) -> None:
     sums = [hashlib.sha256(content).hexdigest() for content in (b"{}", b"b")]
     lines = f"config.json {sums[0]}\nmore/a {sums[1]}\n"
@@ -39,7 +34,9 @@ def test_the_digest_is_of_names_and_bytes(folder: Path) -> None:
     assert folder_digest(folder) != digest
 
 
-def test_a_folder_with_its_digest(folder: Path) -> None:
+def test_random_weights_a_commit_of_the_hub_and_a_folder_with_its_digest(folder: Path) -> None:
+    assert _origin(None) is None
+    assert _origin(f"org/name@{COMMIT}") == Pin("org/name", COMMIT)
     digest = folder_digest(folder)
     assert _origin(f"weights@{digest}") == PinnedFolder(folder, digest)
     folder.rename("weights@home")

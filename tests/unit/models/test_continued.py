@@ -92,16 +92,10 @@ def test_classes_of_a_task_before_are_no_longer_the_models(tmp_path: Path) -> No
     assert spans["qa_outputs.weight"].shape[0] == 2
 
 
-def test_a_classifiers_weights_are_started_from_too(tmp_path: Path) -> None:
-    write_model(tmp_path, ROBERTA)
-    model = AutoModelForSequenceClassification.from_pretrained(tmp_path)
-    model.save_pretrained(tmp_path)
-    assert isinstance(_continued(tmp_path), LanguageModel)  # under a new head of a language model
-
-
 def test_a_published_classifier_of_other_classes_is_drawn_anew(tmp_path: Path) -> None:
     write_model(tmp_path, ROBERTA)
     AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3).save_pretrained(tmp_path)
+    assert isinstance(_continued(tmp_path), LanguageModel)  # its body, under a new head of a language model
     one, other = (read_model("classifier", tmp_path, seed, "eager", list("abcde")).state_dict() for seed in (1, 2))
     assert one["classifier.out_proj.weight"].shape[0] == 5
     assert {name for name in one if not torch.equal(one[name], other[name])} == {"classifier.out_proj.weight"}

@@ -6,12 +6,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
-from retrace.models.language_model import LanguageModel, head_loss, make_language_model
+from retrace.models.language_model import LanguageModel, head_loss, make_language_model, read_language_model
+from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.throughput import count_flops
 from tests.tiny import FAMILIES, MASKED_FAMILIES, tiny_config, tiny_tokenizer
 
 IDS = torch.arange(10, 42).view(2, 16)
 AT = torch.tensor([[0, 3, 9], [16, 20, 31]])
+VOCABULARY = Vocabulary.of(tiny_tokenizer())
+CLS, SEP = VOCABULARY.begin, VOCABULARY.end
+FIRST, SECOND = [CLS, 20, 21, 22, SEP], [CLS, 30, 31, SEP]  # documents
 TARGETS = torch.tensor([11, 12, 13, 14, 15, 16])
 
 
@@ -55,6 +59,32 @@ def test_transformers_reads_a_saved_body_and_answers_the_same(tmp_path: Path, fa
     kind = AutoModelForCausalLM if family == "llama" else AutoModelForMaskedLM
     logits = kind.from_pretrained(tmp_path).eval()(input_ids=IDS).logits
     torch.testing.assert_close(model(IDS, AT), logits.flatten(0, 1)[AT.flatten()])
+
+
+@torch.no_grad()
+def _scores(model: LanguageModel, ids: list[int], row: slice) -> Tensor:
+    return model(torch.tensor([ids]), torch.arange(len(ids))[row])
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_document_is_read_as_if_it_stood_alone_in_the_block(family: str, attention: str) -> None:
+    model, row = _model(family, attention, CLS), slice(0, len(FIRST))
+    torch.testing.assert_close(_scores(model, FIRST + SECOND, row), _scores(model, FIRST, row))
+    other = [CLS, 40, 41, SEP]
+    last = slice(len(FIRST), None)
+    changed = [CLS, 25, 26, 27, SEP]
+    assert torch.equal(_scores(model, FIRST + SECOND, last), _scores(model, changed + SECOND, last))
+    assert not torch.equal(_scores(model, FIRST + SECOND, last), _scores(model, FIRST + other, last))
+
+
+def test_without_the_setting_which_is_saved_with_the_model_documents_see_one_another(tmp_path: Path) -> None:
+    row = slice(0, len(FIRST))
+    plain, within = (_model("modernbert", "eager", start) for start in (None, CLS))
+    assert not torch.allclose(_scores(plain, FIRST + SECOND, row), _scores(plain, FIRST, row))
+    within.body.save_pretrained(tmp_path)
+    again = read_language_model(tmp_path, 0, "eager").eval()
+    assert torch.equal(_scores(again, FIRST + SECOND, row), _scores(within, FIRST + SECOND, row))
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
