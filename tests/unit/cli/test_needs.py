@@ -3,50 +3,37 @@
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
-from ruamel.yaml import YAML
 
 from retrace.core.errors import InputError
 from retrace.core.files import size
+from retrace.core.settings import read_params
 from retrace.estimates import needs
 from retrace.training.throughput import named_out_of_memory
 from tests.commands import retrace
+from tests.toy import TOY, copy_settings
 
 GIB = 2**30
-OPTIMISER = {"kind": "adamw"}
-TUNED = {"lr": 0.001, "epochs": 1, "batch_size": 2, "max_length": 16, "optimizer": OPTIMISER}
-PARAMS: dict[str, Any] = {
-    "precision": "fp32", "family": "roberta",
-    "finetune": {"tasks": ["sst2"], "methods": ["full", "frozen"], "squad_methods": ["full"], "seeds": [1, 2]},
-    "tokenizer": {"kind": "bpe", "vocab_size": 300, "lowercase": False},
-    "model": {
-        "checkpoint": None, "random_seed": None, "hidden_size": 32, "layers": 1, "heads": 2, "intermediate_size": 32,
-        "max_positions": 16,
-    },
-    "pretrain": {"epochs": 1, "batch_size": 2, "block_size": 16, "optimizer": OPTIMISER},
-    "sst2": TUNED, "squad": {**TUNED, "answers": "extractive"},
+SMALL = {
+    **{f"model.{key}": value for key, value in TOY["model"].items()},
+    "finetune.methods": ["full", "frozen"], "finetune.squad_methods": ["full"], "finetune.seeds": [1, 2],
 }  # fmt: skip
 
 
 @pytest.fixture
 def machine(here: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A folder with params.yaml, and how much there is of everything."""
-    _write(PARAMS)
-    there = SimpleNamespace(disk=GIB, memory=GIB)
+    """A folder with settings, and how much there is of everything."""
+    project = copy_settings(here)
+    project.set_all(SMALL)
+    there = SimpleNamespace(disk=GIB, memory=GIB, project=project)
     monkeypatch.setattr(needs.shutil, "disk_usage", lambda path: SimpleNamespace(free=there.disk))
     monkeypatch.setattr(
         needs.psutil, "virtual_memory", lambda: SimpleNamespace(available=there.memory // 2, total=there.memory)
     )
     monkeypatch.setattr(needs.torch.cuda, "is_available", lambda: False)
     return there
-
-
-def _write(params: dict[str, Any]) -> None:
-    with Path("params.yaml").open("w", encoding="utf-8") as file:
-        YAML().dump(params, file)
 
 
 def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
@@ -64,7 +51,8 @@ def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monke
 
 
 def test_disk_is_of_the_runs_that_are_left(machine) -> None:
-    params = {**PARAMS, "finetune": {**PARAMS["finetune"], "squad_methods": []}}
+    machine.project.set("finetune.squad_methods", [])
+    params = read_params()
     runs = list(needs._runs(params, {None: needs._config(params, None)}))
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
     pretrain, full, _, frozen, _ = runs
@@ -77,12 +65,13 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
 
 def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monkeypatch) -> None:
     monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")
-    runs = {run.name: run.needs for run in needs._runs(PARAMS, needs._configs(PARAMS))}
-    assert needs.planned_memory(PARAMS, "pretrain") == runs["pretrain"].peak
-    assert needs.planned_memory(PARAMS, "sst2 full 2") == runs["sst2 full 2"].peak
-    assert needs.planned_memory(PARAMS, "sst2 full 3") is None
+    params = read_params()
+    runs = {run.name: run.needs for run in needs._runs(params, needs._configs(params))}
+    assert needs.planned_memory(params, "pretrain") == runs["pretrain"].peak
+    assert needs.planned_memory(params, "sst2 full 2") == runs["sst2 full 2"].peak
+    assert needs.planned_memory(params, "sst2 full 3") is None
     monkeypatch.setenv("WORLD_SIZE", "2")
-    shared = needs.planned_memory(PARAMS, "pretrain")
+    shared = needs.planned_memory(params, "pretrain")
     assert shared is not None
     planned = re.escape(size(shared))
     with (
@@ -102,8 +91,8 @@ def test_too_little_is_one_line(machine, short: str, message: str) -> None:
 
 
 def test_a_model_of_unknown_size_is_named(machine) -> None:
-    models = {"checkpoints": {"other": {"family": "bert", "checkpoint": f"org/other@{'a' * 40}"}}}
-    grid = {"tasks": ["sst2"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
-    _write({**PARAMS, **models, "methods": {"full": {"checkpoint": "other"}}, "finetune": grid})
+    models = {"other": {"family": "bert", "checkpoint": f"org/other@{'a' * 40}"}}
+    machine.project.set_all({"checkpoints": models, "methods.full": {"checkpoint": "other"}})
+    machine.project.set_all({"finetune.methods": ["full"], "finetune.squad_methods": []})
     said = "needs: the sizes of other are not known before they are fetched, and left out\n"
     assert retrace("needs").out == said

@@ -86,12 +86,13 @@ def test_a_second_run_is_told_who_holds_the_lock_while_it_is_held() -> None:
     with guarded("x", [], {}):
         assert take(path) is None
         assert running() == [Holder(path, os.getpid(), socket.gethostname())]
-        with pytest.raises(InputError, match=f"^x is already running here as process {os.getpid()}"):
-            guarded("x", [], {}).__enter__()
+        said = f"^x is already running here as process {os.getpid()}"
+        with pytest.raises(InputError, match=said), guarded("x", [], {}):
+            pass
         path.write_text("")  # who has just locked has no name yet
         assert running() == [Holder(path, 0, "")]
-        with pytest.raises(InputError, match=r"^x is already running here$"):
-            guarded("x", [], {}).__enter__()
+        with pytest.raises(InputError, match=r"^x is already running here$"), guarded("x", [], {}):
+            pass
     assert running() == []
     with guarded("x", [], {}):
         pass
