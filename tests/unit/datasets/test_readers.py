@@ -1,23 +1,19 @@
 """What readers make of right files; tests/campaigns has the wrong ones."""
 
-import json
 from pathlib import Path
 
 import pytest
 
+from retrace.core.paths import questions_path
 from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.squad import Answer, read_questions
 from retrace.datasets.text import read_documents
+from tests.tiny import tiny_questions
 
 
-def _write(path: Path, content: str | bytes) -> Path:
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+def _write(path: Path, content: str) -> Path:
+    path.write_text(content)
     return path
-
-
-def _squad(**changes) -> str:
-    qa = {"id": "q1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 4}], **changes}
-    return json.dumps({"data": [{"title": "T", "paragraphs": [{"context": "Yes Ada did.", "qas": [qa]}]}]})
 
 
 def test_wikitext_articles_hold_their_sections(tmp_path: Path) -> None:
@@ -37,6 +33,6 @@ def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [" Ada", "Ada ", " Ada "])
 def test_white_space_about_an_answer_is_left_out(tmp_path: Path, text: str) -> None:
-    start = "Yes Ada did.".index(text)
-    (question,) = read_questions(_write(tmp_path / "s", _squad(answers=[{"text": text, "answer_start": start}])))
+    source = tiny_questions(tmp_path, "Yes Ada did.", {"Who?": text})
+    (question,) = read_questions(questions_path(source, "dev"))
     assert question.answers == (Answer("Ada", 4),)

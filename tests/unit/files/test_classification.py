@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -22,11 +21,8 @@ from retrace.files.settings import ClassificationParams, ClassificationSettings
 from retrace.files.tasks import check_files, make_task_card, read_files
 from tests.toy import ROOT
 
-ROWS = [
-    {"title": "One", "body": 'a "quoted", text', "kind": "b"},
-    {"title": "Two", "body": "another", "kind": "a"},
-    {"title": "Three", "body": "a third", "kind": "c"},
-]
+CELLS = [("One", 'a "quoted", text', "b"), ("Two", "another", "a"), ("Three", "a third", "c")]
+ROWS = pd.DataFrame(CELLS, columns=["title", "body", "kind"])
 XML = """<sentences>
 <sentence id="7"><text>Good fish, bad wine.</text><aspectTerms>
 <aspectTerm term="fish" polarity="positive" from="5" to="9"/>
@@ -37,23 +33,12 @@ XML = """<sentences>
 </sentences>"""
 
 
-def _tsv(path: Path) -> None:
-    path.write_text("".join("\t".join(cells) + "\n" for cells in [ROWS[0], *(row.values() for row in ROWS)]))
-
-
-def _csv(path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(ROWS[0]))
-        writer.writeheader()
-        writer.writerows(ROWS)
-
-
-def _jsonl(path: Path) -> None:
-    path.write_text("\n\n".join(map(json.dumps, ROWS)) + "\n")
-
-
-def _parquet(path: Path) -> None:
-    pq.write_table(pa.Table.from_pylist(ROWS), path)
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "tsv": lambda path: ROWS.to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_NONE),
+    "csv": lambda path: ROWS.to_csv(path, index=False),
+    "jsonl": lambda path: ROWS.to_json(path, orient="records", lines=True),
+    "parquet": lambda path: ROWS.to_parquet(path),
+}
 
 
 def _read(folder: Path, name: str, content: str | bytes | None = None, **settings: Any) -> Any:
@@ -63,10 +48,10 @@ def _read(folder: Path, name: str, content: str | bytes | None = None, **setting
     return read_files(ClassificationSettings(folder=str(folder), train=name, **settings), "classification.own")
 
 
-@pytest.mark.parametrize("write", [_tsv, _csv, _jsonl, _parquet])
-def test_a_format_is_told_by_how_the_file_ends(tmp_path: Path, write: Callable[[Path], None]) -> None:
-    name = f"train.{write.__name__[1:]}"
-    write(tmp_path / name)
+@pytest.mark.parametrize("ending", WRITERS)
+def test_a_format_is_told_by_how_the_file_ends(tmp_path: Path, ending: str) -> None:
+    name = f"train.{ending}"
+    WRITERS[ending](tmp_path / name)
     data = _read(tmp_path, name, text=("title", "body"), label="kind")
     assert data.classes == ("a", "b", "c")
     assert data.parts["train"] == data.parts["dev"]
@@ -90,7 +75,7 @@ def test_semeval_gives_a_row_for_each_term(tmp_path: Path) -> None:
 
 
 def test_another_ending_with_the_format_named(tmp_path: Path) -> None:
-    _tsv(tmp_path / "train.txt")
+    WRITERS["tsv"](tmp_path / "train.txt")
     assert len(_read(tmp_path, "train.txt", format="tsv", text="body", label="kind").parts["dev"]) == 3
 
 
@@ -131,7 +116,7 @@ def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> N
 
 
 def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"text": ["a", "b", "c"], "label": [1.0, 0.0, 10.0]}), tmp_path / "f.parquet")
+    pd.DataFrame({"text": ["a", "b", "c"], "label": [1.0, 0.0, 10.0]}).to_parquet(tmp_path / "f.parquet")
     assert _read(tmp_path, "f.parquet").classes == ("0", "1", "10")
     (tmp_path / "dev.tsv").write_text("text\tlabel\na\t1.0\n")
     data = _read(tmp_path, "f.tsv", "text\tlabel\na\t1\nb\t0\n", dev="dev.tsv")
