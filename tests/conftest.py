@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +47,26 @@ def hub(tmp_path: Path) -> Iterator[LocalHub]:
         yield hub
     assert hub.unserved == []
     assert hub.outside == []
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, driven by Playwright."""
+    reason = "requirements-dev.txt brings playwright and axe-playwright"
+    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
+    pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason)
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium; on Debian: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+def serious_violations(page: Any) -> list[tuple[str, str]]:
+    """What axe finds on a page that is serious or worse: the rule, and the first element that breaks it."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]

@@ -18,6 +18,7 @@ import pytest
 from retrace.core.paths import questions_path, sentences_path
 from retrace.datasets.examples import read_sentences
 from retrace.datasets.squad import read_questions
+from tests.conftest import serious_violations
 from tests.integration.test_predict import predict
 from tests.toy import Project
 
@@ -164,24 +165,8 @@ def test_a_port_that_is_taken_is_named(port: int, partly: Project) -> None:
     assert done.stderr == f"error: --port: {port}: Address already in use; expected a free port, such as {port + 1}\n"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    reason = "requirements-dev.txt brings playwright and axe-playwright"
-    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
-    pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason)
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("there is no chromium; on Debian: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
 def test_the_page_in_a_browser(browser: Any, port: int, width: int, theme: str) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
     complaints, own = [], f"http://127.0.0.1:{port}/"
     page.on("console", lambda message: complaints.append(message.text))
@@ -197,8 +182,7 @@ def test_the_page_in_a_browser(browser: Any, port: int, width: int, theme: str) 
         page.wait_for_selector("#answers .card")
         assert page.locator("#answers .who").first.inner_text().strip() == first
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        found = Axe().run(page).response["violations"]
-        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        assert serious_violations(page) == []
     page.fill("#passage", f"{HOSTILE} Ada Lund founded it. " * 20)
     page.fill("#question", HOSTILE)
     page.click("text='Answer'")

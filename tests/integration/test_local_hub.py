@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import os
 import socket
 import threading
 import time
@@ -13,9 +12,6 @@ from typing import Any
 import pytest
 
 from tests.hub import (
-    READ_TOKEN,
-    STRANGER_TOKEN,
-    WRITE_TOKEN,
     Cut,
     Fault,
     LocalHub,
@@ -24,16 +20,6 @@ from tests.hub import (
 )
 from tests.hub.client import run_client
 
-TWO_CONFIGS = b"""---
-configs:
-- config_name: first
-  default: true
-  data_files: [{split: train, path: "a/*.csv"}]
-- config_name: second
-  data_files: [{split: train, path: "b/*.csv"}]
----
-"""
-
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[LocalHub]:
@@ -41,176 +27,6 @@ def hub(tmp_path: Path) -> Iterator[LocalHub]:
     with LocalHub(tmp_path / "hub") as hub:
         yield hub
     assert hub.unserved == []
-
-
-def _load_data(commits: dict[str, str]) -> dict[str, Any]:
-    from datasets import load_dataset
-
-    def load(name: str, config: str | None = None, **options: Any) -> Any:
-        return load_dataset(name, config, revision=commits[name], **options)
-
-    text = load("Salesforce/wikitext", "wikitext-2-raw-v1")
-    sentences = load("nyu-mll/glue", "sst2")
-    questions = load("rajpurkar/squad_v2")
-    streamed = load("rajpurkar/squad_v2", streaming=True)
-    return {
-        "text": [text["train"][row]["text"] for row in range(3)],
-        "splits": {split: len(rows) for split, rows in text.items()},
-        "labels": sentences["train"].features["label"].names,
-        "withheld": sentences["test"].unique("label"),
-        "answers": questions["train"][0]["answers"],
-        "streamed": list(streamed["validation"]) == questions["validation"].to_list(),
-        "csv": load("org/tables", "second")["train"].to_list(),
-        "default": load("org/tables")["train"].to_list(),
-        "jsonl": load("org/lines")["train"].to_list(),
-    }
-
-
-def test_data_sets_load_with_their_configs_and_features(hub: LocalHub, tmp_path: Path) -> None:
-    from tests.hub.content import add_datasets
-
-    commits = add_datasets(hub)
-    tables = {"README.md": TWO_CONFIGS, "a/x.csv": b"word,n\none,1\n", "b/x.csv": b"word,n\ntwo,2\n"}
-    commits["org/tables"] = hub.add("dataset", "org/tables", tables)
-    commits["org/lines"] = hub.add("dataset", "org/lines", {"data/train.jsonl": b'{"word": "one"}\n'})
-    hub.add("dataset", "org/tables", {"b/x.csv": b"word,n\nlater,3\n"})
-    found = run_client(hub, tmp_path / "home", _load_data, commits, token=READ_TOKEN)
-    assert found["text"][0] == ""
-    assert found["text"][1].startswith(" = ")
-    assert found["text"][1].endswith(" = \n")
-    assert found["splits"] == {"train": 863, "validation": 180, "test": 180}
-    assert found["labels"] == ["negative", "positive"]
-    assert found["withheld"] == [-1]
-    assert list(found["answers"]) == ["text", "answer_start"]
-    assert found["streamed"]
-    assert found["csv"] == [{"word": "two", "n": 2}]
-    assert found["default"] == [{"word": "one", "n": 1}]
-    assert found["jsonl"] == [{"word": "one"}]
-    assert hub.outside == []
-    assert {seen.token for seen in hub.requests if seen.path.startswith("/storage/")} == {False}
-    assert {seen.token for seen in hub.requests if not seen.path.startswith("/storage/")} == {True}
-
-
-def _load_models(commits: dict[str, str]) -> dict[str, Any]:
-    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
-
-    found = {}
-    for name, commit in commits.items():
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=commit)
-        head: Any = AutoModelForCausalLM if "llama" in name else AutoModelForMaskedLM
-        _, report = head.from_pretrained(name, revision=commit, output_loading_info=True)
-        marked = tokenizer.convert_ids_to_tokens(tokenizer("the", "the").input_ids)
-        found[name] = [sorted(report["missing_keys"]), marked, tokenizer.pad_token, tokenizer.mask_token]
-    return found
-
-
-def test_models_of_every_family_load_by_name_and_commit(hub: LocalHub, tmp_path: Path) -> None:
-    from tests.hub.content import add_models
-
-    found = run_client(hub, tmp_path / "home", _load_models, add_models(hub))
-    begin = "<|begin_of_text|>"
-    assert found == {
-        "google-bert/bert-base-uncased": [[], ["[CLS]", "the", "[SEP]", "the", "[SEP]"], "[PAD]", "[MASK]"],
-        "FacebookAI/roberta-base": [[], ["<s>", "the", "</s>", "</s>", "the", "</s>"], "<pad>", "<mask>"],
-        "answerdotai/ModernBERT-base": [[], ["[CLS]", "the", "[SEP]", "the", "[SEP]"], "[PAD]", "[MASK]"],
-        "meta-llama/Llama-3.2-1B": [[], [begin, "the", begin, "the"], None, None],
-    }
-    assert hub.outside == []
-
-
-def _publish(folder: str) -> dict[str, Any]:
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError
-
-    api, name = HfApi(), "org/model"
-    address = str(api.create_repo(name, private=True))
-    assert str(api.create_repo(name, exist_ok=True)) == address
-    first = api.upload_folder(repo_id=name, folder_path=folder)
-    again = api.upload_folder(repo_id=name, folder_path=folder)
-    api.create_branch(name, branch="draft")
-    removal = [CommitOperationDelete("notes/one.txt")]
-    second = api.create_commit(name, removal, commit_message="Remove", parent_commit=first.oid)
-    with pytest.raises(HfHubHTTPError) as stale:
-        api.create_commit(name, [CommitOperationDelete("README.md")], commit_message="No", parent_commit=first.oid)
-    broken = CommitOperationAdd("README.md", b"---\nlicense: [mit\n---\n")
-    with pytest.raises(ValueError, match=r"Invalid metadata in README\.md"):
-        api.create_commit(name, [broken], commit_message="Broken")
-    return {
-        "commits": [first.oid, again.oid, second.oid],
-        "stale": stale.value.response.status_code,
-        "old": Path(hf_hub_download(name, "notes/one.txt", revision="draft")).read_text(),
-        "files": sorted(api.list_repo_files(name)),
-        "private": api.model_info(name).private,
-    }
-
-
-def test_commits_are_kept_and_an_unchanged_folder_makes_none(hub: LocalHub, tmp_path: Path) -> None:
-    files = {"README.md": b"---\nlicense: mit\n---\n", "model.safetensors": bytes(range(256)) * 400}
-    files |= {"notes/one.txt": b"one", "notes/empty.txt": b""}
-    for path, content in files.items():
-        (tmp_path / "folder" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "folder" / path).write_bytes(content)
-    found = run_client(hub, tmp_path / "home", _publish, str(tmp_path / "folder"), token=WRITE_TOKEN)
-    first, again, second = found["commits"]
-    assert first == again
-    assert hub.commits("model", "org/model")[:2] == [second, first]
-    assert hub.commits("model", "org/model", "draft")[0] == first
-    assert (found["stale"], found["old"], found["private"]) == (412, "one", True)
-    assert found["files"] == [".gitattributes", "README.md", "model.safetensors", "notes/empty.txt"]
-    before = hub.files("model", "org/model", first)
-    assert {path: before[path] for path in files} == files
-    assert len([seen for seen in hub.requests if seen.method == "PUT"]) == 1
-
-
-def _try_access(tokens: dict[str, str | bool]) -> dict[str, dict[str, str]]:
-    from huggingface_hub import HfApi
-
-    def outcomes(name: str, api: HfApi) -> dict[str, str]:
-        return {
-            "missing": _outcome(lambda: api.model_info("org/none")),
-            "revision": _outcome(lambda: api.model_info("org/open", revision="none")),
-            "file": _outcome(lambda: api.hf_hub_download("org/open", "none")),
-            "open": _outcome(lambda: api.hf_hub_download("org/open", "a.txt", cache_dir=name)),
-            "private": _outcome(lambda: api.hf_hub_download("org/private", "a.txt", cache_dir=name)),
-            "gated": _outcome(lambda: api.hf_hub_download("org/gated", "a.txt", cache_dir=name)),
-            "gated listing": _outcome(lambda: api.model_info("org/gated")),
-            "write": _outcome(lambda: api.create_branch("org/open", branch="draft")),
-            "create": _outcome(lambda: api.create_repo("org/new", exist_ok=True)),
-        }
-
-    os.chdir(os.environ["HF_HOME"])  # each token has a cache of its own there
-    return {name: outcomes(name, HfApi(token=token)) for name, token in tokens.items()}
-
-
-def _outcome(call: Callable[[], Any]) -> str:
-    try:
-        call()
-    except Exception as error:
-        response = getattr(error, "response", None)
-        return type(error).__name__ if response is None else f"{type(error).__name__} {response.status_code}"
-    return "done"
-
-
-def test_tokens_give_the_rights_that_the_clients_expect(hub: LocalHub, tmp_path: Path) -> None:
-    for name in ("open", "private", "gated"):
-        hub.add("model", f"org/{name}", {"a.txt": b"a"}, private=name == "private", gated=name == "gated")
-    tokens = {"none": False, "stranger": STRANGER_TOKEN, "reader": READ_TOKEN, "writer": WRITE_TOKEN, "bad": "hf_x"}
-    (tmp_path / "home").mkdir()
-    found = run_client(hub, tmp_path / "home", _try_access, tokens)
-    absent = {"revision": "RevisionNotFoundError 404", "file": "RemoteEntryNotFoundError 404", "open": "done"}
-    known = {**absent, "missing": "RepositoryNotFoundError 404", "gated listing": "done"}
-    nobody, refused = "RepositoryNotFoundError 401", {"write": "HfHubHTTPError 403", "create": "HfHubHTTPError 403"}
-    assert found["none"] == {
-        **absent, "missing": nobody, "private": nobody, "gated": "GatedRepoError 401", "gated listing": "done",
-        "write": nobody, "create": nobody,
-    }  # fmt: skip
-    assert found["stranger"] == {
-        **known, **refused, "private": "RepositoryNotFoundError 404", "gated": "GatedRepoError 403"
-    }  # fmt: skip
-    reader = {**known, "private": "done", "gated": "done"}
-    assert found["reader"] == {**reader, **refused}
-    assert found["writer"] == {**reader, "write": "done", "create": "done"}
-    assert set(found["bad"].values()) == {"HfHubHTTPError 401"}
 
 
 def _ask(hub: LocalHub, path: str, method: str = "GET", seconds: float = 5) -> Any:
@@ -248,6 +64,15 @@ def test_a_connection_fails_once(hub: LocalHub, fault: Fault, raised: type[Excep
     with pytest.raises(raised):
         _ask(hub, "/org/model/resolve/main/a.txt", seconds=0.3)
     assert _ask(hub, "/org/model/resolve/main/a.txt").content == b"text"
+
+
+def _outcome(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except Exception as error:
+        response = getattr(error, "response", None)
+        return type(error).__name__ if response is None else f"{type(error).__name__} {response.status_code}"
+    return "done"
 
 
 def _reach_out() -> list[str]:

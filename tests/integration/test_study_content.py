@@ -19,7 +19,7 @@ from retrace.files.settings import ClassificationParams
 from retrace.files.tasks import read_files
 from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub import LocalHub
-from tests.hub.content.small import PASSAGE, SHARED, Small, cut_down, small_data, spread
+from tests.hub.content.small import PASSAGE, SHARED, Small, cut_down, small_data
 from tests.hub.content.stand_in import write_stand_in
 from tests.hub.content.studies import SCIBERT, TOPICS, add_study, fill_folders
 from tests.toy import ROOT, Project
@@ -59,12 +59,6 @@ def _study(folder: Path, **params: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "params.yaml").write_text(yaml.safe_dump(params))
     return folder
-
-
-def test_rows_are_spread_and_every_label_has_its_share() -> None:
-    assert spread("abcdefgh", 4) == ["a", "c", "e", "g"]
-    assert spread("abc", 4) == ["a", "b", "c"]
-    assert spread(["b1", "a1", "a2", "b2", "a3", "a4"], 3, lambda row: row[0]) == ["b1", "a1", "a3"]
 
 
 def _assert_enough(small: Small) -> None:
@@ -122,22 +116,6 @@ def test_the_stages_read_what_a_study_pins(project: Project, hub: LocalHub, tmp_
     assert science.get_vocab() != load_tokenizer(project.folder / "data" / "model").get_vocab()
 
 
-def test_models_of_other_names_and_commits_are_put_up_too(hub: LocalHub, tmp_path: Path) -> None:
-    first = _study(
-        tmp_path / "first", checkpoints={"one": {"family": "roberta", "checkpoint": BERT}}, model={"checkpoint": None}
-    )
-    second = _study(tmp_path / "second", family="modernbert", model={"checkpoint": f"org/bert@{'a' * 40}"})
-    assert add_study(hub, first) + add_study(hub, second) == [BERT, f"org/bert@{'a' * 40}"]
-    families = [hub.files("model", "org/bert", commit)["config.json"] for commit in (BERT.split("@")[1], "a" * 40)]
-    assert [b'"roberta"' in families[0], b'"modernbert"' in families[1]] == [True, True]
-
-
-def test_a_data_set_that_nothing_is_like_is_named(hub: LocalHub, tmp_path: Path) -> None:
-    study = _study(tmp_path / "study", hub={"text": {"repository": f"org/books@{'a' * 40}"}})
-    with pytest.raises(ValueError, match=r"hub\.text: there is nothing like org/books; only Salesforce/wikitext"):
-        add_study(hub, study)
-
-
 def test_own_files_are_made_where_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = _study(tmp_path / "studies/study", classification=OWN)
     mine = tmp_path / "data/own/acl-arc/test.jsonl"
@@ -155,14 +133,6 @@ def test_own_files_are_made_where_there_are_none(tmp_path: Path, monkeypatch: py
     assert restaurants.classes == ("negative", "neutral", "positive")
     assert min(len(restaurants.parts[part]) for part in ("train", "dev")) >= 100
     assert restaurants.dropped > 0
-
-
-def test_own_files_of_another_name_are_not_made(tmp_path: Path) -> None:
-    study = _study(
-        tmp_path / "studies/study", classification={"mine": {"folder": "own", "train": "a.tsv", "split": 0.8}}
-    )
-    with pytest.raises(ValueError, match=r"classification\.mine: there is nothing like own/a\.tsv"):
-        fill_folders(study)
 
 
 def test_the_hub_and_a_study_by_hand(tmp_path: Path) -> None:

@@ -20,13 +20,9 @@ from retrace.evaluation.records import DETAILS, Details
 from retrace.report.names import baseline_name, method_name
 from retrace.results.predictions import PREDICTIONS
 from stages import evaluate, report
+from tests.conftest import serious_violations
 from tests.many import METHODS, make_project
 from tests.toy import ROOT
-
-playwright = pytest.importorskip("playwright.sync_api", reason="pip install -r requirements-dev.txt brings playwright")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="requirements-dev.txt brings axe-playwright")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium; on Debian: apt-get install chromium")
 
 SCREENS = [(width, theme) for width in (1440, 768, 390) for theme in ("light", "dark")]
 CHECKED = [(1440, "dark"), (390, "light")]  # by axe, which takes seconds
@@ -54,14 +50,6 @@ class Shown:
         session.send("Performance.enable")
         found = {of["name"]: of["value"] for of in session.send("Performance.getMetrics")["metrics"]}
         return found["ProcessTime"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +115,7 @@ def test_the_page_fits_the_screen_and_axe_finds_nothing_serious(
     assert background == ("rgb(255, 255, 255)" if theme == "light" else "rgb(18, 22, 27)")
     if (width, theme) not in CHECKED:
         return
-    found = axe.Axe().run(shown.page).response["violations"]
-    assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
+    assert serious_violations(shown.page) == []
 
 
 def test_it_is_one_small_file(project: Path) -> None:
