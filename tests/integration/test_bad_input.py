@@ -145,13 +145,6 @@ def test_a_wrong_setting(project: Project, key: str, value: object, message: str
     _assert_one_line(project, "tokenize", f"params.yaml: tokenizer.{key}: {message}", "models/tokenizer")
 
 
-def test_a_rate_that_the_model_cannot_bear(project: Project) -> None:
-    project.stage("sources.model")
-    project.set("pretrain.max_lr", 0.0001)
-    limit = "expected at most pretrain.max_lr (0.0001)"
-    _assert_one_line(project, "pretrain", f"params.yaml: lr: 0.001 is not allowed; {limit}", "models/pretrained")
-
-
 def test_an_entry_without_its_files(project: Project) -> None:
     project.set("classification", {"own": {"folder": "data/own/topics", "train": "t.csv", "split": 0.8}})
     arguments, output = ("sources.task", "classification", "--task", "own"), project.folder / "data/classification/own"

@@ -1,23 +1,18 @@
 """A few trials of each campaign, always the same."""
 
-import copy
-import json
 import random
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from retrace.cli.check import check_settings
 from retrace.core.files import atomic_folder
-from retrace.core.settings import file_of, read_params
-from tests.campaigns import rounds, twice
+from tests.campaigns import twice
 from tests.campaigns.damage import in_process
 from tests.campaigns.kills import Trial, Trials
 from tests.campaigns.rounds import Kill, Round
 from tests.campaigns.soak import Soak
-from tests.toy import ROOT, Project
+from tests.toy import Project
 
 pytestmark = pytest.mark.slow
 
@@ -49,29 +44,6 @@ def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes_in_the
     ran, wrong = soak.turn(Round(3, {}, None, ()))
     assert ran == ["report"]  # as its first bytes were garbage
     assert wrong == ["reports/more is another than before"]
-
-
-def test_every_round_of_a_soak_has_settings_that_the_stages_accept() -> None:
-    drawn = rounds.drawn(200, 1)
-    assert drawn == rounds.drawn(200, 1)
-    start = read_params(ROOT)
-    _put(start, {name: edit.values[0] for name, edit in rounds.EDITS.items()} | {"model.rope_theta": None})
-    for state in {json.dumps(each.state): each.state for each in drawn}.values():
-        settings = copy.deepcopy(start)
-        _put(settings, state)
-        data = {name: value for name, value in settings.items() if file_of(name).parent.name == "data"}
-        check_settings({name: value for name, value in settings.items() if name not in data}, data)
-
-
-def _put(settings: dict[str, Any], values: dict[str, Any]) -> None:
-    """Set values by dotted key, but for edits of code."""
-    for key, value in values.items():
-        *above, last = key.split(".")
-        place = settings
-        for name in above:
-            place = place[name]
-        if key not in rounds.CODE:
-            place[last] = value
 
 
 def test_damaged_files_are_noticed_before_they_are_used(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,19 +131,8 @@ def test_methods_start_from_what_bert_learnt_of_pairs(given: Project) -> None:
         assert rows == 96 * (1 + read_method(given.params(), method, "squad").settings.epochs_factor)
 
 
-def test_what_is_wrong_with_the_weights_is_one_line(given: Project) -> None:
+def test_a_block_may_not_be_longer_than_what_the_weights_read(given: Project) -> None:
     _start_from(given, "bert", BERT)
-    pinned = given.params()["model"]["checkpoint"]
-    changed = f"params.yaml: model.checkpoint: 'weights' is not the folder as it is now; that is {pinned}"
-    for key, value, said in (
-        ("family", "modernbert", "params.yaml: family: modernbert is not allowed; weights is a bert"),
-        ("model.checkpoint", "weights", changed),
-    ):
-        right = given.params()[key] if key == "family" else pinned
-        given.set(key, value)
-        assert given.stage("sources.model", code=2).stderr.splitlines() == [f"error: {said}"]
-        assert not (given.folder / "data/model").exists()
-        given.set(key, right)
     _run(given, "sources.sample", "sources.model", "tokenize")
     given.set("pretrain.block_size", 65)
     said = "params.yaml: pretrain.block_size: 65 is not allowed; expected at most the longest input of data/model (64)"

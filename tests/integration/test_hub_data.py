@@ -203,7 +203,6 @@ def test_without_network_the_line_says_so(user: Project) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("repository", "nyu-mll/glue@main", "'nyu-mll/glue@main' is not allowed; expected org/name@commit"),
         ("config", "imdb", "BuilderConfig 'imdb' not found. Available: ['ax', 'cola', 'sst2'"),
         ("config", "default", "Config name is missing. Please pick one among the available configs: ['ax', 'cola',"),
         ("train", "training", 'Unknown split "training"'),

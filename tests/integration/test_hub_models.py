@@ -87,15 +87,7 @@ def test_missing_and_gated_models(user: Project, hub: LocalHub) -> None:
     _fetch(user.with_variables(HF_TOKEN=READ_TOKEN))
 
 
-def test_a_model_that_is_not_what_stages_take(user: Project, hub: LocalHub) -> None:
-    files = dict(published_models()[BERT])
-    files["pytorch_model.bin"] = files.pop("model.safetensors")
-    commit = hub.add("model", "own/pickled", files)
-    _start_from(user, "bert", f"own/pickled@{commit}")
-    said = _fetch(user, code=2)
-    assert said.startswith("error: own/pickled: there is no model.safetensors in it; weights are read from safetensors")
-    assert said.endswith("; docs/models.md has the commands that convert its pytorch_model*.bin\n")
-    assert said.count("\n") == 1
+def test_a_model_of_another_family(user: Project, hub: LocalHub) -> None:
     _start_from(user, "llama", f"{BERT}@{add_models(hub)[BERT]}")
     assert _fetch(user, code=2) == f"error: params.yaml: family: llama is not allowed; {BERT} is a bert\n"
 

@@ -217,21 +217,6 @@ def test_a_rerun_as_users_have_it_changes_no_metric(clone: Project) -> None:
     assert clone.run("dvc", "metrics", "diff").stdout == ""
 
 
-def test_plots_show_and_compare_the_figures_without_a_network(clone: Project) -> None:
-    for command in (("show",), ("diff", "HEAD")):
-        shutil.rmtree(clone.folder / "dvc_plots", ignore_errors=True)
-        clone.run("dvc", "plots", *command)
-        page = (clone.folder / "dvc_plots/index.html").read_text()
-        shown = re.findall(r'<img[^>]*src="(.+?)"', page)
-        assert "http" not in page
-        assert {name.rpartition("figures_")[2] for name in shown} >= {
-            "sst2-accuracy.svg",
-            "squad-f1.svg",
-            "pretraining.svg",
-        }
-        assert all((clone.folder / "dvc_plots" / name).is_file() for name in shown)
-
-
 def test_answers_are_generated_by_a_causal_family_alone(project: Project) -> None:
     project.set("family", "llama")
     for stage in ("sources.sample", "sources.model", "tokenize", "pretrain"):

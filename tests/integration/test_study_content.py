@@ -85,11 +85,6 @@ def test_the_published_data_is_enough_for_every_study() -> None:
     _assert_enough(small_data())
 
 
-def test_the_stand_ins_are_the_same_every_time(stand_in: Small, tmp_path: Path) -> None:
-    write_stand_in(tmp_path)
-    assert cut_down(tmp_path) == stand_in
-
-
 def test_the_stages_read_what_a_study_pins(project: Project, hub: LocalHub, tmp_path: Path) -> None:
     named = {"one": {"family": "bert", "checkpoint": BERT}, "science": {"family": "bert", "checkpoint": SCIENCE}}
     settings = {"family": "llama", "model": {"checkpoint": LLAMA},

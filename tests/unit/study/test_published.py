@@ -10,11 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from retrace.core.errors import InputError
-from retrace.report.blocks import Table
-from retrace.report.page import as_html
-from retrace.study.page import compared_sections
-from retrace.study.published import Cell, ComparedCell, ComparedTable, PublishedStudy, printed, read_published
-from tests.study import cell_of
+from retrace.study.published import Cell, PublishedStudy, printed, read_published
 from tests.toy import ROOT
 
 ROWS = {
@@ -229,19 +225,3 @@ def test_every_published_figure_stands_in_the_report(study: str) -> None:
     ]
     assert len(figures) > 5
     assert absent == []
-
-
-@pytest.mark.parametrize("study", [path.parent.name for path in sorted(ROOT.glob("studies/*/published.yaml"))])
-def test_the_page_shows_every_figure_as_it_was_printed(study: str) -> None:
-    tables = read_published(ROOT / "studies" / study / "published.yaml").tables
-    for table in tables:
-        rows: dict[str, dict[str, ComparedCell]] = {}
-        for cell in table.cells():
-            printed = cell.published.text if cell.published else None
-            rows.setdefault(cell.row, {})[cell.column] = cell_of("not run", cell.scale, printed)
-        (section,) = compared_sections([ComparedTable(title=table.title, rows=rows)])
-        shown = section.blocks[-1]
-        assert isinstance(shown, Table)
-        texts = [cell.published.text if cell.published else "–" for cell in table.cells()]
-        assert [str(cell) for row in shown.rows for cell in row[1::2]] == texts
-        assert all(f">{text}<" in as_html("T", [section]) for text in texts)

@@ -22,10 +22,8 @@ from retrace.study.published import (
     Row,
     StudyResult,
     printed,
-    read_published,
 )
 from tests.study import RUN, cell_of, details_of
-from tests.toy import ROOT
 
 FULL, LORA = (
     {"seeds": {"1": figures}, "mean": figures}
@@ -249,22 +247,3 @@ def test_what_is_before_training_is_called_so() -> None:
              for name, value in (("exact_match", "60.0"), ("f1", "30.0"))]  # fmt: skip
     (line,) = notices({"t": cells})
     assert line.startswith("t: before training squad full: f1 below exact match: ")
-
-
-@pytest.mark.parametrize(
-    ("study", "said"),
-    [
-        ("bert-mlm-nsp", ["recall without accuracy: recall 1 with accuracy 0.551, as of one class for all"]),
-        ("bert-wikitext2", ["recall without accuracy: recall 1 with accuracy 0.5092, as of one class for all",
-                            "off scale: rouge1 754 is no fraction"]),
-        ("llama-frozen", ["f1 without exact match: F1 75 with exact match 0",
-                          "f1 below exact match: F1 2.748 below exact match 7.2, which it includes"]),
-        ("plm-peft", []),
-        ("roberta-small", []),
-    ],
-)  # fmt: skip
-def test_the_studies_published_figures(study: str, said: list[str]) -> None:
-    tables = read_published(ROOT / "studies" / study / "published.yaml").tables
-    found = notices({table.name: table.cells() for table in tables})
-    assert len(found) == len(said)
-    assert all(line.endswith(f": {end}") for line, end in zip(found, said, strict=True))

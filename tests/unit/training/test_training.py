@@ -1,5 +1,4 @@
 import math
-import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -400,20 +399,6 @@ PRETRAINING = {
     "lr": 1e-3, "seed": 1, "family": "bert", "precision": "fp32", "model": MODEL_SECTION,
     "pretrain": {"epochs": 1, "batch_size": 1, "block_size": 32},
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"max_lr": 1e-4}, "lr: 0.001 is not allowed; expected at most pretrain.max_lr (0.0001)"),
-        ({"block_size": 100}, "pretrain.block_size: 100 is not allowed; expected at most model.max_positions (64)"),
-        ({"epochs": 0}, "pretrain.epochs: 0 is not allowed; expected 1 or more with model.checkpoint: null"),
-    ],
-)
-def test_settings_that_do_not_go_together_name_both_keys(changes: dict[str, float], message: str) -> None:
-    params = {**PRETRAINING, "pretrain": PRETRAINING["pretrain"] | changes}
-    with pytest.raises(InputError, match=f"^params.yaml: {re.escape(message)}"):
-        PretrainParams.read(params)
 
 
 @pytest.mark.parametrize("changes", [{"epochs": 0}, {"block_size": 100}])
