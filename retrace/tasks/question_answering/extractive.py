@@ -6,7 +6,7 @@ of Chen et al. 2017 (Reading Wikipedia to Answer Open-Domain Questions, section 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -81,10 +81,11 @@ class SpanModel(nn.Module):
 
 
 def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
-    """The span of at most `max_tokens` tokens with the largest start plus end score.
+    """The span of whole words, of at most `max_tokens` tokens, with the largest start plus end score.
 
-    `scores` is (T, 2). A window without any of the passage has an empty span with the lowest score. The null score is
-    that of the first token, [CLS] (Devlin et al. 2018, section 4.3).
+    `scores` is (T, 2). A span cuts a word only where no other is possible, as in a window that is part of one word. A
+    window without any of the passage has an empty span with the lowest score. The null score is that of the first
+    token, [CLS] (Devlin et al. 2018, section 4.3).
     """
     starts, ends = scores[window.passage, 0], scores[window.passage, 1]
     null = float(scores[0, 0] + scores[0, 1])
@@ -93,10 +94,22 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
     sums = starts[:, None] + ends[None, :]
     tokens_after = np.arange(len(ends)) - np.arange(len(starts))[:, None]  # from the span's first token to its last
     allowed = (tokens_after >= 0) & (tokens_after < max_tokens)
-    start, end = np.unravel_index(np.where(allowed, sums, -np.inf).argmax(), sums.shape)
     spans = window.spans[window.passage]
+    within = inside_word(window.question.context)
+    whole = allowed & ~within[spans[:, 0]][:, None] & ~within[spans[:, 1]]
+    start, end = np.unravel_index(np.where(whole if whole.any() else allowed, sums, -np.inf).argmax(), sums.shape)
     first, last = int(spans[start, 0]), int(spans[end, 1])
     return Span(window.question.context[first:last], first, float(sums[start, end]), null)
+
+
+@lru_cache(maxsize=64)  # the windows and epochs of a passage follow one another
+def inside_word(text: str) -> np.ndarray:
+    """Whether a cut before each character, and at the end, would be inside a word: (characters + 1,), bool.
+
+    A word is a run of digits and of letters that have cases; scripts without cases may write no spaces, as Chinese.
+    """
+    in_word = np.array([False, *(each.isdigit() or each.lower() != each.upper() for each in text), False])
+    return in_word[:-1] & in_word[1:]
 
 
 def best_over_windows(found: list[Span]) -> Span:

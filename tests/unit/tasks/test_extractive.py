@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -177,24 +178,44 @@ def test_the_span_of_an_empty_passage_is_empty_and_a_number() -> None:
     assert np.isfinite(found.null_score - found.score)
 
 
-def _window(tokens: int) -> Window:
-    spans = np.array([[0, 0], *([i, i + 1] for i in range(tokens)), [0, 0]])
-    question = Question("q", "T", "abcdefghijklmnopqrstuvwxyz"[:tokens], "?", ())
-    ids, passage = np.zeros(tokens + 2, dtype=np.int32), slice(1, tokens + 1)
-    return Window(question, ids, spans, slice(1, 1), passage, 0, 0, np.zeros(tokens + 2, dtype=np.int8))
+def _window(passage: str, tokens: int | None = None) -> Window:
+    """A window on the first `tokens` characters of a passage, each of them a token."""
+    count = len(passage) if tokens is None else tokens
+    spans = np.array([[0, 0], *([i, i + 1] for i in range(count)), [0, 0]])
+    ids, place = np.zeros(count + 2, dtype=np.int32), slice(1, count + 1)
+    kinds = np.zeros(count + 2, dtype=np.int8)
+    return Window(Question("q", "T", passage, "?", ()), ids, spans, slice(1, 1), place, 0, 0, kinds)
 
 
-@given(st.integers(1, 12), st.integers(1, 14), st.integers(0, 10_000))
+@given(st.text("abÉß1 .-\u6f22\u5b57\u0645", min_size=1, max_size=12), st.integers(1, 14), st.integers(0, 10_000))
 @settings(deadline=None)
-def test_the_best_span_is_the_best_of_all(tokens: int, longest: int, seed: int) -> None:
-    scores = np.random.default_rng(seed).normal(size=(tokens + 2, 2))
-    window = _window(tokens)
-    found = best_span(window, scores, longest)
-    spans = [(s, e) for s in range(tokens) for e in range(s, min(tokens, s + longest))]
+def test_the_best_span_is_the_best_of_whole_words(passage: str, longest: int, seed: int) -> None:
+    scores = np.random.default_rng(seed).normal(size=(len(passage) + 2, 2))
+    found = best_span(_window(passage), scores, longest)
+    cuts = {at.start() for at in re.finditer(r"(?<=[abÉß1])(?=[abÉß1])", passage)}
+    spans = [(s, e) for s in range(len(passage)) for e in range(s, min(len(passage), s + longest))]
+    spans = [(s, e) for s, e in spans if not {s, e + 1} & cuts] or spans
     start, end = max(spans, key=lambda span: scores[span[0] + 1, 0] + scores[span[1] + 1, 1])
-    assert found.text == window.question.context[start : end + 1]
+    assert found.text == passage[start : end + 1]
     assert found.score == pytest.approx(scores[start + 1, 0] + scores[end + 1, 1])
     assert found.null_score == pytest.approx(scores[0].sum())
+
+
+@pytest.mark.parametrize(
+    ("passage", "tokens", "marked", "answer"),
+    [
+        ("by the Thessel .", 16, (11, 13), "Thessel"),  # a piece of the name
+        ("non-violent", 11, (4, 10), "violent"),  # a hyphen separates words
+        ("\u5317\u4eac\u5927\u5b66", 4, (2, 3), "\u5927\u5b66"),  # a script without spaces
+        ("Thessel", 4, (1, 2), "he"),  # a window on a part of one word
+    ],
+)
+def test_an_answer_cuts_a_word_only_where_it_must(
+    passage: str, tokens: int, marked: tuple[int, int], answer: str
+) -> None:
+    places = np.arange(-1.0, tokens + 1)
+    scores = np.stack([-abs(places - marked[0]), -abs(places - marked[1])], axis=-1)  # lower the further away
+    assert best_span(_window(passage, tokens), scores, 30).text == answer
 
 
 def test_matches_are_graded_by_rarity() -> None:
