@@ -60,7 +60,7 @@ class SampleSettings(Section):
     seed: int = Field(default=1, description="draws the corpus")
     articles: int = Field(default=5600, ge=72, description="of the training encyclopedia")
     reviews: int = Field(default=7000, ge=2, description="labelled sentences for training")
-    questioned: int = Field(default=2460, ge=1, description="training articles with questions, four each")
+    questioned: int = Field(default=1800, ge=1, description="training articles with questions, four each")
     held_out_articles: int = Field(
         default=224, ge=24, description="of the validation encyclopedia, and as many of the test one"
     )
