@@ -154,7 +154,7 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         return _plot(method, drawn, said)
 
     def error(method: str) -> str:
-        found = task.details.methods[method].figures.get("calibration_error")
+        found = task.details.methods[method].figures.get("expected_calibration_error")
         return "" if found is None else figure_text(100 * found, 1)
 
     note = (

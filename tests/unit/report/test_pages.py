@@ -23,7 +23,7 @@ from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task
 from retrace.report.runs import data_fold, models_folds
 from retrace.report.summary import MOST_FLAGS, flag_chips, flag_lines, flags_line, found_flags
-from retrace.report.tasks import task_section
+from retrace.report.tasks import task_panels, task_section
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
 
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
@@ -66,6 +66,13 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
     ):
         assert line in page
     assert "Warning" not in page
+
+
+def test_the_expected_calibration_error_stands_beside_its_plot() -> None:
+    method = METHOD.model_copy(update={"figures": FIGURES | {"expected_calibration_error": 0.123}})
+    task = Task("sst2", "classification", DETAILS.model_copy(update={"methods": {"full": method}}), {"full": 0})
+    (shown,) = (of for of in task_panels(task) if of.title == "Calibration")
+    assert [panel.value for panel in shown.panels] == ["12.3"]
 
 
 SPREAD = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
