@@ -117,9 +117,14 @@ class Task:
         return self._score(group) if self.headline in group.figures else None
 
     @property
-    def best_baseline(self) -> str:
-        """The name of the best."""
-        return max(self.details.baselines, key=lambda name: self.sign * self.baseline(name).value)
+    def baselines(self) -> list[str]:
+        """Those that have the headline: without probabilities, some figures are not defined."""
+        return [name for name, of in self.details.baselines.items() if self.headline in of.figures]
+
+    @property
+    def best_baseline(self) -> str | None:
+        """The name of the best, if there are any."""
+        return max(self.baselines, key=lambda name: self.sign * self.baseline(name).value, default=None)
 
     def seeds(self, method: str) -> dict[str, float]:
         """The score of each seed."""

@@ -103,13 +103,13 @@ def _baselines(tasks: Sequence[Task]) -> str:
     lines = []
     for task in tasks:
         best = task.best_baseline
-        low = [method_name(method) for method in task.methods if not task.is_above(method, best)]
-        if low:
+        low = [method_name(method) for method in task.methods if best and not task.is_above(method, best)]
+        if best and low:
             who = "all methods" if len(low) == len(task.methods) else _listed(low)
             lines.append(f"{who} on {task.noun} ({baseline_name(best)})")
     if lines:
         return f"**Not above the best baseline:** {'; '.join(lines)}."
-    return "Every method is above every baseline." if tasks else ""
+    return "Every method is above every baseline." if any(task.baselines for task in tasks) else ""
 
 
 def _points(task: Task) -> str:
@@ -242,7 +242,8 @@ def summary_sections(
         return []
     seeds = most_seeds(tasks)
     dots = f"Dot: mean of {seeds} seeds, ticks below it: each seed" if seeds > 1 else "Dot: one seed"
-    note = f"{dots}; bar: {reading(tasks)} Grey: baselines, which need no language model."
+    grey = " Grey: baselines, which need no language model." if any(task.baselines for task in tasks) else ""
+    note = f"{dots}; bar: {reading(tasks)}{grey}"
     ranks = [Panel(task.title, ranked(task)) for task in tasks]
     return [Section("Results", [Panels("summary", "", note, ranks), summary_table(tasks, shares, seconds)])]
 
@@ -265,7 +266,7 @@ class Standing(NamedTuple):
 def _standings(task: Task) -> list[Standing]:
     """All methods, from the best to the worst, then all baselines."""
     methods = [Standing(method_name(name), task.score(name), name) for name in task.methods]
-    return [*methods, *(Standing(baseline_name(name), task.baseline(name), None) for name in task.details.baselines)]
+    return [*methods, *(Standing(baseline_name(name), task.baseline(name), None) for name in task.baselines)]
 
 
 def ranked(task: Task) -> Plot:
@@ -308,7 +309,7 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
     """Methods by their mean score over tasks, then baselines; of tasks with scores."""
     methods = list(dict.fromkeys(method for task in tasks for method in task.methods))
     methods.sort(key=lambda name: -sum(task.sign * task.score(name).value for task in tasks if name in task.methods))
-    baselines = list(dict.fromkeys(name for task in tasks for name in task.details.baselines))
+    baselines = list(dict.fromkeys(name for task in tasks for name in task.baselines))
     columns = ("mean", "95% interval", "sd") if most_seeds(tasks) > 1 else ("score", "95% interval")
     count = len(columns)
     found = [{(row.name, row.method): _cells(task, row)[:count] for row in _standings(task)} for task in tasks]

@@ -86,22 +86,23 @@ def _plot(method: str, drawn: Iterable[Markup], said: str, *size: Any) -> Plot:
 def learning(task: Task) -> Panels:
     """The headline by epoch, beside the best baseline."""
     curves = {method: task.epochs(method, task.headline, task.factor) for method in task.methods}
-    base, name = task.baseline(task.best_baseline).value, baseline_name(task.best_baseline)
-    axes, grid = _axes(curves, also=[base])
+    base = {name: task.baseline(name).value for name in [task.best_baseline] if name}
+    axes, grid = _axes(curves, also=[*base.values()])
+    levels = [svg.level(axes, value) for value in base.values()]
 
     def draw(method: str) -> Plot:
         seeds = list(curves[method].values())
         mean = mean_curve(seeds)
         thin = [svg.line(axes, curve, "thin") for curve in seeds] if len(seeds) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, 1)}") for x, y in mean])
-        drawn = [grid, svg.level(axes, base), *thin, svg.line(axes, mean), tips]
+        drawn = [grid, *levels, *thin, svg.line(axes, mean), tips]
         return _plot(method, drawn, f"{task.figure} by epoch, {_figures(mean, 1)}")
 
     note = (
         f"{capital(task.figure)} on validation by epoch"
-        f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}. "
-        f"Dashed: the best baseline ({name}, {figure_text(base, 1)})."
+        f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}."
     )
+    note += "".join(f" Dashed: the best baseline ({baseline_name(of)}, {figure_text(base[of], 1)})." for of in base)
     return _row(task, task.headline, "Learning curves", note, draw, lambda of: figure_text(task.score(of).value, 1))
 
 

@@ -22,7 +22,15 @@ from retrace.report.page import as_markdown
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task
 from retrace.report.runs import data_fold, models_folds
-from retrace.report.summary import MOST_FLAGS, flag_chips, flag_lines, flags_line, found_flags
+from retrace.report.summary import (
+    MOST_FLAGS,
+    flag_chips,
+    flag_lines,
+    flags_line,
+    found_flags,
+    summary_sections,
+    verdict,
+)
 from retrace.report.tasks import task_panels, task_section
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
 
@@ -73,6 +81,18 @@ def test_the_expected_calibration_error_stands_beside_its_plot() -> None:
     task = Task("sst2", "classification", DETAILS.model_copy(update={"methods": {"full": method}}), {"full": 0})
     (shown,) = (of for of in task_panels(task) if of.title == "Calibration")
     assert [panel.value for panel in shown.panels] == ["12.3"]
+
+
+def test_baselines_without_the_headline_are_not_spoken_of() -> None:
+    method = METHOD.model_copy(update={"figures": {"roc_auc": 0.6}, "intervals": {}})
+    legend = {"roc_auc": Figure("fraction", "higher"), **CURVES}
+    details = DETAILS.model_copy(update={"headlines": ["roc_auc"], "legend": legend, "methods": {"full": method}})
+    task = Task("sst2", "classification", details, {"full": 0}, CURVE.rename(columns={"accuracy": "roc_auc"}))
+    page = as_markdown("T", [*summary_sections([task], {}, {}), Section("S", task_panels(task))], "figures")
+    assert "| Full | – | **60.0** |" in page
+    assert "![Learning curves](figures/sst2-roc_auc.svg)" in page
+    assert "baseline" not in page
+    assert [text for sentence in verdict([task], None, {}) for text, _ in sentence if "baseline" in text] == []
 
 
 SPREAD = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
