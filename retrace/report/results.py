@@ -159,6 +159,18 @@ class Task:
         ends = self.details.methods[method].ahead.get(baseline)
         return ends is not None and (ends["low"] > 0 if self.sign > 0 else ends["high"] < 0)
 
+    def falls_short(self, method: str, baseline: str) -> bool:
+        """Whether a method is not above a baseline even in the mean, or is flagged for it."""
+        if self.is_above(method, baseline):
+            return False
+        ahead = self.sign * (self.score(method).value - self.baseline(baseline).value)
+        flags = (of.flags for of in self.details.methods[method].seeds.values())
+        return ahead <= 0 or any(f"not_above_{baseline}" in of for of in flags)
+
+    def is_uncertain(self, method: str, baseline: str) -> bool:
+        """Whether a method is above a baseline in the mean, but is not shown to be."""
+        return not (self.is_above(method, baseline) or self.falls_short(method, baseline))
+
     def epochs(self, method: str, column: str, factor: float = 1.0) -> dict[str, Curve]:
         """A column of the learning curve, by seed, multiplied with a factor."""
         if self.curve is None or column not in self.curve:

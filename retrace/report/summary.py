@@ -4,7 +4,7 @@ and its first section, where methods and baselines of every task stand in one lo
 The verdict is in sentences by rule. Flags are chips of the page and lines of text elsewhere.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -99,17 +99,30 @@ def _perplexity(report: PerplexityReport | None) -> str:
 
 
 def _baselines(tasks: Sequence[Task]) -> str:
-    """Who is not above the best baseline."""
-    lines = []
-    for task in tasks:
-        best = task.best_baseline
-        low = [method_name(method) for method in task.methods if best and not task.is_above(method, best)]
-        if best and low:
-            who = "all methods" if len(low) == len(task.methods) else _listed(low)
-            lines.append(f"{who} on {task.noun} ({baseline_name(best)})")
-    if lines:
-        return f"**Not above the best baseline:** {'; '.join(lines)}."
-    return "Every method is above every baseline." if any(task.baselines for task in tasks) else ""
+    """Who is not above a baseline, and who is in the mean, where so few seeds or examples do not show it."""
+    low = "; ".join(line for task in tasks for line in _at_baselines(task, task.falls_short))
+    uncertain = "; ".join(line for task in tasks for line in _at_baselines(task, task.is_uncertain))
+    seeds = most_seeds(tasks)
+    parts = [f"**Not above a baseline:** {low}."] if low else []
+    if uncertain:
+        count = f"{seeds} seed{'s' if seeds > 1 else ''}"
+        parts.append(f"Above a baseline in the mean, but not shown to be with {count}: {uncertain}.")
+    if not parts and any(task.baselines for task in tasks):
+        parts = ["Every method is above every baseline."]
+    return " ".join(parts)
+
+
+def _at_baselines(task: Task, is_so: Callable[[str, str], bool]) -> list[str]:
+    """Methods of which something is so of a baseline, together where it is of the same ones."""
+    found: dict[str, list[str]] = {}
+    for method in task.methods:
+        of = [baseline_name(name) for name in task.baselines if is_so(method, name)]
+        if of:
+            found.setdefault(_listed(of), []).append(method_name(method))
+    return [
+        f"{'all methods' if len(methods) == len(task.methods) else _listed(methods)} on {task.noun} ({of})"
+        for of, methods in found.items()
+    ]
 
 
 def _points(task: Task) -> str:

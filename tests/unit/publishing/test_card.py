@@ -248,7 +248,7 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
     assert ["".join(text for text, _ in sentence) for sentence in found.verdict] == [
         "Pretraining is worth +20.0 points of accuracy on reviews (90.0 against 70.0).",
         "The language model’s perplexity is 6.5 per token; a unigram model’s is 147.",
-        "Not above the best baseline: Scratch on reviews (tf-idf).",
+        "Above a baseline in the mean, but not shown to be with 2 seeds: Scratch on reviews (tf-idf).",
     ]
     assert found.note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval for ")
     assert found.table is not None
