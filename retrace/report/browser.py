@@ -2,7 +2,8 @@
 
 Packed are of the first seed: of a class `said`, its number, and `sure`, in %; of an answer `start` and `length` in the
 passage, `sure`, ten times its score less that of no answer, `f1`, in %, and `other`, answers by number that are no part
-of the passage. `right` is a string of 0 and 1 for every seed; an answer is right from an F1 of 50% on.
+of the passage. `sure` is null of baselines and of models that never abstain. `right` is a string of 0 and 1 for every
+seed; an answer is right from an F1 of 50% on.
 """
 
 import base64
@@ -10,6 +11,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +45,11 @@ class Opinion:
 
     said: Sequence[str]  # with the first seed: class names, or answers, "" for none
     right: Sequence[Sequence[bool]]  # with every seed
-    sure: Sequence[float] | None = None  # of the first seed: the confidence, or the answer's score less that of none
+    # Of the first seed: the confidence, or the answer's score less that of none, NaN of a model that never abstains.
+    sure: Sequence[float] | None = None
     starts: Sequence[int] = ()  # of the first seed's answers in their passages, -1 of one that is no part of it
     f1: Sequence[float] = ()  # of the first seed's answers
+    is_baseline: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ def _classified(
     labels, opinions = np.array([example.label for example in examples]), {}
 
     def add(who: str, seeds: Sequence[np.ndarray], sure: Sequence[float] | None = None) -> None:
-        opinions[who] = Opinion([classes[of] for of in seeds[0]], [of == labels for of in seeds], sure)
+        said, right = [classes[of] for of in seeds[0]], [of == labels for of in seeds]
+        opinions[who] = Opinion(said, right, sure, is_baseline=who in baselines)
 
     for method, seeds in kept.items():
         logits = [logits_of(rows) for rows in seeds]
@@ -107,12 +112,13 @@ def _answered(
         who: str, seeds: Sequence[Sequence[str]], starts: Sequence[int], sure: Sequence[float] | None = None
     ) -> None:
         f1 = [[compare(right, answer)[1] for right, answer in zip(golds, seed, strict=True)] for seed in seeds]
-        opinions[who] = Opinion(seeds[0], [[of >= RIGHT for of in seed] for seed in f1], sure, starts, f1[0])
+        right = [[of >= RIGHT for of in seed] for seed in f1]
+        opinions[who] = Opinion(seeds[0], right, sure, starts, f1[0], is_baseline=who in baselines)
 
     for method, seeds in kept.items():
         rows = seeds[0].set_index("id").reindex([question.id for question in questions])
         answers = [decided_answers(of) for of in seeds]
-        sure = (rows["score"] - rows["null_score"]).fillna(0).tolist()
+        sure = (rows["score"] - rows["null_score"]).tolist()
         said = [[of.get(question.id, "") for question in questions] for of in answers]
         add(method, said, rows["start"].fillna(-1).astype(int).tolist(), sure)
     for baseline, given in baselines.items():
@@ -133,8 +139,9 @@ def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], fir
     )  # fmt: skip
     note = (
         f"All {total:,} examples beside what each method said.{left_out} {seeds}Beside a class stands how sure "
-        "the method is, beside an answer its score less that of no answer. In passages the right answer is shaded, and "
-        "each method underlines its own in its colour, baselines in grey; ≈ is an answer that is right in part."
+        "the method is, beside an answer its score less that of no answer, of a method that may abstain. In passages "
+        "the right answer is shaded, and each method underlines its own in its colour, baselines in grey; ≈ is an "
+        "answer that is right in part."
     )
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     ranks = {task.name: {method_name(method): rank for rank, method in enumerate(task.methods)} for task in tasks}
@@ -181,9 +188,9 @@ def _packed(found: Predictions) -> dict[str, Any]:
     methods, times = [], 100 if found.classes else 10
     for name, of in found.opinions.items():
         right = ["".join("1" if seed[i] else "0" for i in places) for seed in of.right]
-        sure = None if of.sure is None else [round(times * of.sure[i]) for i in places]
+        sure = None if of.sure is None else [None if isnan(of.sure[i]) else round(times * of.sure[i]) for i in places]
         said = _placed(of, places) if passages else {"said": [found.classes.index(of.said[i]) for i in places]}
-        methods.append({"name": name, "right": right, "sure": sure, **said})
+        methods.append({"name": name, "baseline": of.is_baseline, "right": right, "sure": sure, **said})
     return {
         "title": title_of(found.name), "noun": noun_of(found.name, found.kind),
         "number": [i + 1 for i in places] if len(places) < len(found.texts) else None, "methods": methods,

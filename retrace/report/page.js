@@ -115,7 +115,7 @@
 
   const isRight = (method, example, seed = 0) => method.right[seed][example] === "1";
   const sureness = (method, example) => Math.abs(method.sure[example]);
-  const methods = () => task.methods.filter(method => method.sure); // not the baselines
+  const methods = () => task.methods.filter(method => !method.baseline);
   const isClasses = () => task.classes.length > 0;
   const passageOf = example => task.passages[task.passage[example]];
   const hasAnswer = example => task.gold[example].length > 0;
@@ -160,7 +160,9 @@
     const found = example => !query || task.text[example].toLowerCase().includes(query)
       || lower?.[task.passage[example]]?.includes(query);
     const kind = example => isClasses() ? task.gold[example] : Number(hasAnswer(example));
-    const method = methods()[own];
+    const method = methods()[own], hasSureness = method?.sure.some(of => of !== null);
+    for (const order of ui.order.options) order.hidden = order.disabled = order.value !== "data" && !hasSureness;
+    if (!hasSureness) ui.order.value = "data";
     list = [];
     for (let example = 0; example < task.text.length; example++) {
       const right = methods().map(each => isRight(each, example));
@@ -212,7 +214,7 @@
       who.append(seeds);
     }
     const right = isRight(method, example), f1 = method.f1?.[example], partly = f1 > 0 && f1 < 100;
-    const sure = !method.sure ? "" : method.said ? `${method.sure[example]}%` : (method.sure[example] / 10).toFixed(1).replace("-", "−");
+    const sure = (method.sure?.[example] ?? null) === null ? "" : method.said ? `${method.sure[example]}%` : (method.sure[example] / 10).toFixed(1).replace("-", "−");
     const said = element("span", right ? "" : "wrong", `${partly ? "≈" : right ? "✓" : "✗"} ${answer(method, example)} `);
     return element("li", "", who, said, element("span", "small", sure + (partly ? `${sure && ", "}F1 ${f1}` : "")));
   };

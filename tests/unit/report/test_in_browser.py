@@ -18,7 +18,7 @@ from retrace.core.files import write_json, write_text
 from retrace.core.settings import read_yaml
 from retrace.evaluation.records import DETAILS, Details
 from retrace.report.names import baseline_name, method_name
-from retrace.results.predictions import PREDICTIONS
+from retrace.results.predictions import PREDICTIONS, write_predictions
 from stages import evaluate, report
 from tests.conftest import serious_violations
 from tests.many import METHODS, make_project
@@ -212,6 +212,35 @@ def test_predictions_are_searched_filtered_and_ordered(project: Path, show: Any)
         assert any(len(once) > 0 for once, _ in marked)
         once_each = [said[2:].strip().replace("no answer", "") for _, said in marked]
         assert [once for once, _ in marked] == once_each, who
+
+
+def test_without_scores_of_no_answer_nobody_is_said_to_be_sure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, show: Any
+) -> None:
+    make_project(tmp_path, reviews=40, questions=40, methods=("full", "scratch"), seeds=(1,))
+    for path in (tmp_path / "predictions/squad").rglob(str(PREDICTIONS)):
+        write_predictions(path, "question_answering", _without_null_scores(path))
+    monkeypatch.chdir(tmp_path)
+    evaluate.main()
+    report.main()
+    page = show(tmp_path / "reports/report.html").page
+    orders = "[...document.querySelectorAll('#b-order option')].filter(of => !of.hidden).map(of => of.value)"
+    page.wait_for_selector(READY, state="attached")
+    assert page.evaluate(orders) == ["sure", "unsure", "data"]
+    page.click("#b-tabs button:nth-child(2)")
+    assert page.evaluate(orders) == ["data"]
+    assert page.locator("#b-order").input_value() == "data"
+    assert page.locator("#b-method option").all_inner_texts() == ["Full", "Scratch"]
+    page.select_option("#b-show", "all")
+    beside = page.locator(".item .said .small").all_inner_texts()
+    assert beside
+    assert [text for text in beside if text and not text.startswith("F1 ")] == []
+
+
+def _without_null_scores(path: Path) -> list[dict[str, Any]]:
+    rows = pd.read_parquet(path).astype({"null_score": object, "start": object})
+    rows["null_score"] = None
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
 
 
 def _right(project: Path) -> dict[str, np.ndarray]:
