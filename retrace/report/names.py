@@ -68,15 +68,16 @@ def shown_factor(figure: Figure) -> float:
 
 def shown(figure: Figure, value: float | None) -> str:
     """A figure as it is shown, a dash where there is none."""
-    return figure_text(None if value is None else shown_factor(figure) * value, _digits(figure))
+    return figure_text(None if value is None else shown_factor(figure) * value, digits_of(figure))
 
 
 def shown_signed(figure: Figure, difference: float) -> str:
     """The difference of two figures as it is shown, with its sign."""
-    return signed(shown_factor(figure) * difference, _digits(figure))
+    return signed(shown_factor(figure) * difference, digits_of(figure))
 
 
-def _digits(figure: Figure) -> int:
+def digits_of(figure: Figure) -> int:
+    """How many of its digits after the point are shown."""
     return 1 if figure.scale in SHARES else SCALES[figure.scale].digits
 
 

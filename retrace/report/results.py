@@ -12,8 +12,8 @@ import pandas as pd
 from retrace.core.paths import ON_TEST, on_test
 from retrace.core.settings import build
 from retrace.evaluation.records import Details, GroupDetails, TaskDetails
-from retrace.report.blocks import figure_text
-from retrace.report.names import figure_name, noun_of, shown_factor, title_of
+from retrace.report.blocks import figure_text, signed
+from retrace.report.names import digits_of, figure_name, noun_of, shown_factor, title_of
 from retrace.report.page import REPORTS
 from retrace.results.grid import Grid, Kind
 from retrace.results.predictions import read_updates
@@ -31,12 +31,25 @@ class Score:
     value: float
     low: float
     high: float
+    digits: int  # after the point, that are shown
+
+    @property
+    def text(self) -> str:
+        """The value."""
+        return self._text(self.value)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Those of the interval."""
+        return self._text(self.low), self._text(self.high)
 
     @property
     def said(self) -> str:
         """In words."""
-        value, low, high = (figure_text(of, 1) for of in (self.value, self.low, self.high))
-        return f"{value} (95% interval {low} to {high})"
+        return f"{self.text} (95% interval {' to '.join(self.ends)})"
+
+    def _text(self, value: float) -> str:
+        return figure_text(value, self.digits)
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,9 @@ class Difference(Score):
     """Of two methods' scores."""
 
     is_tie: bool  # not told apart
+
+    def _text(self, value: float) -> str:
+        return signed(value, self.digits)
 
 
 @dataclass(frozen=True)
@@ -81,6 +97,11 @@ class Task:
     def factor(self) -> float:
         """What it is multiplied with before it is shown."""
         return shown_factor(self.details.legend[self.headline])
+
+    @property
+    def digits(self) -> int:
+        """How many after the point are shown of it."""
+        return digits_of(self.details.legend[self.headline])
 
     @property
     def is_share(self) -> bool:
@@ -142,7 +163,8 @@ class Task:
             if pair.figure == self.headline and {pair.first, pair.second} == {first, second}:
                 factor = self.factor if pair.first == first else -self.factor
                 low, high = sorted((factor * pair.low, factor * pair.high))
-                return Difference(factor * pair.difference, low, high, pair.verdict in (TIE, MODELS_TIE, DIFFER))
+                is_tie = pair.verdict in (TIE, MODELS_TIE, DIFFER)
+                return Difference(factor * pair.difference, low, high, self.digits, is_tie)
         return None
 
     def is_tie(self, method: str) -> bool:
@@ -184,7 +206,7 @@ class Task:
     def _score(self, of: Any) -> Score:
         value, ends = of.figures[self.headline], of.intervals.get(self.headline)
         low, high = (ends["low"], ends["high"]) if ends else (value, value)
-        return Score(value * self.factor, low * self.factor, high * self.factor)
+        return Score(value * self.factor, low * self.factor, high * self.factor, self.digits)
 
 
 def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:

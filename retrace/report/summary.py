@@ -14,7 +14,7 @@ from retrace.core.records import RunRecord
 from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import svg
-from retrace.report.blocks import NOTHING, Cell, Chip, Panel, Panels, Section, Table, figure_text, signed
+from retrace.report.blocks import NOTHING, Cell, Chip, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import LANGUAGE_MODEL, baseline_name, figure_name, method_name, shown, shown_signed, title_of
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text, duration
@@ -59,11 +59,11 @@ def _worth(tasks: Sequence[Task]) -> str:
     for task in tasks:
         gain = task.difference(FULL, SCRATCH)
         if gain and task.sign * gain.value > 0 and not gain.is_tie:
-            full, scratch = (figure_text(task.score(method).value, 1) for method in (FULL, SCRATCH))
-            points = f"**{signed(gain.value)}{_points(task)}**"
+            full, scratch = (task.score(method).text for method in (FULL, SCRATCH))
+            points = f"**{gain.text}{_points(task)}**"
             shown.append(f"{points} of {task.figure} on {task.noun} ({full} against {scratch})")
         elif gain:
-            nothing.append(f"{task.noun} ({signed(gain.value)}, {signed(gain.low)} to {signed(gain.high)})")
+            nothing.append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
     parts = [f"Pretraining is worth {_listed(shown)}."] if shown else []
     parts += [f"Pretraining shows **no gain** on {_listed(nothing, 'or')}."] if nothing else []
     return " ".join(parts)
@@ -78,7 +78,7 @@ def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
         return ""
     best = max(found, key=lambda method: sum(task.sign * task.score(method).value for task in tasks))
     parts = [
-        f"{signed(gain.value)}{'' if place else _points(task)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
+        f"{gain.text}{'' if place else _points(task)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
         for place, (task, gain) in enumerate(gains[best])
     ]
     trains = f"{method_name(best)} trains **{shares[best]:.1f}% of the weights**"
@@ -311,10 +311,12 @@ def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
         yield svg.tag("line", x1=axes.across(value), x2=axes.across(value), y1=y + 6, y2=y + 11, class_="seed")
     yield svg.tag("circle", cx=axes.across(score.value), cy=y, r=3.5, class_="fill" if method else "hollow")
     style = "grey" if not method else "best" if task.is_best(method) else "name"
-    yield svg.tag("text", figure_text(score.value, 1), x="100%", y=y, dx=40, dy=5, text_anchor="end", class_=style)
+    yield svg.tag("text", score.text, x="100%", y=y, dx=40, dy=5, text_anchor="end", class_=style)
     if method and task.is_tie(method):
         yield svg.tag("text", "≈", x="100%", y=y, dx=44, dy=5, class_="name")
-    tip = f"{name}: {score.said}" + ("\nseeds " + ", ".join(figure_text(value, 1) for value in each) if each else "")
+    tip = f"{name}: {score.said}" + (
+        "\nseeds " + ", ".join(figure_text(value, task.digits) for value in each) if each else ""
+    )
     yield svg.tag("rect", x=0, width="100%", y=y - ROW // 2, height=ROW, class_="hit", data_t=tip)
 
 
@@ -343,19 +345,18 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
 
 def _cells(task: Task, row: Standing) -> list[str | Cell]:
     """The score, its interval, and a method's spread over seeds."""
-    value, method = figure_text(row.score.value, 1), row.method
+    value, method = row.score.text, row.method
     if method is None:
         return [value, _interval(task, row), ""]
     best = Cell(value + (" ≈" if task.is_tie(method) else ""), bold=task.is_best(method))
-    return [best, _interval(task, row), figure_text(task.std(method), 2)]
+    return [best, _interval(task, row), figure_text(task.std(method), max(2, task.digits))]
 
 
 def _interval(task: Task, row: Standing) -> Cell:
     every, score = [of.score for of in _standings(task)], row.score
     steps = svg.ticks(min(of.low for of in every), max(of.high for of in every), 5)
-    ends = f"{figure_text(score.low, 1)} – {figure_text(score.high, 1)}"
     drawn = svg.strip(Axes((steps[0], steps[-1])), score.low, score.high, score.value)
-    return Cell("", small=ends, strip=drawn, colour=_colour(task, row.method))
+    return Cell("", small=" – ".join(score.ends), strip=drawn, colour=_colour(task, row.method))
 
 
 def _colour(task: Task, method: str | None) -> str:

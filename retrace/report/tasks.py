@@ -86,24 +86,24 @@ def _plot(method: str, drawn: Iterable[Markup], said: str, *size: Any) -> Plot:
 def learning(task: Task) -> Panels:
     """The headline by epoch, beside the best baseline."""
     curves = {method: task.epochs(method, task.headline, task.factor) for method in task.methods}
-    base = {name: task.baseline(name).value for name in [task.best_baseline] if name}
-    axes, grid = _axes(curves, also=[*base.values()])
-    levels = [svg.level(axes, value) for value in base.values()]
+    base = {name: task.baseline(name) for name in [task.best_baseline] if name}
+    axes, grid = _axes(curves, also=[score.value for score in base.values()])
+    levels = [svg.level(axes, score.value) for score in base.values()]
 
     def draw(method: str) -> Plot:
         seeds = list(curves[method].values())
         mean = mean_curve(seeds)
         thin = [svg.line(axes, curve, "thin") for curve in seeds] if len(seeds) > 1 else []
-        tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, 1)}") for x, y in mean])
+        tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, task.digits)}") for x, y in mean])
         drawn = [grid, *levels, *thin, svg.line(axes, mean), tips]
-        return _plot(method, drawn, f"{task.figure} by epoch, {_figures(mean, 1)}")
+        return _plot(method, drawn, f"{task.figure} by epoch, {_figures(mean, task.digits)}")
 
     note = (
         f"{capital(task.figure)} on validation by epoch"
         f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}."
     )
-    note += "".join(f" Dashed: the best baseline ({baseline_name(of)}, {figure_text(base[of], 1)})." for of in base)
-    return _row(task, task.headline, "Learning curves", note, draw, lambda of: figure_text(task.score(of).value, 1))
+    note += "".join(f" Dashed: the best baseline ({baseline_name(of)}, {base[of].text})." for of in base)
+    return _row(task, task.headline, "Learning curves", note, draw, lambda of: task.score(of).text)
 
 
 def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:

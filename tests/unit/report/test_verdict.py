@@ -7,7 +7,7 @@ import pytest
 from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.results import Task, read_tasks
-from retrace.report.summary import verdict
+from retrace.report.summary import summary_table, verdict
 from retrace.statistics.scales import Figure
 
 PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
@@ -119,6 +119,17 @@ def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
         "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0).",
         "Not above a baseline: Scratch on reviews (majority class and tf-idf).",
     ]
+
+
+def test_figures_have_the_digits_of_their_scale() -> None:
+    task = _task({"full": 0.6346, "scratch": 0.5824}, [("full", "scratch", 0.0522, "full")])
+    legend = {"accuracy": Figure("correlation", "higher", "Matthews correlation")}
+    task = replace(task, details=task.details.model_copy(update={"legend": legend}))
+    said = "Pretraining is worth +0.0522 of Matthews correlation on reviews (0.6346 against 0.5824)."
+    assert _said(task)[0] == said
+    first, *_ = summary_table([task], {}, {}).rows
+    assert [str(cell) for cell in first[2:4]] == ["0.6346", "0.6146 – 0.6546"]
+    assert task.score("full").said == "0.6346 (95% interval 0.6146 to 0.6546)"
 
 
 def test_one_seed_is_said_to_be_one() -> None:
