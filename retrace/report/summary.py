@@ -65,7 +65,7 @@ def _worth(tasks: Sequence[Task]) -> str:
         elif gain:
             nothing.append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
     parts = [f"Pretraining is worth {_listed(shown)}."] if shown else []
-    parts += [f"Pretraining shows **no gain** on {_listed(nothing, 'or')}."] if nothing else []
+    parts += [f"Pretraining shows **no certain gain** on {_listed(nothing, 'or')}."] if nothing else []
     return " ".join(parts)
 
 

@@ -68,11 +68,11 @@ def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
 
 
 @pytest.mark.parametrize(("difference", "found"), [(0.01, "tie"), (-0.2, "scratch"), (0.2, "no difference shown")])
-def test_pretraining_shows_no_gain_where_methods_tie_or_it_lost(difference: float, found: str) -> None:
+def test_pretraining_shows_no_certain_gain_where_methods_tie_or_it_lost(difference: float, found: str) -> None:
     task = _task({"full": 0.7 + difference, "scratch": 0.7}, [("full", "scratch", difference, found)])
     low, high = (f"{100 * (difference + by):+.1f}".replace("-", "−") for by in (-0.02, 0.02))
     value = f"{100 * difference:+.1f}".replace("-", "−")
-    assert _said(task)[0] == f"Pretraining shows no gain on reviews ({value}, {low} to {high})."
+    assert _said(task)[0] == f"Pretraining shows no certain gain on reviews ({value}, {low} to {high})."
 
 
 def test_the_better_of_the_cheap_methods_stands_against_full_fine_tuning() -> None:
