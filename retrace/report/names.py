@@ -1,5 +1,7 @@
 """What readers call tasks, methods, baselines and figures."""
 
+from collections.abc import Sequence
+
 from retrace.core.paths import ON_TEST
 from retrace.report.blocks import figure_text, signed
 from retrace.statistics.scales import SCALES, SHARES, Figure
@@ -38,6 +40,12 @@ def noun_of(task: str, kind: str) -> str:
 def capital(text: str) -> str:
     """A text that begins with a capital."""
     return text[:1].upper() + text[1:]
+
+
+def listed(parts: Sequence[str], last: str = "and") -> str:
+    """a, b and c."""
+    *first, end = parts
+    return f"{', '.join(first)} {last} {end}" if first else end
 
 
 def method_name(method: str) -> str:

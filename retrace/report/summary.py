@@ -15,7 +15,16 @@ from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Chip, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import LANGUAGE_MODEL, baseline_name, figure_name, method_name, shown, shown_signed, title_of
+from retrace.report.names import (
+    LANGUAGE_MODEL,
+    baseline_name,
+    figure_name,
+    listed,
+    method_name,
+    shown,
+    shown_signed,
+    title_of,
+)
 from retrace.report.results import Score, Task, most_seeds
 from retrace.report.runs import commit_text, duration
 from retrace.report.svg import Axes, Plot
@@ -64,8 +73,8 @@ def _worth(tasks: Sequence[Task]) -> str:
             shown.append(f"{points} of {task.figure} on {task.noun} ({full} against {scratch})")
         elif gain:
             nothing.append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
-    parts = [f"Pretraining is worth {_listed(shown)}."] if shown else []
-    parts += [f"Pretraining shows **no certain gain** on {_listed(nothing, 'or')}."] if nothing else []
+    parts = [f"Pretraining is worth {listed(shown)}."] if shown else []
+    parts += [f"Pretraining shows **no certain gain** on {listed(nothing, 'or')}."] if nothing else []
     return " ".join(parts)
 
 
@@ -82,7 +91,7 @@ def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
         for place, (task, gain) in enumerate(gains[best])
     ]
     trains = f"{method_name(best)} trains **{shares[best]:.1f}% of the weights**"
-    return f"{trains}; against full fine-tuning it scores {_listed(parts)}."
+    return f"{trains}; against full fine-tuning it scores {listed(parts)}."
 
 
 def _perplexity(report: PerplexityReport | None) -> str:
@@ -118,21 +127,15 @@ def _at_baselines(task: Task, is_so: Callable[[str, str], bool]) -> list[str]:
     for method in task.methods:
         of = [baseline_name(name) for name in task.baselines if is_so(method, name)]
         if of:
-            found.setdefault(_listed(of), []).append(method_name(method))
+            found.setdefault(listed(of), []).append(method_name(method))
     return [
-        f"{'all methods' if len(methods) == len(task.methods) else _listed(methods)} on {task.noun} ({of})"
+        f"{'all methods' if len(methods) == len(task.methods) else listed(methods)} on {task.noun} ({of})"
         for of, methods in found.items()
     ]
 
 
 def _points(task: Task) -> str:
     return " points" if task.is_share else ""
-
-
-def _listed(parts: Sequence[str], last: str = "and") -> str:
-    """a, b and c."""
-    *first, end = parts
-    return f"{', '.join(first)} {last} {end}" if first else end
 
 
 def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], parameters: int) -> dict[str, str]:

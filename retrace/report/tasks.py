@@ -15,7 +15,17 @@ from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import AnswerBreakdown, ClassBreakdown, Figures, Intervals
 from retrace.report import svg
 from retrace.report.blocks import Fold, Panel, Panels, Section, Table, figure_text
-from retrace.report.names import UNITS, baseline_name, capital, figure_name, method_name, p_text, shown, shown_signed
+from retrace.report.names import (
+    UNITS,
+    baseline_name,
+    capital,
+    figure_name,
+    listed,
+    method_name,
+    p_text,
+    shown,
+    shown_signed,
+)
 from retrace.report.results import Curve, Task, mean_curve, thinned
 from retrace.report.svg import Axes, Percent, Plot
 from retrace.statistics.scales import CURVES, Figure, Legend
@@ -38,7 +48,7 @@ ONE_SEED = {
 }
 MOST_TIPS, MOST_POINTS = 40, 60  # a plot
 GROUPS = {  # title, and what the groups are
-    "length": ("By length", "by words of the {text}, in quarters of the {noun}"),
+    "length": ("By length", "by words of the {text}, in groups of {sizes} {noun}"),
     "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
                "Who never answers has 0 and 100"),
     "question word": ("By question word", "by what is asked"),
@@ -198,12 +208,14 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
 def groups(task: Task, kind: str) -> list[Panels]:
     """The headline of groups of examples, with intervals; one group stands beside all examples."""
     found = {
-        method: {name: (of.examples, score) for name, of in all_of.items() if (score := task.group(of))}
+        method: {name: (of.examples, score) for name, of in all_of.items()
+                 if of.examples < task.examples and (score := task.group(of))}
         for method in task.methods if (all_of := task.details.methods[method].groups.get(kind))
     }  # fmt: skip
     names = list(dict.fromkeys(name for of in found.values() for name in of))
-    if not names or (kind == "length" and len(names) < 2):
+    if not names:
         return []
+    title, note = _group_text(task, kind, {name: count for of in found.values() for name, (count, _) in of.items()})
     if len(names) == 1:
         names = ["all", *names]
         found = {method: {"all": (task.examples, task.score(method)), **of} for method, of in found.items()}
@@ -228,9 +240,16 @@ def groups(task: Task, kind: str) -> list[Panels]:
         said = ", ".join(f"{name} {score.said}" for name, (_, score) in found[method].items())
         return _plot(method, drawn, said, height, "list")
 
+    return [_row(task, kind.replace(" ", "-"), title, note, draw)]
+
+
+def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
+    """The title and the note of groups of so many examples."""
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
-    what = what.format(text="passage" if task.kind == "question_answering" else "text", noun=task.noun)
-    return [_row(task, kind.replace(" ", "-"), title, f"{capital(task.figure)} {what}. Bars: 95% intervals.", draw)]
+    counts = listed([f"{count:,}" for count in sizes.values()])
+    text = "passage" if task.kind == "question_answering" else "text"
+    what = what.format(text=text, sizes=counts, noun=task.noun)
+    return title, f"{capital(task.figure)} {what}. Bars: 95% intervals."
 
 
 def losses(task: Task) -> list[Panels]:

@@ -95,6 +95,26 @@ def test_baselines_without_the_headline_are_not_spoken_of() -> None:
     assert [text for sentence in verdict([task], None, {}) for text, _ in sentence if "baseline" in text] == []
 
 
+def _of_groups(**kinds: Mapping[str, int]) -> list[tuple[str, str]]:
+    """The titles and notes of what is drawn of groups of so many examples."""
+    figures = {"figures": {"accuracy": 0.5}, "intervals": INTERVAL}
+    groups = {kind.replace("_", " "): {name: GroupDetails(examples=count, **figures) for name, count in sizes.items()}
+              for kind, sizes in kinds.items()}  # fmt: skip
+    method = METHOD.model_copy(update={"groups": groups})
+    task = Task("sst2", "classification", DETAILS.model_copy(update={"methods": {"full": method}}), {"full": 0})
+    return [(of.title, of.note) for of in task_panels(task) if of.title.startswith("By ")]
+
+
+def test_a_group_of_all_examples_is_not_drawn() -> None:
+    assert _of_groups(length={"5 words": 100}, question_word={"other": 100}) == []
+
+
+def test_what_is_drawn_says_how_large_groups_by_length_are() -> None:
+    (_, note), (title, _) = sorted(_of_groups(length={"1–4 words": 80, "5 words": 20}, question_word={"who": 30}))
+    assert note == "Accuracy by words of the text, in groups of 80 and 20 reviews. Bars: 95% intervals."
+    assert title == "By question word"
+
+
 SPREAD = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
 
 
