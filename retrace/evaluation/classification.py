@@ -26,7 +26,7 @@ from retrace.datasets.splits import INSIDE, INSIDE_FIRST, given_away
 from retrace.evaluation.metrics.calibration import reliability
 from retrace.evaluation.outcomes import Classified, ScoredTask, logits_of
 from retrace.evaluation.records import ClassBreakdown
-from retrace.statistics.intervals import Resampled, Share
+from retrace.statistics.intervals import ByClass, Resampled, Share
 from retrace.statistics.scales import Figure
 
 Measure = Literal["precision", "recall", "f1"]
@@ -76,11 +76,8 @@ def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
     counted = counting(outcome)
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
-        hits, support, predicted = counted(weights)
-        part, whole = {
-            "precision": (hits, predicted), "recall": (hits, support), "f1": (2 * hits, support + predicted)
-        }[measure]  # fmt: skip
-        values = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+        hits, support, predicted = counts = counted(weights)
+        values = _values(measure, counts)
         present = support + predicted > 0  # any example is or was predicted as the class
         total = weights.sum(axis=1)
         positive = {measure: values[:, -1]} if len(outcome.classes) == 2 else {}
@@ -92,6 +89,23 @@ def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
         }
 
     return figures
+
+
+def by_class_of(measure: Measure, outcome: Classified) -> dict[str, ByClass]:
+    """The figures of single classes that the macro mean is of."""
+    counts = counting(outcome)(np.ones((1, len(outcome))))
+    (values,), (support,), (predicted,) = _values(measure, counts), counts.support, counts.predicted
+    of = support > 0
+    return {f"{measure}_macro": ByClass(values[of], support[of], int((support + predicted > 0).sum()))}
+
+
+def _values(measure: Measure, counts: ClassCounts) -> np.ndarray:
+    """The figure of each class, (R, C)."""
+    hits, support, predicted = counts
+    part, whole = {
+        "precision": (hits, predicted), "recall": (hits, support), "f1": (2 * hits, support + predicted)
+    }[measure]  # fmt: skip
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:

@@ -78,7 +78,7 @@ def _answered(predictions: list[Any], references: list[Any], no_answer_threshold
     no_answer = np.array([prediction["no_answer_probability"] for prediction in predictions])
     abstains = no_answer > no_answer_threshold
     answers = tuple("" if absent else span for span, absent in zip(spans, abstains, strict=True))
-    return Answered(golds, answers, spans, no_answer)
+    return Answered(golds, answers, spans, no_answer, abstained=abstains)
 
 
 def _classified(predictions: list[Any], references: list[Any]) -> Classified:

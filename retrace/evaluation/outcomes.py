@@ -53,9 +53,9 @@ class Classified:
         return Classified(self.classes, self.labels[which], self.predicted[which], given)
 
     @property
-    def fewest(self) -> int:
-        """Examples of the rarest class, on which a figure over all classes depends."""
-        return int(np.bincount(self.labels)[np.unique(self.labels)].min())
+    def scored(self) -> int:
+        """Examples behind a figure."""
+        return len(self)
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class Answered:
     spans: tuple[str, ...] | None = None  # (N,), the best answer other than none, of a model that may abstain
     no_answer: np.ndarray | None = None  # (N,), score of no answer less that of the span, on any scale
     starts: tuple[int, ...] | None = None  # (N,), where the answers start in their passages, where that was kept
+    abstained: np.ndarray | None = None  # (N,), bool, where "" is an abstention rather than an empty answer
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -79,7 +80,9 @@ class Answered:
 
     def part(self, which: np.ndarray) -> "Answered":
         """Some of the questions, (N,), bool, without what thresholds are sought by."""
-        return Answered(tuple(compress(self.golds, which)), tuple(compress(self.answers, which)))
+        abstained = None if self.abstained is None else self.abstained[which]
+        golds, answers = tuple(compress(self.golds, which)), tuple(compress(self.answers, which))
+        return Answered(golds, answers, abstained=abstained)
 
     @property
     def answerable(self) -> np.ndarray:
@@ -87,8 +90,8 @@ class Answered:
         return np.array([bool(golds) for golds in self.golds], dtype=bool)
 
     @property
-    def fewest(self) -> int:
-        """Questions that have an answer, or all where none has one."""
+    def scored(self) -> int:
+        """Questions behind a figure: those that have an answer, or all where none has one."""
         return int(self.answerable.sum()) or len(self)
 
 
@@ -108,8 +111,9 @@ def answered(
     if no_answer is None:
         return Answered(golds, texts)
     values = np.array([no_answer[question.id] for question in scored], dtype=np.float64)
-    answers = tuple("" if value > threshold else text for text, value in zip(texts, values, strict=True))
-    return Answered(golds, answers, texts, values)
+    abstained = values > threshold
+    answers = tuple("" if absent else text for text, absent in zip(texts, abstained, strict=True))
+    return Answered(golds, answers, texts, values, abstained=abstained)
 
 
 def sum_to_one(probabilities: np.ndarray) -> np.ndarray:
@@ -170,9 +174,12 @@ class Scoring:
         examples = len(next(iter(outcomes.values())))
         drawn = resample({name: self.resampled(of) for name, of in outcomes.items()}, examples, resamples, seed)
         return {
-            name: Scored(self.score(of), drawn[name], self._optional("shares", of), of.fewest)
+            name: Scored(
+                self.score(of), drawn[name], self._optional("shares", of), of.scored,
+                self._optional("by_class", of), self.ends,
+            )
             for name, of in outcomes.items()
-        }
+        }  # fmt: skip
 
     def notes(self, outcome: Any) -> dict[str, str]:
         """Notes of metrics on how they were computed, such as sacrebleu's signature."""

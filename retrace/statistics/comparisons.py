@@ -102,9 +102,7 @@ def difference(
     if abs(value) < ROUNDING * max(1.0, *(abs(side.mean()) for side in sides)):
         value = 0.0
     of_examples = float(np.nanstd(drawn[0] - drawn[1], ddof=1))  # a figure may be NaN in some resamples
-    # Where few examples all agree the bootstrap has no spread: at least as much as if each differed by the difference.
-    examples = min(_examples(figure, side) for side in (first, second))
-    of_examples = max(of_examples, abs(value) / math.sqrt(examples)) if examples else of_examples
+    of_examples = max(of_examples, _least(figure, value, first, second))
     if min(map(len, sides)) < 2:
         return Difference(value, of_examples, is_of_models=True)
     if are_paired:
@@ -145,6 +143,25 @@ def _examples(figure: str, seeds: Sequence[Scored]) -> int:
     """The number of examples behind a figure."""
     found = [int(seed.shares[figure].among.sum()) for seed in seeds if figure in seed.shares]
     return min(found, default=seeds[0].examples)
+
+
+def _least(figure: str, value: float, first: Sequence[Scored], second: Sequence[Scored]) -> float:
+    """The least standard error of a difference for the choice of examples.
+
+    Where few examples all agree the bootstrap has no spread: at least as much as if each differed by the difference,
+    in a mean over classes each of a class by that class's own, and as if one example differed.
+    """
+    examples = min(_examples(figure, side) for side in (first, second))
+    if not examples:
+        return 0.0
+    low, high = first[0].ends.get(figure, (0.0, 0.0))
+    one = (high - low) / examples if math.isfinite(high - low) else 0.0
+    classes = 0.0
+    if all(figure in seed.by_class for seed in (*first, *second)):
+        sides = [[seed.by_class[figure] for seed in side] for side in (first, second)]
+        parts = [np.mean([of.values / of.classes for of in side], axis=0) for side in sides]
+        classes = math.sqrt(float(((parts[0] - parts[1]) ** 2 / sides[0][0].examples).sum()))
+    return max(abs(value) / math.sqrt(examples), classes, one)
 
 
 def _test(figure: str, seeds: Sequence[Scored], found: Difference) -> tuple[str, float]:

@@ -47,6 +47,15 @@ class Share:
 
 
 @dataclass(frozen=True)
+class ByClass:
+    """The fractions of single classes, 0 to 1, that a figure is the plain mean of."""
+
+    values: np.ndarray  # (C,)
+    examples: np.ndarray  # (C,), of each class, 1 or more
+    classes: int  # that the mean is over, with those of no example, whose figure is 0
+
+
+@dataclass(frozen=True)
 class Scored:
     """One model's figures: as they are, in resamples, and as shares of examples where they are that."""
 
@@ -54,6 +63,8 @@ class Scored:
     drawn: Figures
     shares: Mapping[str, Share] = field(default_factory=dict)
     examples: int = 0  # behind a figure that is no share; 0: unknown
+    by_class: Mapping[str, ByClass] = field(default_factory=dict)
+    ends: Mapping[str, Ends] = field(default_factory=dict)  # of the figures' scales, where known
 
 
 def resamples(examples: int, count: int, seed: int) -> Iterator[np.ndarray]:
@@ -146,7 +157,7 @@ def interval_of_examples(
         share, among = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
         found = wilson_interval(share, among)
     else:
-        moved = percentile_interval(drawn)  # 95% of the resamples may be equal where a few lack a class
+        moved = percentile_interval(drawn)  # 95% of them may be equal where a few lack a class
         is_still = examples < 2 or (value in ends and moved["low"] == moved["high"])
         if not (is_still and math.isfinite(high - low)):
             return centred_interval(value, drawn, ends)
@@ -168,11 +179,30 @@ def intervals(seeds: Sequence[Scored], ends: Mapping[str, Ends]) -> dict[str, In
         of_examples = interval_of_examples(
             float(np.mean(by_seed)), shares if len(shares) == len(seeds) else [], drawn, seeds[0].examples, ends[name]
         )
+        if all(name in seed.by_class for seed in seeds):
+            classes = [seed.by_class[name] for seed in seeds]
+            of_examples = with_classes(float(np.mean(by_seed)), of_examples, classes, ends[name])
         found[name] = of_examples
         if len(seeds) > 1:
             found[name] = with_seeds(of_examples, by_seed, ends[name])
             found[name] |= {f"{end}_examples": at for end, at in of_examples.items()}
     return found
+
+
+def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], ends: Ends) -> Interval:
+    """The interval of a mean over classes where the figures of some are 0 or 1, one `ByClass` a seed.
+
+    Resamples hardly move such a class's figure. It adds Wilson's interval of its examples, by its weight in the mean,
+    half-widths in squares.
+    """
+    values, weight = np.mean([of.values for of in seeds], axis=0), 1 / float(np.mean([of.classes for of in seeds]))
+    below, above = [value - interval["low"]], [interval["high"] - value]
+    for of, examples in zip(values.tolist(), seeds[0].examples.tolist(), strict=True):
+        if of in (0, 1):
+            found = wilson_interval(of, examples)
+            below.append(weight * (of - found["low"]))
+            above.append(weight * (found["high"] - of))
+    return held(value, {"low": value - math.hypot(*below), "high": value + math.hypot(*above)}, ends)
 
 
 def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:

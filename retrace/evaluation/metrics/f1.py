@@ -3,9 +3,9 @@
 Of the second of two classes, and as macro, micro and weighted mean.
 """
 
-from retrace.evaluation.classification import figures_of, resampled_averages, shares_of
+from retrace.evaluation.classification import by_class_of, figures_of, resampled_averages, shares_of
 from retrace.evaluation.outcomes import Classified
-from retrace.statistics.intervals import Resampled, Share
+from retrace.statistics.intervals import ByClass, Resampled, Share
 
 FIGURES = figures_of("f1")
 
@@ -18,3 +18,8 @@ def resampled(outcome: Classified) -> Resampled:
 def shares(outcome: Classified) -> dict[str, Share]:
     """The micro mean, which is a share as the others are not."""
     return shares_of("f1", outcome)
+
+
+def by_class(outcome: Classified) -> dict[str, ByClass]:
+    """What the macro mean is of."""
+    return by_class_of("f1", outcome)

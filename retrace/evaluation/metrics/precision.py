@@ -3,9 +3,9 @@
 Of the second of two classes, and as macro, micro and weighted mean.
 """
 
-from retrace.evaluation.classification import figures_of, resampled_averages, shares_of
+from retrace.evaluation.classification import by_class_of, figures_of, resampled_averages, shares_of
 from retrace.evaluation.outcomes import Classified
-from retrace.statistics.intervals import Resampled, Share
+from retrace.statistics.intervals import ByClass, Resampled, Share
 
 FIGURES = figures_of("precision")
 
@@ -18,3 +18,8 @@ def resampled(outcome: Classified) -> Resampled:
 def shares(outcome: Classified) -> dict[str, Share]:
     """The predictions of the second class that are right, and the micro mean."""
     return shares_of("precision", outcome)
+
+
+def by_class(outcome: Classified) -> dict[str, ByClass]:
+    """What the macro mean is of."""
+    return by_class_of("precision", outcome)

@@ -1,4 +1,4 @@
-"""Area under the receiver operating characteristic (Hanley and McNeil 1982; Hand and Till 2001 for several classes).
+"""Area under the receiver operating characteristic (Hanley and McNeil 1982; Fawcett 2006 for several classes).
 
 The chance that an example of a class is given a higher probability of it than one of another class.
 With two classes it is that of the second, with more the plain mean of each against the rest. It is

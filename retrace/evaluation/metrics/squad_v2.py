@@ -39,7 +39,7 @@ FIGURES = {
     for ending, figure, of in (("", _FIGURES[name], " at its best threshold"), ("_thresh", _SCORE, "'s best threshold"))
 }
 
-POINTS = 61  # of the curve by threshold
+POINTS = 61  # of the curve by threshold, beside its ends and 0
 _ARTICLES = re.compile(r"\b(a|an|the)\b", re.UNICODE)
 _PUNCTUATION = set(string.punctuation)
 
@@ -52,7 +52,7 @@ def score(outcome: Answered) -> dict[str, float]:
     """
     if not outcome.answers:
         return {}
-    values = _compared(outcome.golds, outcome.answers)
+    values = _decided(outcome)
     figures: dict[str, float] = {}
     for prefix, among in _kinds(outcome).items():
         figures |= {prefix + name: 100.0 * float(column[among].mean()) for name, column in values.items()}
@@ -67,7 +67,7 @@ def score(outcome: Answered) -> dict[str, float]:
 
 def resampled(outcome: Answered) -> Resampled:
     """The percentages for weights of questions; the best threshold is sought anew in each resample."""
-    values = {name: 100.0 * column for name, column in _compared(outcome.golds, outcome.answers).items()}
+    values = {name: 100.0 * column for name, column in _decided(outcome).items()}
     means = {prefix: mean_of(values, among) for prefix, among in _kinds(outcome).items()}
     no_answer, gains = outcome.no_answer, _gains(outcome)
     best = {} if no_answer is None else {name: _resampled_best(no_answer, of) for name, of in gains.items()}
@@ -86,7 +86,7 @@ def resampled(outcome: Answered) -> Resampled:
 
 def shares(outcome: Answered) -> dict[str, Share]:
     """The exact matches, of all questions and of each kind, and F1 where each answer's is 0 or 1."""
-    values = _compared(outcome.golds, outcome.answers)
+    values = _decided(outcome)
     return {
         prefix + name: share
         for prefix, among in _kinds(outcome).items()
@@ -107,18 +107,21 @@ def best_threshold(no_answer: np.ndarray, gains: np.ndarray, abstaining: float) 
 
 
 def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
-    """The scores by the threshold of `no_answer` above which a model abstains, from the first seed's 1% to 99% of it.
+    """The scores by the threshold of `no_answer` above which a model abstains, from always to never.
 
-    Means over seeds. Empty of models that never abstain.
+    Means over seeds; beside both ends and 0, the default, `POINTS` from the first seed's 1% to 99%. Empty of models
+    that never abstain.
     """
     first = outcomes[0].no_answer
     if first is None:
         return {}
-    thresholds = np.linspace(np.quantile(first, 0.01), np.quantile(first, 0.99), POINTS)
+    every = np.concatenate([of.no_answer for of in outcomes if of.no_answer is not None])
+    within = np.linspace(np.quantile(first, 0.01), np.quantile(first, 0.99), POINTS)
+    thresholds = np.unique([np.nextafter(every.min(), -np.inf), *within, 0.0, every.max()])
     curves: dict[str, list[np.ndarray]] = {"exact_match": [], "f1": []}
     for outcome in outcomes:
         assert outcome.no_answer is not None
-        answers = outcome.no_answer[:, None] <= thresholds  # (N, POINTS)
+        answers = outcome.no_answer[:, None] <= thresholds  # (N, thresholds)
         for name, gains in _gains(outcome).items():
             curves[name].append(100.0 * ((~outcome.answerable).sum() + gains @ answers) / len(outcome))
     return {"threshold": thresholds.tolist()} | {name: np.mean(of, axis=0).tolist() for name, of in curves.items()}
@@ -176,6 +179,14 @@ def _compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[
     rows = [compare(tuple(dict.fromkeys(right)), answer) for right, answer in zip(golds, answers, strict=True)]
     exact, f1 = np.array(rows, dtype=np.float64).reshape(-1, 2).T
     return {"exact_match": exact, "f1": f1}
+
+
+def _decided(outcome: Answered) -> dict[str, np.ndarray]:
+    """Those of the decisions: as in the script an abstention is wrong where there is an answer, whatever that is."""
+    values = _compared(outcome.golds, outcome.answers)
+    if outcome.abstained is None:
+        return values
+    return {name: np.where(outcome.abstained, ~outcome.answerable, column) for name, column in values.items()}
 
 
 def _kinds(outcome: Answered) -> dict[str, np.ndarray]:

@@ -154,7 +154,7 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
     assert full.flags.keys() == {"not_above_scratch"}
     evidence = full.flags["not_above_scratch"]
     assert str(evidence).startswith(
-        "accuracy 0.5167, scratch 0.5167; difference 0 (95% interval 0 to 0) of these models"
+        "accuracy 0.5167, scratch 0.5167; difference 0 (95% interval -0.0327 to 0.0327) of these models"
     )
     assert isinstance(evidence, Shortfall)
     assert (evidence.value, evidence.against, evidence.low, evidence.high) == (31 / 60, 31 / 60, 0, 0)
@@ -254,8 +254,8 @@ def test_questions_by_span_and_null_score() -> None:
     curve = found.threshold_curve
     assert found == AnswerBreakdown(answered=1, answerable=1, questions=2, threshold_curve=curve)
     # The spans' scores are 1 above and 1 below that of no answer: with a threshold between, both are right.
-    assert curve["threshold"][0] > -1
-    assert curve["f1"] == curve["exact_match"] == [100.0] * 61
+    assert curve["threshold"] == pytest.approx([-1.0, *np.linspace(-0.98, 0.98, 61), 1.0])
+    assert curve["f1"] == curve["exact_match"] == [50.0, *[100.0] * 61, 50.0]
     figures = Scoring(("squad_v2",)).score(outcome)
     assert figures["f1"] == figures["best_f1"] == 100.0
     assert set(task.baselines) == {"no_answer", "word_overlap"}
@@ -266,11 +266,13 @@ def test_scores_by_threshold_go_from_always_abstaining_to_never() -> None:
     golds, spans = [("Ada",)] * 5 + [()] * 5, ["Ada"] * 4 + ["Bob"] + ["Ada"] * 5
     outcome = Answered(tuple(golds), tuple(spans), tuple(spans), np.arange(10.0))
     found = threshold_curve([outcome, outcome])
-    assert found["threshold"] == pytest.approx(np.linspace(0.09, 8.91, 61))
+    # The ends, of which the first is just below 0, and 0 itself are beside the points from 1% to 99%.
+    assert found["threshold"] == pytest.approx([0.0, 0.0, *np.linspace(0.09, 8.91, 61), 9.0])
+    assert found["f1"][0] == 50.0  # none is answered, and five abstain rightly
     by_threshold = dict(zip((round(at) for at in found["threshold"]), found["f1"], strict=True))
-    assert found["f1"][0] == 60.0  # one is answered, right, and five abstain rightly
+    assert found["f1"][1] == 60.0  # one is answered, right, and five abstain rightly
     assert max(found["f1"]) == 90.0
-    assert (by_threshold[5], found["f1"][-1]) == (80.0, 50.0)  # six and nine of ten are answered
+    assert (by_threshold[5], found["f1"][-2], found["f1"][-1]) == (80.0, 50.0, 40.0)  # six, nine and all are answered
     assert threshold_curve([Answered(tuple(golds), tuple(spans))]) == {}
 
 

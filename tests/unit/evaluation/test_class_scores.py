@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, matthews_corrcoef, precision_recall_fscore_support, roc_auc_score
 
 from retrace.evaluation.metrics import accuracy, calibration, f1, matthews, precision, recall, roc_auc
-from retrace.evaluation.outcomes import Classified, figures
+from retrace.evaluation.outcomes import Classified, Scoring, figures
+from retrace.statistics.comparisons import compare, difference
+from retrace.statistics.intervals import intervals, wilson_interval
 
 METRICS = (accuracy, precision, recall, f1, matthews, roc_auc, calibration)
 HAND = Classified(("no", "yes"), np.array([1, 1, 1, 0, 0]), np.array([1, 1, 0, 1, 0]))  # 2 hits, 1 missed, 1 false
@@ -128,3 +130,48 @@ def test_many_classes_take_memory_by_example_and_not_by_pair_of_classes() -> Non
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20e6
+
+
+def _wrong_every(step: int, labels: np.ndarray) -> Classified:
+    """Every so-many-th of the texts is given the next class."""
+    wrong = np.arange(len(labels)) % step == 0
+    return Classified(tuple("abcde"), labels, np.where(wrong, (labels + 1) % 5, labels))
+
+
+def test_a_class_of_one_text_hides_no_more_than_its_weight() -> None:
+    """Of 1,000 texts in five classes one is of the last; the models are right about 9 and 6 of 10 or so."""
+    labels = np.append(np.arange(999) % 4, 4)
+    names = ("f1", "matthews")
+    scoring = Scoring(names)
+    models = {"good": _wrong_every(9, labels), "poor": _wrong_every(3, labels)}
+    scored = scoring.scored(models, 1000, 1)
+    found = intervals([scored["good"]], scoring.ends)
+    for name in ("f1_weighted", "matthews"):
+        assert found[name]["high"] - found[name]["low"] < 0.06
+        assert difference(name, [scored["good"]], [scored["poor"]]).p < 1e-10
+    assert 0.1 < found["f1_macro"]["high"] - found["f1_macro"]["low"] < 0.4
+
+
+def test_a_mean_over_classes_is_as_unsure_as_its_rare_classes() -> None:
+    """Two of 100 texts are of the rare class: all right, or all but these; F1 of the class is 1 or 0."""
+    labels = np.repeat([0, 1], [98, 2])
+    scoring = Scoring(("f1", "recall"))
+    scored = scoring.scored(
+        {"both": Classified(("a", "b"), labels, labels), "none": Classified(("a", "b"), labels, 0 * labels)}, 500, 1
+    )
+    low = intervals([scored["both"]], scoring.ends)["f1_macro"]["low"]
+    many, few = ((1 - wilson_interval(1.0, count)["low"]) / 2 for count in (98, 2))
+    assert low == pytest.approx(1 - np.hypot(many, few))
+    # Half of the difference of 1 in the rare class, by the root of its two texts.
+    assert difference("recall_macro", [scored["both"]], [scored["none"]]).of_examples == pytest.approx(0.5 / 2**0.5)
+
+
+def test_models_that_decide_the_same_have_a_difference_that_could_be_shown() -> None:
+    scoring = Scoring(("accuracy", "matthews"))
+    one, other = scoring.scored({"a": HAND, "b": HAND}, 50, 1).values()
+    found = {of.figure: of for of in compare({"a": [one], "b": [other]}, scoring.legend)}
+    # One of five examples is 0.2 of a fraction, and 0.4 of a correlation, from -1 to 1; 1.96 and 0.84 of it.
+    assert found["accuracy"].detectable == pytest.approx(0.2 * 2.801585, abs=1e-5)
+    assert found["matthews"].detectable == pytest.approx(0.4 * 2.801585, abs=1e-5)
+    assert (found["accuracy"].low, found["accuracy"].high) == pytest.approx((-0.391993, 0.391993), abs=1e-5)
+    assert (found["accuracy"].test, found["accuracy"].p) == ("exact McNemar", 1.0)

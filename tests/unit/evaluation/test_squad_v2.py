@@ -156,3 +156,14 @@ def test_random_predictions(seed: int) -> None:
     threshold = generator.choice([0.0, 0.3, 1.0])
     outcome = answered(questions, predictions, no_answer, threshold)
     assert score(outcome) == pytest.approx(official(questions, predictions, no_answer, threshold), abs=1e-9)
+
+
+def test_an_abstention_is_wrong_where_an_answer_has_no_words_left() -> None:
+    """The only right answer, "A", is empty after normalising: an empty text is right, to abstain is not."""
+    questions = [Question("1", "T", "A b", "?", (Answer("A", 0),)), Question("2", "T", "A b", "?", ())]
+    spans = {"1": "", "2": "b"}
+    for first, expected in ((-1.0, 100.0), (1.0, 50.0)):
+        outcome = answered(questions, spans, {"1": first, "2": 1.0})
+        for each in (outcome, outcome.part(np.array([True, True]))):
+            assert score(each)["exact_match"] == score(each)["f1"] == expected
+            assert resampled(each)(np.ones((1, 2)))["f1"].tolist() == [expected]
