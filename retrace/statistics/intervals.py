@@ -179,9 +179,9 @@ def intervals(seeds: Sequence[Scored], ends: Mapping[str, Ends]) -> dict[str, In
         of_examples = interval_of_examples(
             float(np.mean(by_seed)), shares if len(shares) == len(seeds) else [], drawn, seeds[0].examples, ends[name]
         )
-        if all(name in seed.by_class for seed in seeds):
-            classes = [seed.by_class[name] for seed in seeds]
-            of_examples = with_classes(float(np.mean(by_seed)), of_examples, classes, ends[name])
+        if seeds[0].examples > 1 and all(name in seed.by_class for seed in seeds):
+            value, classes = float(np.mean(by_seed)), [seed.by_class[name] for seed in seeds]
+            of_examples = with_classes(value, centred_interval(value, drawn, ends[name]), classes, ends[name])
         found[name] = of_examples
         if len(seeds) > 1:
             found[name] = with_seeds(of_examples, by_seed, ends[name])
