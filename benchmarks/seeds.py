@@ -21,6 +21,7 @@ from tests.toy import Project, copy_as_it_is
 
 RESULT = ROOT / "benchmarks" / "seeds.csv"
 RUN = ["corpus", "task", "method", "precision", "processes", "seed"]
+LIMIT = 3 * 3600  # seconds that a stage may take: some processors are slow
 FIGURES = {"sst2": ["accuracy"], "squad": ["f1", "HasAns_f1", "NoAns_f1"]}
 
 
@@ -50,7 +51,7 @@ def run(prepared: Project, precision: str, processes: int, seed: int) -> list[di
     """The figures of one seed: a row a method of a task, and the baselines'."""
     folder = prepared.folder.with_name(f"{precision}-{processes}-{seed}")
     shutil.copytree(prepared.folder, folder)
-    project = Project(folder, prepared.variables)
+    project = Project(folder, prepared.variables, seconds=LIMIT)
     project.set_all({"precision": precision, "seed": seed, "finetune.seeds": [seed]})
     launcher = [sys.executable, *([*TORCHRUN, str(processes)] if processes > 1 else []), "-m"]
     project.run(*launcher, "stages.pretrain")

@@ -36,12 +36,13 @@ class Project:
 
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)  # of the environment, in place of this process's
+    seconds: float = TIMEOUT  # that a command may take
 
     def run(self, *command: str, code: int | None = 0, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command there, `given` its standard input; its exit code must be `code`, any where None."""
         with self.start(*command, stdin=None if given is None else subprocess.PIPE) as started:
             try:
-                said, errors = started.communicate(given, timeout=TIMEOUT)
+                said, errors = started.communicate(given, timeout=self.seconds)
             except subprocess.TimeoutExpired:
                 started.kill()
                 raise
