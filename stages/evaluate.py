@@ -44,8 +44,10 @@ def main() -> None:
                 tasks[on_test(name)] = assess(task, scoring, runs, settings)
                 write_baselines(on_test(name), {baseline: of.decided for baseline, of in task.baselines.items()})
         details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
+        write_json(
+            DETAILS, rounded(details.to_json(), STEADY_DIGITS)
+        )  # first, as it would fail of a figure that is none
         write_json(METRICS, rounded(metrics.to_json()))
-        write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
         print_headlines(details)
         for cell in unlisted(grid):
             print(f"{cell}: not scored, as finetune in params.yaml does not list it; no fresh clone has this folder")

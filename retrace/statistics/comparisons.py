@@ -116,7 +116,8 @@ def difference(
     whole = float(of_means.sum())
     if whole == 0:
         return Difference(value, of_examples)
-    freedom = free.sum() if are_alike else whole**2 / (of_means**2 / free).sum()  # Welch 1947
+    shares = of_means / of_means.max()  # the squares of variances may be too small for a number
+    freedom = free.sum() if are_alike else shares.sum() ** 2 / (shares**2 / free).sum()  # Welch 1947
     return Difference(value, of_examples, math.sqrt(whole), float(freedom))
 
 

@@ -164,6 +164,12 @@ def test_seeds_alone_are_compared_as_scipy_does(second: tuple[float, ...], are_a
     assert found.p == pytest.approx(theirs.pvalue)
 
 
+def test_variances_too_small_to_be_squared_have_their_degrees_of_freedom() -> None:
+    """BLEU of sentences without common 4-grams is about 1e-153: one side does not vary, the other has two seeds."""
+    found = difference("f1", _of(0.0, 0.0), _of(2.4e-153, 2.1e-153))
+    assert (found.value, found.freedom, found.p) == (0.0, 1.0, 1.0)
+
+
 def test_seeds_that_are_all_the_same_leave_the_choice_of_examples() -> None:
     first, second = ([Scored({"f1": value}, {"f1": value + np.array([-0.1, 0.0, 0.1]) * way})] * 2
                      for value, way in ((0.8, 2), (0.6, 1)))  # fmt: skip
