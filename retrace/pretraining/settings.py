@@ -60,7 +60,7 @@ class PretrainSettings(Section):
 class PretrainParams(Params):
     """What stages/pretrain.py reads."""
 
-    lr: Positive = Field(description="peak learning rate of pretraining: AdamW's, of which Muon's is a multiple")
+    lr: Positive = Field(description="peak learning rate of pretraining, for AdamW; Muon's is a multiple of it")
     seed: Seed = Field(description="draws the initial weights, the masks and the order of blocks in pretraining")
     family: str = Field(description="the architecture, a file of retrace/families: modernbert, bert, roberta or llama")
     precision: Precision = Field(

@@ -21,7 +21,7 @@ PER = ("perplexity_per_token", "perplexity_per_word", "bits_per_byte")
 INTERVALS = (
     "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
 )
-COMPARE = "Per word and per byte do not depend on the tokenizer and compare across models; per token does."
+COMPARE = "Compare models per word or per byte; per token depends on the tokenizer."
 ABSENT = "A dash: too large for a float, as for text without spaces, whose words are long, or no token was scored."
 LARGE = 1e9  # from here on figures are in scientific notation
 TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
@@ -75,8 +75,8 @@ def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, update
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
     note = (
         "Perplexity per token on a logarithmic scale, so that it reads as loss too, by "
-        f"{'tokens seen' if tokens else 'epoch'}. Line: training, where more tokens may be hidden; dots: validation "
-        "after each epoch; dashed: a model that knows only how frequent each token is."
+        f"{'tokens seen' if tokens else 'epoch'}. Line: training, where the masking rate may be higher; dots: "
+        "validation after each epoch; dashed: a model that knows only how frequent each token is."
     )
     return Panels("pretraining", "", note, [Panel("", Plot(svg.joined(drawn), label, 260, "wide"), 0)])
 

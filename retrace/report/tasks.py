@@ -50,7 +50,7 @@ MOST_TIPS, MOST_POINTS = 40, 60  # a plot
 GROUPS = {  # title, and what the groups are
     "length": ("By length", "by words of the {text}, in groups of {sizes} {noun}"),
     "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
-               "Who never answers has 0 and 100"),
+               "A model that never answers scores 0 and 100"),
     "question word": ("By question word", "by what is asked"),
     "overlap": ("Without overlap", "of {noun} that are not in the training data too"),
 }  # fmt: skip

@@ -37,7 +37,7 @@ def test_what_splits_share_is_counted_by_rows(tmp_path: Path) -> None:
     card = _card(tmp_path, sentences, asked)
     assert card["findings"] == [
         "sst2: 2 of 4 sentences of dev are in train too",
-        "sst2: 3 of 4 sentences of dev lie word for word in a text of train, or half of their words are one",
+        "sst2: 3 of 4 sentences of dev are part of a training text, or one makes up half of their words or more",
         "squad: 1 of 2 questions of dev are in train too",
         "squad: 1 of 1 passages of dev are in train too",
     ]

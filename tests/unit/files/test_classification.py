@@ -144,7 +144,7 @@ def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: 
     count = cards["row"]["given_away"]["dev"]
     assert count > 3
     assert cards["row"]["findings"] == [
-        f"{count} of 6 examples of dev lie word for word in a text of train, or half of their words are one"
+        f"{count} of 6 examples of dev are part of a training text, or one makes up half of their words or more"
     ]
 
 
