@@ -212,7 +212,9 @@ def _cache() -> Iterator[Finding]:
     store = cache_folder()
     cached = {out["md5"]: out for out in outs if _cached(store, out["md5"]).is_file()}
     cut = [out["path"] for out in cached.values() if not _is_whole(store, out)]
-    whole = f"{len(cached)} of {len({out['md5'] for out in outs})} recorded outputs; `dvc repro` makes the others again"
+    recorded = len({out["md5"] for out in outs})
+    missing = "; `dvc repro` makes the others again" if len(cached) < recorded else ""
+    whole = f"{len(cached)} of {recorded} recorded outputs{missing}"
     said = f"cut short: {_some(cut)}" if cut else whole
     yield Finding("cache", said, "retrace check --cache && dvc repro" if cut else None)
     needed, free = sum(int(out.get("size", 0)) for out in outs), shutil.disk_usage(".").free

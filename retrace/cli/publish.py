@@ -56,7 +56,7 @@ def publish(
 ) -> None:
     """Send a model of this project to the Hugging Face Hub, with its card and its figures.
 
-    Without --push nothing is sent: it lists what would go, the flags of the model, and what stands against it.
+    Without --push nothing is sent: it lists what would go, the flags of the model, and what would block it.
     The token is HF_TOKEN of the environment; HF_ENDPOINT names another hub. One commit holds all files; where the
     repository has them already there is none.
     """

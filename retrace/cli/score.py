@@ -123,7 +123,7 @@ SUBCOMMANDS = {"squad": squad, "classification": classification}
 
 
 def wordnet(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where nltk's data shall be")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder for NLTK's data")],
     source: Annotated[Path, typer.Option(help="where Debian's files are")] = Path("/usr/share/wordnet"),
 ) -> None:
     """Lay out Debian's WordNet as nltk reads it, so that METEOR knows words of the same meaning.

@@ -143,7 +143,7 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
     yaml.default_flow_style = False  # as DVC writes the file in `dvc exp run -S`
     paths = {file: folder / file for file in (PARAMS, DATA_PARAMS)}
     files = {file: yaml.load(path.read_text(encoding="utf-8")) for file, path in paths.items()}
-    for name in dict.fromkeys([FIRST, *presets]):
+    for name in (FIRST, *presets):
         path = _find(name, folder)
         read_yaml(path)  # which says what is wrong with it
         values = yaml.load(path.read_text(encoding="utf-8"))

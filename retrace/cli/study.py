@@ -92,7 +92,7 @@ def run(
 
 def record(
     name: Name,
-    change: Annotated[str, typer.Option(metavar="TEXT", help="what it does otherwise than the run before")],
+    change: Annotated[str, typer.Option(metavar="TEXT", help="what changed since the previous run")],
     seeds: Annotated[list[int], typer.Option(help="of runs that were made with --seed, in place of one run")] = [],  # noqa: B006
 ) -> None:
     """Add a finished run to studies/NAME/records.yaml: its own figures, commit, date and machine.

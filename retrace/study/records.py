@@ -91,7 +91,7 @@ class Entry:
     date: str
     machine: str
     time: str  # how long it took, and what that covers
-    change: str  # what it did otherwise than the run before
+    change: str  # what changed since the previous run
     command: str  # that makes it again
     figures: dict[str, dict[Seed, FiniteFloat] | Summary]  # by seed, as the stages have them
     tried: tuple[Attempt, ...] = ()
