@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import cast
+from unicodedata import category
 
 import numpy as np
 import torch
@@ -106,10 +107,15 @@ def best_span(window: Window, scores: np.ndarray, max_tokens: int) -> Span:
 def inside_word(text: str) -> np.ndarray:
     """Whether a cut before each character, and at the end, would be inside a word: (characters + 1,), bool.
 
-    A word is a run of digits and of letters that have cases; scripts without cases may write no spaces, as Chinese.
+    A word is a run of digits, letters that have cases, and accents; scripts without cases may write no spaces, as
+    Chinese.
     """
-    in_word = np.array([False, *(each.isdigit() or each.lower() != each.upper() for each in text), False])
+    in_word = np.array([False, *map(_is_of_word, text), False])
     return in_word[:-1] & in_word[1:]
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isdigit() or character.lower() != character.upper() or category(character) == "Mn"
 
 
 def best_over_windows(found: list[Span]) -> Span:

@@ -206,6 +206,7 @@ def test_the_best_span_is_the_best_of_whole_words(passage: str, longest: int, se
     [
         ("by the Thessel .", 16, (11, 13), "Thessel"),  # a piece of the name
         ("non-violent", 11, (4, 10), "violent"),  # a hyphen separates words
+        ("Ko\u0308nig Ada", 10, (0, 1), "Ko\u0308nig"),  # an accent of its own
         ("\u5317\u4eac\u5927\u5b66", 4, (2, 3), "\u5927\u5b66"),  # a script without spaces
         ("Thessel", 4, (1, 2), "he"),  # a window on a part of one word
     ],
