@@ -44,9 +44,8 @@ def main() -> None:
                 tasks[on_test(name)] = assess(task, scoring, runs, settings)
                 write_baselines(on_test(name), {baseline: of.decided for baseline, of in task.baselines.items()})
         details, metrics = Details(tasks=tasks), Metrics(tasks={name: task.metrics for name, task in tasks.items()})
-        write_json(
-            DETAILS, rounded(details.to_json(), STEADY_DIGITS)
-        )  # first, as it would fail of a figure that is none
+        # First the file with all figures: one that is no number fails it, and neither is written.
+        write_json(DETAILS, rounded(details.to_json(), STEADY_DIGITS))
         write_json(METRICS, rounded(metrics.to_json()))
         print_headlines(details)
         for cell in unlisted(grid):

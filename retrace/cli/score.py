@@ -229,7 +229,7 @@ def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags,
     found: dict[str, Any] = figures | scoring.notes(outcome)
     if with_intervals:
         scored = scoring.scored({"": outcome}, RESAMPLES, seed=0)
-        found["intervals"] = intervals_of([scored[""]], scoring.ends)
+        found["intervals"] = intervals_of([scored[""]])
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | decision_flags(outcome) | figure_flags(figures, scoring.scales)).items():
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)

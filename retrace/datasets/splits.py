@@ -25,7 +25,7 @@ from retrace.datasets.settings import SplitBy
 from retrace.datasets.squad import read_questions
 
 INSIDE = "are part of a training text, or one makes up half of their words or more"
-INSIDE_FIRST = "have a first text that lies word for word in one of train, or half of whose words are one"  # of pairs
+INSIDE_FIRST = "have a first text that is part of one of train, or one makes up half of its words or more"  # of pairs
 LONG = 4  # words; shorter texts, such as "the film", are in many others by chance
 LOOSE = -1  # the group of a short text that lies in texts of several groups
 Words = tuple[str, ...]

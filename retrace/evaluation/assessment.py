@@ -131,7 +131,7 @@ class _Assessor:
         """The headline figures of some of the examples, (N,), bool."""
         parts = {run.name: self._kept[run.name].part(which) for run in runs}
         scored = [*self._score(self._headline_scoring, parts).values()]
-        found = intervals(scored, self._headline_scoring.ends)
+        found = intervals(scored)
         names = [name for name in self._headlines if name in found and all(name in of.figures for of in scored)]
         return GroupDetails(
             examples=int(which.sum()),
@@ -140,7 +140,7 @@ class _Assessor:
         )
 
     def _intervals(self, *names: str) -> Intervals:
-        return intervals([self._scored[name] for name in names], self._scoring.ends)
+        return intervals([self._scored[name] for name in names])
 
     def _ahead(self, seeds: Sequence[Scored]) -> Intervals:
         """How far the mean is ahead of each baseline, which has no seeds, on the same examples."""

@@ -76,9 +76,7 @@ def _answered(predictions: list[Any], references: list[Any], no_answer_threshold
     golds = tuple(right[prediction["id"]] for prediction in predictions)
     spans = tuple(prediction["prediction_text"] for prediction in predictions)
     no_answer = np.array([prediction["no_answer_probability"] for prediction in predictions])
-    abstains = no_answer > no_answer_threshold
-    answers = tuple("" if absent else span for span, absent in zip(spans, abstains, strict=True))
-    return Answered(golds, answers, spans, no_answer, abstained=abstains)
+    return Answered.by_threshold(golds, spans, no_answer, no_answer_threshold)
 
 
 def _classified(predictions: list[Any], references: list[Any]) -> Classified:

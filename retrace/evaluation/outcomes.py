@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from types import ModuleType
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -78,6 +78,15 @@ class Answered:
         starts = self.starts or (-1,) * len(self)
         return [{"text": text, "start": start} for text, start in zip(self.answers, starts, strict=True)]
 
+    @classmethod
+    def by_threshold(
+        cls, golds: tuple[tuple[str, ...], ...], spans: tuple[str, ...], no_answer: np.ndarray, threshold: float
+    ) -> Self:
+        """Spans (N,) of a model that abstains where `no_answer`, (N,), is above `threshold`."""
+        abstained = no_answer > threshold
+        answers = tuple("" if absent else span for span, absent in zip(spans, abstained, strict=True))
+        return cls(golds, answers, spans, no_answer, abstained=abstained)
+
     def part(self, which: np.ndarray) -> "Answered":
         """Some of the questions, (N,), bool, without what thresholds are sought by."""
         abstained = None if self.abstained is None else self.abstained[which]
@@ -111,9 +120,7 @@ def answered(
     if no_answer is None:
         return Answered(golds, texts)
     values = np.array([no_answer[question.id] for question in scored], dtype=np.float64)
-    abstained = values > threshold
-    answers = tuple("" if absent else text for text, absent in zip(texts, abstained, strict=True))
-    return Answered(golds, answers, texts, values, abstained=abstained)
+    return Answered.by_threshold(golds, texts, values, threshold)
 
 
 def sum_to_one(probabilities: np.ndarray) -> np.ndarray:

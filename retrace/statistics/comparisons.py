@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import ndtri
 
-from retrace.statistics.intervals import Scored, student
+from retrace.statistics.intervals import ANYWHERE, Scored, student
 from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legend, Shortfall
 
 ALPHA = 0.05
@@ -155,7 +155,7 @@ def _least(figure: str, value: float, first: Sequence[Scored], second: Sequence[
     examples = min(_examples(figure, side) for side in (first, second))
     if not examples:
         return 0.0
-    low, high = first[0].ends.get(figure, (0.0, 0.0))
+    low, high = first[0].ends.get(figure, ANYWHERE)
     one = (high - low) / examples if math.isfinite(high - low) else 0.0
     classes = 0.0
     if all(figure in seed.by_class for seed in (*first, *second)):

@@ -157,7 +157,7 @@ def interval_of_examples(
         share, among = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
         found = wilson_interval(share, among)
     else:
-        moved = percentile_interval(drawn)  # 95% of them may be equal where a few lack a class
+        moved = percentile_interval(drawn)  # 95% of the resamples may be equal where a few lack a class
         is_still = examples < 2 or (value in ends and moved["low"] == moved["high"])
         if not (is_still and math.isfinite(high - low)):
             return centred_interval(value, drawn, ends)
@@ -165,26 +165,25 @@ def interval_of_examples(
     return held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
 
 
-def intervals(seeds: Sequence[Scored], ends: Mapping[str, Ends]) -> dict[str, Interval]:
-    """The intervals of one method's figures, of their means where there are several seeds; `ends` are of their scales.
+def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
+    """The intervals of one method's figures, of their means where there are several seeds.
 
     One seed tells nothing about others: its interval is for the choice of examples, and for this model alone. That of
     several seeds is for both; the one for examples alone stands beside it.
     """
     found = {}
     for name in seeds[0].drawn:
-        by_seed = [seed.figures[name] for seed in seeds]
-        shares = [seed.shares[name] for seed in seeds if name in seed.shares]
-        drawn = np.mean([seed.drawn[name] for seed in seeds], axis=0)
-        of_examples = interval_of_examples(
-            float(np.mean(by_seed)), shares if len(shares) == len(seeds) else [], drawn, seeds[0].examples, ends[name]
-        )
+        by_seed, ends = [seed.figures[name] for seed in seeds], seeds[0].ends.get(name, ANYWHERE)
+        value, drawn = float(np.mean(by_seed)), np.mean([seed.drawn[name] for seed in seeds], axis=0)
         if seeds[0].examples > 1 and all(name in seed.by_class for seed in seeds):
-            value, classes = float(np.mean(by_seed)), [seed.by_class[name] for seed in seeds]
-            of_examples = with_classes(value, centred_interval(value, drawn, ends[name]), classes, ends[name])
+            classes = [seed.by_class[name] for seed in seeds]
+            of_examples = with_classes(value, centred_interval(value, drawn, ends), classes, ends)
+        else:
+            shares = [seed.shares[name] for seed in seeds] if all(name in seed.shares for seed in seeds) else []
+            of_examples = interval_of_examples(value, shares, drawn, seeds[0].examples, ends)
         found[name] = of_examples
         if len(seeds) > 1:
-            found[name] = with_seeds(of_examples, by_seed, ends[name])
+            found[name] = with_seeds(of_examples, by_seed, ends)
             found[name] |= {f"{end}_examples": at for end, at in of_examples.items()}
     return found
 

@@ -145,7 +145,7 @@ def test_a_class_of_one_text_hides_no_more_than_its_weight() -> None:
     scoring = Scoring(names)
     models = {"good": _wrong_every(9, labels), "poor": _wrong_every(3, labels)}
     scored = scoring.scored(models, 1000, 1)
-    found = intervals([scored["good"]], scoring.ends)
+    found = intervals([scored["good"]])
     for name in ("f1_weighted", "matthews"):
         assert found[name]["high"] - found[name]["low"] < 0.06
         assert difference(name, [scored["good"]], [scored["poor"]]).p < 1e-10
@@ -159,7 +159,7 @@ def test_a_mean_over_classes_is_as_unsure_as_its_rare_classes() -> None:
     scored = scoring.scored(
         {"both": Classified(("a", "b"), labels, labels), "none": Classified(("a", "b"), labels, 0 * labels)}, 500, 1
     )
-    low = intervals([scored["both"]], scoring.ends)["f1_macro"]["low"]
+    low = intervals([scored["both"]])["f1_macro"]["low"]
     many, few = ((1 - wilson_interval(1.0, count)["low"]) / 2 for count in (98, 2))
     assert low == pytest.approx(1 - np.hypot(many, few))
     # Half of the difference of 1 in the rare class, by the root of its two texts.

@@ -126,8 +126,9 @@ def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -
     for right in (80, 90, 85)[:seeds]:
         drawn = {"accuracy": np.full(100, right / 100), "score": right + np.linspace(-2, 2, 401)}
         share = Share.among_all(np.arange(100) < right)
-        models.append(Scored({"accuracy": share.value, "score": float(right)}, drawn, {"accuracy": share}, 100))
-    found = intervals(models, {"accuracy": (0.0, 1.0), "score": (-np.inf, np.inf)})
+        figures, ends = {"accuracy": share.value, "score": float(right)}, {"accuracy": (0.0, 1.0)}
+        models.append(Scored(figures, drawn, {"accuracy": share}, 100, ends=ends))
+    found = intervals(models)
     middle = 80 if seeds == 1 else 85
     wilson = binomtest(middle, 100).proportion_ci(method="wilson")
     alone = {"accuracy": (wilson.low, wilson.high), "score": (middle - 1.9, middle + 1.9)}
@@ -147,8 +148,9 @@ def test_the_interval_of_a_method_is_of_its_examples_and_its_seeds(seeds: int) -
 
 def test_a_figure_that_is_no_share_in_one_seed_is_none_in_the_mean() -> None:
     share = Share.among_all(np.arange(10) < 5)
-    models = [Scored({"f1": 0.5}, {"f1": np.linspace(0.4, 0.6, 101)}, of, 10) for of in ({"f1": share}, {})]
-    found = intervals(models, {"f1": (0.0, 1.0)})["f1"]
+    drawn, ends = {"f1": np.linspace(0.4, 0.6, 101)}, {"f1": (0.0, 1.0)}
+    models = [Scored({"f1": 0.5}, drawn, of, 10, ends=ends) for of in ({"f1": share}, {})]
+    found = intervals(models)["f1"]
     assert (found["low_examples"], found["high_examples"]) == pytest.approx((0.405, 0.595))
 
 
