@@ -30,7 +30,7 @@ def review(
     that alone decides. Figures, flags, settings, time and memory are read as DVC has them, so commit or run dvc repro
     first.
 
-    Exit code 1 where a figure that models are judged by got worse by more than the tolerance.
+    Exit code 1 where a figure that models are judged by got worse beyond the noise and by more than the tolerance.
     """
     name, what = (base, "") if base else default_base()
     commit = commit_of(name)

@@ -178,5 +178,6 @@ def figure_text(value: float | None, digits: int = 2) -> str:
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """A difference, with its sign."""
-    return f"{round(value, digits) + 0.0:+,.{digits}f}".replace("-", "−")  # + 0.0: no negative zero
+    """A difference, with its sign; without one where it rounds to 0."""
+    rounded = round(value, digits) or 0.0  # no negative zero
+    return f"{rounded:{'+' if rounded else ''},.{digits}f}".replace("-", "−")

@@ -31,8 +31,8 @@ class Change:
     what: Figure
     old: float
     new: float
-    counts: bool  # it is beyond the noise, or a fall
-    is_fall: bool  # for the worse, by more than the tolerance, of a figure that methods are judged by
+    counts: bool  # it is beyond the noise
+    is_fall: bool  # which counts, is for the worse and more than the tolerance, of a figure that methods are judged by
     why: str
     interval: Interval | None = None  # 95%, of the new figure less the old one
 
@@ -66,7 +66,7 @@ class Review:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a figure fell by more than the tolerance."""
+        """Whether a figure fell beyond the noise and by more than the tolerance."""
         return any(change.is_fall for change in self.changes)
 
 
@@ -119,15 +119,22 @@ class _Judge:
         return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
 
     def _by_spread(self, place: Place) -> Difference | None:
-        """The difference by the variance over seeds, taken to be the same where only one side's is known."""
-        tasks = [side.details.tasks.get(place.of) for side in self._sides if side.details]
-        methods = [task.methods[place.who] for task in tasks if task and place.who in task.methods]
-        known = [of for of in methods if place.figure in of.std]
-        if not known or place.is_baseline:
+        """The difference by the variance over seeds, pooled: Student's t of two samples, of which one may be one seed."""
+        if place.is_baseline:
             return None
-        error = math.sqrt(sum(of.std[place.figure] ** 2 / len(of.seeds) for of in known) * 2 / len(known))
+        counts, freedom, squares = [], 0, 0.0
+        for side in self._sides:
+            task = side.details.tasks.get(place.of) if side.details else None
+            of = task.methods.get(place.who) if task else None
+            counts.append(len(of.seeds) if of else len(flat(side.params).get("finetune.seeds") or [1]))
+            if of and place.figure in of.std:
+                freedom += len(of.seeds) - 1
+                squares += (len(of.seeds) - 1) * of.std[place.figure] ** 2
+        if not freedom:
+            return None
+        error = math.sqrt(squares / freedom * sum(1 / count for count in counts))
         old, new = (side.headlines.figures[place] for side in self._sides)
-        return Difference(new - old, 0.0, error, sum(len(of.seeds) - 1 for of in known))
+        return Difference(new - old, 0.0, error, freedom)
 
     def _change(self, place: Place, found: Difference | None, how: str) -> Change:
         old, new = (side.headlines.figures[place] for side in self._sides)
@@ -147,8 +154,8 @@ class _Judge:
                 is_beyond = is_clear
                 why = f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")
         change = Change(place, what, old, new, is_beyond, False, why, interval)
-        is_fall = is_far and change.direction == "worse" and place.figure not in BESIDE
-        return replace(change, counts=is_beyond or is_fall, is_fall=is_fall)
+        is_fall = is_beyond and is_far and change.direction == "worse" and place.figure not in BESIDE
+        return replace(change, is_fall=is_fall)
 
     def _legend(self, task: str) -> Legend:
         kind = self._params.finetune.kind_of(task.removesuffix(ON_TEST))

@@ -55,4 +55,4 @@ def test_figures_have_fixed_digits() -> None:
     found = [figure_text(value, digits) for value, digits in ((1234.5, 2), (0.5, 4), (None, 2), (7, 0), (-1.25, 1))]
     assert found == ["1,234.50", "0.5000", "–", "7", "−1.2"]
     assert [figure_text(float(of)) for of in ("nan", "inf")] == ["–", "–"]
-    assert [signed(of) for of in (0.26, -3.0, -1e-17)] == ["+0.3", "−3.0", "+0.0"]
+    assert [signed(of) for of in (0.26, -3.0, -1e-17)] == ["+0.3", "−3.0", "0.0"]

@@ -97,8 +97,8 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository, capsys) -> None
 @pytest.mark.parametrize(
     ("full", "verdict", "code"),
     [
-        (0.81, "within noise: 1 of 11 figures differ, none of a model beyond the noise", 0),
-        (0.85, "within noise: 1 of 11 figures differ, none of a model beyond the noise", 0),  # the tolerance, not more
+        (0.81, "within noise: 1 of 11 figures differ, none that models are judged by beyond the noise", 0),
+        (0.85, "within noise: 1 of 11 figures differ, none that models are judged by beyond the noise", 0),  # the tolerance, not more
         (0.86, "better: reviews accuracy (full) +6.0 points, outside the noise; nothing fell", 0),
         (0.74, "worse: reviews accuracy (full) −6.0 points", 1),
     ],
@@ -135,7 +135,7 @@ def test_a_loss_a_baseline_or_a_part_of_the_questions_alone_fails_nothing(reposi
     worse = {**parts, "NoAns_f1": 40.0, "validation_loss": 2.0}
     repository.write({"squad": {"baselines": {"no_answer": {"f1": 20.0}}, "full": worse}})
     found = _found(capsys)
-    assert found["verdict"] == "within noise: 3 of 10 figures differ, none of a model beyond the noise"
+    assert found["verdict"] == "within noise: 3 of 10 figures differ, none that models are judged by beyond the noise"
     assert {change["figure"]: (change["counts"], change["direction"]) for change in found["changes"]} == {
         "NoAns_f1": (True, "worse"), "validation_loss": (True, "worse"), "f1": (True, "other")
     }  # fmt: skip
@@ -276,7 +276,7 @@ def _scores(std: float) -> None:
 def test_without_predictions_the_spread_over_seeds_decides(
     repository: Repository, capsys, has_base_scores: bool
 ) -> None:
-    """Standard errors: √(0.01² / 3 + 0.01² / 3) = 0.0082, by Student's t of 4 or 2 degrees of freedom."""
+    """Standard errors: √(0.01² / 3 + 0.01² / 3) and Student's t of 4; of a base with one seed √(0.01² / 3 + 0.01²), of 2."""
     if has_base_scores:
         _scores(0.01)
         repository.track("reports/scores.json")
@@ -284,7 +284,7 @@ def test_without_predictions_the_spread_over_seeds_decides(
     _scores(0.01)
     repository.write(_metrics(full=0.83))
     (change,) = _found(capsys)["changes"]
-    reach = (2.776 if has_base_scores else 4.303) * (2 * 0.01**2 / 3) ** 0.5
+    reach = 2.776 * 0.01 * (2 / 3) ** 0.5 if has_base_scores else 4.303 * 0.01 * (4 / 3) ** 0.5
     assert change["interval"] == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-4)
     assert change["counts"] == has_base_scores
     assert change["why"].endswith(" points, by the spread over seeds")
