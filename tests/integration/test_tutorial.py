@@ -31,9 +31,7 @@ def _identify(project: Project) -> None:
 def clone(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A clone of a project that was run and pushed, with what the remote holds pulled."""
     folder = tmp_path_factory.mktemp("tutorial")
-    project = Project(shutil.copytree(finished.folder, folder / "project", symlinks=True)).with_variables(
-        RETRACE_RUN="python"
-    )
+    project = Project(shutil.copytree(finished.folder, folder / "project", symlinks=True))
     (folder / "remote").mkdir()
     _quiet(project, "dvc", "remote", "add", "--default", "storage", str(folder / "remote"))
     project.commit("where results are kept")
