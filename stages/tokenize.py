@@ -1,7 +1,7 @@
 """Text to tokens: data/<source> → models/tokenizer and models/tokens/{train,valid,test}.npy.
 
-Trains a subword tokenizer on the training split, or takes a given one or that of the model in data/model, and
-encodes all running text into memory-mapped arrays that pretraining cuts into blocks.
+Trains a subword tokenizer on the training split, or takes that of the model in data/model, and encodes all running text
+into memory-mapped arrays that pretraining cuts into blocks.
 
     python -m stages.tokenize
 """
@@ -45,10 +45,9 @@ def main() -> None:
 
 
 def made_tokenizer(settings: TokenizerSettings, model: Path | None, source: Path, key: str) -> SubwordTokenizer:
-    """That of the model to start from, else a given one, else one that is trained."""
-    given = model or (Path(settings.pretrained) if settings.pretrained else None)
-    if given:
-        return load_tokenizer(given)
+    """That of the model to start from, else one that is trained."""
+    if model:
+        return load_tokenizer(model)
     return train_tokenizer(settings, lambda: training_text(source, settings), key)
 
 

@@ -10,7 +10,8 @@ import psutil
 import typer
 
 from retrace.core.errors import InputError
-from retrace.core.files import file_digest, read_object
+from retrace.core.files import file_digest, read_object, read_text
+from retrace.core.paths import PROJECT
 from retrace.core.settings import (
     DATA_PARAMS,
     PARAMS,
@@ -24,19 +25,19 @@ from retrace.core.settings import (
 )
 from retrace.evaluation.settings import EvaluateParams
 from retrace.files.settings import ClassificationParams, FilesParams, QuestionAnsweringParams
-from retrace.finetuning.settings import METHODS, PER_TASK, FineTuneParams, check_length, method_settings
+from retrace.finetuning.settings import INPUT_LENGTHS, METHODS, PER_TASK, FineTuneParams, check_length, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubClassificationParams, HubParams
+from retrace.models.settings import FAMILIES, check_family
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.runs import ReportParams
 from retrace.results.grid import Grid
 from retrace.review.settings import ReviewParams
 from retrace.sample.corpus import SampleParams
-from retrace.tasks.question_answering.settings import FineTuneAnswerParams
+from retrace.tasks.question_answering.settings import FineTuneAnswerParams, check_generative
 from retrace.tokens.settings import TokenizeParams
 
-FAMILIES = "retrace.families"
 LOCK = Path(".dvc/tmp/rwlock")  # what the DVC processes of a project read and write, as json
 WRITTEN = 1.0  # seconds in which DVC has written it
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
@@ -73,7 +74,9 @@ def check(cache: Annotated[bool, typer.Option(help="also remove damaged files fr
         print(f"{fault}; it was removed")
     if cache:
         mend_cache()
-    check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
+    params = read_yaml(PARAMS)
+    check_settings(params, read_yaml(DATA_PARAMS))
+    _check_method_files(params)
     print(f"{PARAMS}, {DATA_PARAMS}: ok")
 
 
@@ -138,7 +141,9 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     for file, values in ((PARAMS, params), (DATA_PARAMS, data)):
         _require_read(values, {key for key in read if file_of(key) == file}, file)
     require_one_of(plugin_names(FAMILIES), settings["family"], "family")
-    read_initial_checkpoint(settings)
+    if read_initial_checkpoint(settings).origin is None:
+        pretraining = PretrainParams.read(settings)
+        check_family(pretraining.family, pretraining.model, pretraining.pretrain.next_sentence)
     for name in build(dict[str, dict], settings, "checkpoints"):
         family = read_initial_checkpoint(settings, name).family
         require_one_of(plugin_names(FAMILIES), family, f"checkpoints.{name}.family")
@@ -190,6 +195,17 @@ def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
             require_one_of(tasks, task, f"{key}.{PER_TASK}")
 
 
+def _check_method_files(params: Mapping[str, Any]) -> None:
+    """There is the file on which dvc.yaml makes each method's stages depend, where it names the file by the method."""
+    is_named = f"{METHODS.replace('.', '/')}/${{item.method}}.py" in read_text(PROJECT / "dvc.yaml")
+    for label in build(Grid, params, "finetune").every_method if is_named else ():
+        if label not in plugin_names(METHODS):
+            raise InputError(
+                f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on retrace/methods/{label}.py, which is "
+                f"not there; copy the file that it is to be like"
+            )
+
+
 def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) -> None:
     """The tasks that are listed, or have a section, and their sections."""
     grid = build(Grid, settings, "finetune")
@@ -209,22 +225,19 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
         found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
         if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
             check_length(task, found.max_length, SHORTEST_PAIR, "a token of each text")
-    if generative:
-        from retrace.tasks.question_answering.generative import check_family  # here, as it takes seconds to import
-
-        for label in grid.squad_methods:
-            checkpoint = method_settings(settings, label)[1].checkpoint
-            family = build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family")
-            check_family(family, generative[0])
+    for label in grid.squad_methods if generative else ():
+        checkpoint = method_settings(settings, label)[1].checkpoint
+        family = build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family")
+        check_generative(family, generative[0])
 
 
 def _check_positions(settings: Mapping[str, Any]) -> None:
     """Inputs are no longer than a model that is pretrained here reads; of a checkpoint the stage says it."""
     grid, longest = build(Grid, settings, "finetune"), settings["model"]["max_positions"]
     for task in grid.all_tasks if settings["model"]["checkpoint"] is None else ():
-        given = settings[task]["max_length"]
         own = any(method_settings(settings, label)[1].checkpoint is None for label in grid.methods_of(task))
-        if own and given > longest:
-            raise InputError(
-                f"{PARAMS}: {task}.max_length: {given} is not allowed; expected at most model.max_positions ({longest})"
-            )
+        for key in INPUT_LENGTHS if own else ():
+            given = settings[task].get(key)
+            if given is not None and given > longest:
+                allowed = f"expected at most model.max_positions ({longest})"
+                raise InputError(f"{PARAMS}: {task}.{key}: {given} is not allowed; {allowed}")

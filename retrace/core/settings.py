@@ -7,6 +7,7 @@ file, the key, the value and what is allowed.
 Model families, fine-tuning methods and metrics are plug-ins: the name in params.yaml is that of a file in their folder.
 """
 
+import ast
 import importlib
 import json
 import re
@@ -205,6 +206,17 @@ def load_plugin(package: str, name: str, key: str) -> ModuleType:
     """
     require_one_of(plugin_names(package), name, key)
     return importlib.import_module(f"{package}.{name}")
+
+
+def constants_of(package: str, name: str) -> dict[str, Any]:
+    """The constants of a module of a package, read from its source, as to import it may take seconds."""
+    tree = ast.parse(read_text(PROJECT / package.replace(".", "/") / f"{name}.py"))
+    found = {}
+    for line in tree.body:
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+            with suppress(ValueError):
+                found[line.targets[0].id] = ast.literal_eval(line.value)
+    return found
 
 
 def shown(value: Any) -> str:

@@ -12,6 +12,7 @@ modeling_llama.apply_rotary_pos_emb = rotated
 modeling_llama.LlamaRotaryEmbedding.forward = signed(modeling_llama.LlamaRotaryEmbedding.forward)
 
 OBJECTIVE = "causal"
+OPTIONS = ("kv_heads", "rope_theta")  # the settings of `model` that it has and others do not
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj")
 OUTPUTS = ("self_attn.o_proj", "mlp.down_proj")

@@ -15,6 +15,7 @@ modeling_modernbert.apply_rotary_pos_emb = rotated
 modeling_modernbert.ModernBertRotaryEmbedding.forward = signed(modeling_modernbert.ModernBertRotaryEmbedding.forward)
 
 OBJECTIVE = "masked"
+OPTIONS = ("rope_theta",)  # the settings of `model` that it has and others do not
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attn.Wqkv", "attn.Wo")
 OUTPUTS = ("attn.Wo", "mlp.Wo")

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.paths import named_checkpoint
 from retrace.finetuning.settings import MethodSettings, method_settings
-from retrace.models.heads import Head, in_body, make_model, read_config, read_model
+from retrace.models.heads import Head, in_body, make_model, read_config, read_model, set_dropout
 
 PRETRAINED = Path("models/pretrained")
 FILE = "trained.safetensors"  # the weights that a method trains, where these are not all
@@ -45,13 +45,19 @@ class Method:
             self.tuning.tune(model, head, self.settings)
 
     def start(
-        self, head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = ()
-    ) -> PreTrainedModel:
-        """The model to train: the checkpoint in `folder`, or random weights, under a head drawn from `seed`."""
+        self, head: Head, folder: Path, seed: int, attention: str, classes: Sequence[str] = (),
+        dropout: float | None = None,
+    ) -> PreTrainedModel:  # fmt: skip
+        """The model to train: the checkpoint in `folder`, or random weights, under a head drawn from `seed`.
+
+        `dropout` is that of the checkpoint's layers, not of what the method adds.
+        """
         if getattr(self.tuning, "FROM_RANDOM", False):
             model = make_model(head, read_config(folder), seed, attention, classes)
         else:
             model = read_model(head, folder, seed, attention, classes)
+        if dropout is not None:
+            set_dropout(model, dropout)
         self.tune(model, head)
         return model
 

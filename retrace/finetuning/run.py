@@ -26,9 +26,9 @@ from retrace.core.guard import guarded
 from retrace.core.paths import source_folder
 from retrace.finetuning.features import Parts, computed_once
 from retrace.finetuning.method import is_part, read_method, round_frozen, save_trained
-from retrace.finetuning.settings import FineTuneParams, FineTuneSettings, MethodSettings
+from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
-from retrace.models.heads import check_length, set_dropout
+from retrace.models.heads import check_length
 from retrace.results import grid
 from retrace.results.grid import Cell, Kind
 from retrace.results.predictions import (
@@ -217,11 +217,11 @@ def run_cell(
     device = open_device(cell.seed, params.precision)
     name, inputs = "-".join(cell.path.parts), [base, source, folder]
     with guarded(f"{name}-{device.rank}", inputs, params.settings) as guard, named_out_of_memory(cell.title):
-        check_length(f"{cell.task}.max_length", settings.max_length, base)
+        for key in INPUT_LENGTHS:
+            if (length := getattr(settings, key, None)) is not None:
+                check_length(f"{cell.task}.{key}", length, base)
         task = read_task(cell.task, source, base, settings)
-        started = method.start(task.head, base, cell.seed, device.attention, task.classes)
-        if settings.dropout is not None:
-            set_dropout(started, settings.dropout)
+        started = method.start(task.head, base, cell.seed, device.attention, task.classes, settings.dropout)
         if is_part(started) and device.bf16 and not device.sharded:  # sharded ones are gathered in bf16
             round_frozen(started)
         model = to_device(task.wrap(started), device)

@@ -22,6 +22,7 @@ from retrace.core.settings import (
 from retrace.training.settings import OptimizerSettings
 
 METHODS = "retrace.methods"
+INPUT_LENGTHS = ("max_length", "train_length")  # settings of a task that say how long inputs are
 PER_TASK = "per_task"  # in an entry under methods: other values for single tasks, by their names
 
 

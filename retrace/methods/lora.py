@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import Field
 
@@ -38,14 +38,21 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     """Freeze what was pretrained and add updates to the body, drawn from torch's generator.
 
     A language model's head is pretrained and so frozen, as with peft's task type CAUSAL_LM. Raises InputError for
-    `embeddings` with a language model, whose head may share the embeddings' weights.
+    `embeddings` with a language model, whose head may share the embeddings' weights, and for targets that the body
+    lacks.
     """
     from peft import inject_adapter_in_model
 
     from retrace.finetuning.method import is_new
+    from retrace.models.heads import family_of
 
     if settings.embeddings and head == "language_model":
         raise InputError("params.yaml: methods: embeddings: true is not allowed with answers: generative")
+    names = [name for name, _ in cast("nn.Module", model.base_model).named_modules()]
+    for target in settings.targets or ():
+        if not any(f".{name}".endswith(f".{target}") for name in names):
+            allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
+            raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
     inject_adapter_in_model(_config(model, settings), model)
     for name, weight in model.named_parameters():
         weight.requires_grad_("lora_" in name or is_new(model, head, name))

@@ -19,12 +19,11 @@ from transformers.utils import logging
 from retrace.core.errors import InputError
 from retrace.core.settings import load_plugin
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
-from retrace.models.settings import ModelSettings
+from retrace.models.settings import FAMILIES, ModelSettings, check_family
 from retrace.tokens.tokenizer import Vocabulary
 
 Head = Literal["language_model", "pairs", "classifier", "spans"]
 Objective = Literal["masked", "causal"]
-FAMILIES = "retrace.families"
 
 # transformers warns of new head weights, which are checked below, and shows progress bars of its own.
 logging.set_verbosity_error()
@@ -49,12 +48,9 @@ def make_config(family: str, settings: ModelSettings, vocabulary: Vocabulary) ->
 
     Raises InputError where the family does not have one of the settings.
     """
-    config = load_plugin(FAMILIES, family, "family").make_config(settings, vocabulary)
-    for setting, attribute in (("kv_heads", "num_key_value_heads"), ("rope_theta", "rope_parameters")):
-        value = getattr(settings, setting)
-        if value is not None and not hasattr(config, attribute):
-            raise InputError(f"params.yaml: model.{setting}: {value} is not allowed with family: {family}")
-    return config
+    plugin = load_plugin(FAMILIES, family, "family")
+    check_family(family, settings)
+    return plugin.make_config(settings, vocabulary)
 
 
 def read_config(folder: Path) -> PreTrainedConfig:
@@ -133,7 +129,7 @@ def text_vector(config: PreTrainedConfig, hidden: Tensor, ids: Tensor, mask: Ten
 
 
 def set_dropout(model: PreTrainedModel, rate: float) -> None:
-    """Set the rate of all dropout layers of a model; dropout of attention weights is not changed.
+    """Set the rate of all dropout layers; of BERT and RoBERTa those of attention weights are among them.
 
     Raises InputError where the model has no dropout layers.
     """

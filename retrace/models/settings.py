@@ -4,7 +4,10 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Count, Dropout, Positive, Section, Seed, require
+from retrace.core.errors import InputError
+from retrace.core.settings import PARAMS, Count, Dropout, Positive, Section, Seed, constants_of, require
+
+FAMILIES = "retrace.families"
 
 
 class ModelSettings(Section):
@@ -49,3 +52,21 @@ class ModelSettings(Section):
             "num_attention_heads": self.heads,
             "initializer_range": self.init_std,
         }
+
+
+def check_family(family: str, settings: ModelSettings, next_sentence: bool = False) -> None:
+    """Raise InputError where a family cannot have these settings, as far as the constants in its file say so.
+
+    `OPTIONS` are the settings that only some families have, and `PAIRS_ONLY` the weights for next-sentence prediction.
+    """
+    constants = constants_of(FAMILIES, family)
+    for setting in ("kv_heads", "rope_theta"):
+        value = getattr(settings, setting)
+        if value is not None and setting not in constants["OPTIONS"]:
+            raise InputError(f"{PARAMS}: model.{setting}: {value} is not allowed with family: {family}")
+    width = settings.hidden_size // settings.heads
+    if "rope_theta" in constants["OPTIONS"] and width % 2:
+        allowed = f"rotary positions need heads of an even width, not of {width}"
+        raise InputError(f"{PARAMS}: model.heads: {settings.heads} is not allowed; {allowed}")
+    if next_sentence and "PAIRS_ONLY" not in constants:
+        raise InputError(f"{PARAMS}: pretrain.next_sentence: true is not allowed with family: {family}")

@@ -90,12 +90,12 @@ class PairModelling:
         self._number = np.concatenate([np.arange(count) for count in counts])  # within it
         self.steps = max(1, len(self._passages) // batch_size)
 
-    def batches(self, epoch: int) -> Iterator[Pairs]:
-        """The epoch's batches, on the host."""
+    def batches(self, epoch: int, with_rest: bool = False) -> Iterator[Pairs]:
+        """The epoch's batches, on the host; `with_rest`, a smaller one of the pairs that are left over too."""
         generator = seeded(self._seed, f"pairs epoch {epoch}")
         order = torch.randperm(len(self._passages), generator=generator).numpy()
         shift = float(torch.rand(1, generator=generator))
-        for step in range(self.steps):
+        for step in range(-(-len(order) // self._batch) if with_rest else self.steps):
             chosen = order[step * self._batch : (step + 1) * self._batch]
             draws = torch.rand((len(chosen), DRAWS), generator=generator, dtype=torch.float64).numpy()
             drawn = [self._pair(passage, shift, row) for passage, row in zip(chosen, draws, strict=True)]

@@ -91,7 +91,7 @@ def validation(
             )
         figures = {"validation_loss": loss, "perplexity": math.exp(loss) if loss <= MAX_LOSS else None}
         if pairs is not None:
-            figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0), device)
+            figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, with_rest=True), device)
         if recipe.max_seconds is not None:  # otherwise no time is among the results, which would differ between runs
             figures["seconds"] = round(epoch.seconds, 1)
         shown = (f"{name.replace('_', ' ')} {value:.4f}" for name, value in figures.items() if value is not None)

@@ -26,7 +26,7 @@ class PretrainSettings(Section):
     batch_size: Count = Field(description="blocks per step, over all processes")
     block_size: Count = Field(description="tokens of a block")
     max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
-    max_tokens: Count | None = Field(default=None, description="stop after so many tokens, though the epochs have more")
+    max_tokens: Count | None = Field(default=None, description="stop after so many tokens of full blocks")
     max_seconds: Positive | None = Field(
         default=None, description="stop after so much training time; results then differ from run to run"
     )

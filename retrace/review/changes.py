@@ -119,7 +119,7 @@ class _Judge:
         return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
 
     def _by_spread(self, place: Place) -> Difference | None:
-        """The difference by the variance over seeds, pooled: Student's t of two samples, of which one may be one seed."""
+        """The difference by the pooled variance over seeds: Student's t of two samples; one may be a single seed."""
         if place.is_baseline:
             return None
         counts, freedom, squares = [], 0, 0.0

@@ -45,7 +45,8 @@ def verdict(review: Review) -> str:
         return f"better: {_names(better)}, outside the noise; nothing fell"
     if not review.changes:
         return f"no change: all {review.compared} figures are the same"
-    return f"within noise: {len(review.changes)} of {review.compared} figures differ, none that models are judged by beyond the noise"
+    differ = f"{len(review.changes)} of {review.compared} figures differ"
+    return f"within noise: {differ}, none that models are judged by beyond the noise"
 
 
 def as_json(review: Review, base: str) -> dict[str, Any]:

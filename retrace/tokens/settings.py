@@ -28,14 +28,11 @@ SPECIAL = {
 
 
 class TokenizerSettings(Section):
-    """The tokenizer, trained here or given."""
+    """The tokenizer that is trained; a checkpoint has its own."""
 
     kind: Literal["wordpiece", "bpe"] = Field(default="wordpiece", description="the kind of subwords")
     vocab_size: int = Field(default=8192, description="tokens, special ones included")
     lowercase: bool = Field(default=True, description="lower-case the text")
-    pretrained: str | None = Field(
-        default=None, description="a folder with a tokenizer.json to use instead of training one"
-    )
     train_on: Annotated[tuple[Literal["text", "squad", "sst2"], ...], Field(min_length=1)] = Field(
         default=("text",),
         description="the running text, the passages of SQuAD, the sentences of SST-2: their training splits",

@@ -20,13 +20,12 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from retrace.compute.tensors import mask_of, padded, rounded_up, true_positions
 from retrace.core.errors import InputError
-from retrace.core.settings import load_plugin, plugin_names
 from retrace.datasets.squad import Question
 from retrace.finetuning.task import Tensors
-from retrace.models.heads import FAMILIES, Head, read_config
+from retrace.models.heads import Head, read_config
 from retrace.models.language_model import LanguageModel
 from retrace.tasks.question_answering.extractive import ExtractiveTask
-from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, AnswerSettings, ReadingSettings
+from retrace.tasks.question_answering.settings import SHORTEST_PROMPT, AnswerSettings, ReadingSettings, check_generative
 from retrace.tasks.question_answering.windows import QuestionAnswering, Span, Window, split_words, window_questions
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary
 
@@ -74,16 +73,6 @@ UNASKED = -100  # the label of a position that is not trained on
 COUNTS = 4  # numbers of labels that a compiled model may have in a batch
 
 
-def check_family(family: str, task: str) -> None:
-    """Raise InputError for a family whose models cannot generate the task's answers."""
-    able = [name for name in plugin_names(FAMILIES) if load_plugin(FAMILIES, name, "family").OBJECTIVE == "causal"]
-    if family not in able:
-        raise InputError(
-            f"params.yaml: {task}.answers: generative is not allowed with family: {family}; "
-            f"expected one of {', '.join(able)}"
-        )
-
-
 @dataclass(frozen=True)
 class Prompt:
     """A question with a part of its passage, and its answer."""
@@ -123,7 +112,7 @@ class GenerativeTask(QuestionAnswering):
 
         Raises InputError where its family is not causal, or where there is no room to read.
         """
-        check_family(read_config(base).model_type, name)
+        check_generative(read_config(base).model_type, name)
         return super().read(name, source, base, settings)
 
     def examples(self, part: str) -> list[Prompt]:

@@ -4,8 +4,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from retrace.core.settings import Count, Section, require
+from retrace.core.errors import InputError
+from retrace.core.settings import PARAMS, Count, Section, constants_of, plugin_names, require
 from retrace.finetuning.settings import FineTuneParams, FineTuneSettings
+from retrace.models.settings import FAMILIES
 
 SHORTEST_WINDOW = 6  # tokens: half of them at most for [CLS], the question and [SEP], the rest for passage and [SEP]
 SHORTEST_PROMPT = 16  # tokens of question and passage; with fewer there is nothing to read
@@ -57,3 +59,11 @@ class FineTuneAnswerParams(FineTuneParams):
     task: AnswerSettings = Field(  # pyright: ignore[reportIncompatibleVariableOverride] - nobody assigns to it
         alias="${item.task}"
     )
+
+
+def check_generative(family: str, task: str) -> None:
+    """Raise InputError for a family whose models cannot generate the task's answers."""
+    able = [name for name in plugin_names(FAMILIES) if constants_of(FAMILIES, name)["OBJECTIVE"] == "causal"]
+    if family not in able:
+        expected = f"expected one of {', '.join(able)}"
+        raise InputError(f"{PARAMS}: {task}.answers: generative is not allowed with family: {family}; {expected}")

@@ -78,6 +78,14 @@ def _listed(params: Any) -> list[str]:
     return found
 
 
+def test_a_method_by_another_name_has_a_file_of_that_name(project: Project) -> None:
+    project.set_all({"methods.lora8": {"method": "lora", "rank": 8}, "finetune.methods": ["full", "lora8"]})
+    said = (
+        "params.yaml: methods.lora8: dvc.yaml makes its stages depend on retrace/methods/lora8.py, which is not there"
+    )
+    assert refused("check").startswith(f"error: {said}")
+
+
 @pytest.mark.parametrize("file", ["dvc.yaml", "data/dvc.yaml"])
 def test_a_stage_reads_the_keys_that_dvc_compares(file: str) -> None:
     stages = YAML(typ="safe").load(ROOT / file)["stages"]

@@ -169,6 +169,15 @@ def test_a_language_models_embeddings_get_no_product(tmp_path: Path, method: str
 def test_targets_name_the_matrices(tmp_path: Path) -> None:
     model = _start("lora", tiny_pretrained(tmp_path), targets=("Wi",))
     assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
+    with pytest.raises(InputError, match=r"targets: 'Wii' is not allowed; expected names of matrices, such as attn"):
+        _start("lora", tiny_pretrained(tmp_path), targets=("Wi", "Wii"))
+
+
+def test_the_tasks_dropout_is_not_that_of_products(tmp_path: Path) -> None:
+    method = read_method({"methods": {"lora": {"dropout": 0.25}}}, "lora")
+    model = method.start("classifier", tiny_pretrained(tmp_path), 0, "eager", dropout=0.5)
+    rates = {("lora_" in name, part.p) for name, part in model.named_modules() if isinstance(part, torch.nn.Dropout)}
+    assert rates == {(True, 0.25), (False, 0.5)}
 
 
 def test_a_folder_without_trained_weights_is_an_input_error(tmp_path: Path) -> None:

@@ -98,7 +98,11 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository, capsys) -> None
     ("full", "verdict", "code"),
     [
         (0.81, "within noise: 1 of 11 figures differ, none that models are judged by beyond the noise", 0),
-        (0.85, "within noise: 1 of 11 figures differ, none that models are judged by beyond the noise", 0),  # the tolerance, not more
+        (
+            0.85,
+            "within noise: 1 of 11 figures differ, none that models are judged by beyond the noise",
+            0,
+        ),  # the tolerance, not more
         (0.86, "better: reviews accuracy (full) +6.0 points, outside the noise; nothing fell", 0),
         (0.74, "worse: reviews accuracy (full) −6.0 points", 1),
     ],
@@ -276,7 +280,7 @@ def _scores(std: float) -> None:
 def test_without_predictions_the_spread_over_seeds_decides(
     repository: Repository, capsys, has_base_scores: bool
 ) -> None:
-    """Standard errors: √(0.01² / 3 + 0.01² / 3) and Student's t of 4; of a base with one seed √(0.01² / 3 + 0.01²), of 2."""
+    """Errors √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; of a base with one seed √(0.01²/3 + 0.01²), of 2."""
     if has_base_scores:
         _scores(0.01)
         repository.track("reports/scores.json")

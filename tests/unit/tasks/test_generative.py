@@ -15,8 +15,8 @@ from retrace.finetuning.run import fine_tune
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import predict
 from retrace.models.heads import make_model, read_model
-from retrace.tasks.question_answering.generative import UNASKED, Generated, GenerativeTask, Generator, check_family
-from retrace.tasks.question_answering.settings import ReadingSettings
+from retrace.tasks.question_answering.generative import UNASKED, Generated, GenerativeTask, Generator
+from retrace.tasks.question_answering.settings import ReadingSettings, check_generative
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_questions, tiny_tokenizer
 
@@ -159,7 +159,7 @@ def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
 def test_a_family_that_sees_what_follows_cannot_write(family: str) -> None:
     message = f"news.answers: generative is not allowed with family: {family}; expected one of llama"
     with pytest.raises(InputError, match=message):
-        check_family(family, "news")
+        check_generative(family, "news")
 
 
 def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None:
