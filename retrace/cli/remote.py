@@ -23,7 +23,7 @@ from dvc.fs import generic
 from dvc.repo import Repo
 from dvc_data.hashfile.db import HashFileDB
 
-from retrace.core.errors import InputError
+from retrace.core.errors import InputError, without_users
 from retrace.core.paths import LOCKFILES
 
 PAUSE = 2.0  # seconds between two looks at the run cache
@@ -64,7 +64,11 @@ def _fault(repo: Repo) -> str | None:
     def ask() -> None:
         try:
             remote = repo.cloud.get_remote()
-            found.append(None if remote.fs.exists(remote.path) else f"{remote.path} is not there, or is empty")
+            found.append(
+                None
+                if remote.fs.exists(remote.path)
+                else without_users(f"{remote.path} is not there, is empty or does not answer")
+            )
         except Exception as error:  # whatever the client of a remote raises
             found.append(reason(error))
 
@@ -76,7 +80,7 @@ def _fault(repo: Repo) -> str | None:
 
 def reason(error: BaseException) -> str:
     """An error in one line."""
-    return next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+    return without_users(next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__))
 
 
 @contextmanager

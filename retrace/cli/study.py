@@ -3,6 +3,7 @@
 import filecmp
 import io
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -247,17 +248,25 @@ def _write_stages(project: Path, study: Path, folder: Path) -> None:
 
 
 def _configure_dvc(project: Path, folder: Path) -> None:
-    """DVC without git, with the project's configuration and cache."""
+    """DVC without git, with the project's configuration, which may hold passwords, and cache."""
     from dvc.config import Config  # here, as DVC takes a second to import
 
     config = ConfigParser(interpolation=None)
     config.read([project / ".dvc/config", project / ".dvc/config.local"], encoding="utf-8")
-    cache = Config(str(project / ".dvc"))["cache"].get("dir", project / ".dvc/cache")
+    loaded = Config(str(project / ".dvc"))  # its paths are absolute
+    for section in config.sections():
+        if (name := section.strip("'")).startswith('remote "'):
+            config[section]["url"] = str(loaded["remote"][name.split('"')[1]]["url"])
+    cache = loaded["cache"].get("dir", project / ".dvc/cache")
     page = str(project / ".dvc/plots/page.html")  # in the project's configuration it is relative to its own folder
     config.read_dict({"core": {"no_scm": "true"}, "cache": {"dir": str(cache)}, "plots": {"html_template": page}})
     text = io.StringIO()
     config.write(text)
-    _write(folder / ".dvc/config.local", text.getvalue())
+    mask = os.umask(0o077)
+    try:
+        _write(folder / ".dvc/config.local", text.getvalue())
+    finally:
+        os.umask(mask)
 
 
 def _repro(folder: Path) -> int:

@@ -9,6 +9,7 @@ import atexit
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -22,7 +23,15 @@ INTERRUPTED = 75  # exit code of work that was asked to stop and resumes when ru
 
 
 class InputError(Exception):
-    """Wrong input; the message names the file and line, or the key, and what is allowed."""
+    """Wrong input; the message names the file and line, or the key, and what is allowed; of URLs it names no user."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(without_users(message))
+
+
+def without_users(text: str) -> str:
+    """A text whose URLs are without user and password."""
+    return re.sub(r"(?<=://)[^/\s@]+@", "", text)
 
 
 class DivergedError(InputError):

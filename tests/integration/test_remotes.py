@@ -194,7 +194,9 @@ def test_a_remote_that_is_not_there_is_said_where_something_is_to_be_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(checkout(tmp_path / "project"))
-    said = f"remote storage: {tmp_path / 'remote'} is not there, or is empty; nothing is taken from it\n"
+    said = (
+        f"remote storage: {tmp_path / 'remote'} is not there, is empty or does not answer; nothing is taken from it\n"
+    )
     assert retrace("repro", "-s", "first") == Done(0, "", said)
     run = capfd.readouterr().out
     assert "first ran" in run

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from dvc.config import Config
 
 from retrace.cli.study import DVC, fill_workspace, run_study
 from retrace.core.errors import InputError
@@ -49,9 +50,15 @@ def test_only_what_changed_is_written_again_and_what_is_gone_vanishes(project: P
 
 def test_dvc_knows_the_workspace_by_itself_and_shares_the_projects_cache(project: Project) -> None:
     project.run(*DVC, "config", "--local", "core.autostage", "true")
+    project.run(*DVC, "remote", "add", "beside", "../storage")
+    project.run(*DVC, "remote", "add", "far", "https://ada:secret@example.org/a")
     there = Project(_fill(project, "roberta-small", small=True))
     assert Path(there.run(*DVC, "cache", "dir").stdout.strip()) == project.folder / ".dvc/cache"
     assert there.run(*DVC, "config", "core.autostage").stdout.strip() == "true"
+    remotes = Config(str(there.folder / ".dvc"))["remote"]
+    assert Path(remotes["beside"]["url"]).resolve() == project.folder.parent / "storage"
+    assert remotes["far"]["url"] == "https://ada:secret@example.org/a"
+    assert (there.folder / ".dvc/config.local").stat().st_mode & 0o077 == 0
     stages = there.run(*DVC, "stage", "list", "--all", "--name-only").stdout.split()
     assert {"pretrain", "data/dvc.yaml:checkpoints@llama", "studies/dvc.yaml:compare"} <= set(stages)
     assert not any("studies" in name for name in project.run(*DVC, "stage", "list", "--all").stdout.split())

@@ -59,6 +59,17 @@ def test_a_defect_keeps_its_traceback_and_the_users_mistake_on_request(
         exit_cleanly(_raise(error))
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("http://ada:se:cret@hub.org/a@b: refused", "http://hub.org/a@b: refused"),
+        ("s3://b/c, org/n@1", "s3://b/c, org/n@1"),
+    ],
+)
+def test_a_message_has_no_users_of_urls(said: str, shown: str) -> None:
+    assert str(InputError(said)) == shown
+
+
 def test_a_reader_that_has_read_enough_is_no_error() -> None:
     lines = "from retrace.core.errors import exit_cleanly; exit_cleanly(lambda: [print(n) for n in range(10**5)])"
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(lines)} | head -n 1"
