@@ -146,7 +146,7 @@ def memory(
         ("moments of the optimiser", size(needed.moments)),
         ("activations and the like, at the peak", size(needed.passing)),
         ("estimate", size(needed.peak)),
-        ("the kept epoch's weights, in main memory, from the second epoch on", size(needed.weights)),
+        ("trained weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)),
     ]
     print_table((), [("", ""), *estimate, ("", ""), published, ("", ""), *measured])
 

@@ -143,7 +143,8 @@ def _runs(
             settings = adjusted(build(AnswerSettings if is_read else FineTuneSettings, params, task), method.settings)
             written = build(int, params, f"{task}.max_answer_length") + PROMPT if head == "language_model" else 0
             batch = -(-settings.batch_size // processes)
-            load = Load(batch, settings.max_length, batch * written, bf16, attention)
+            length = getattr(settings, "train_length", None) or settings.max_length
+            load = Load(batch, length, batch * written, bf16, attention)
             needs = update_needs(head, config, load, settings.optimizer, method.tune)
             for cell in cells:
                 yield Planned(cell.title, method.settings.checkpoint, needs, (WEIGHTS / cell.path).is_dir())

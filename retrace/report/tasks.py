@@ -198,9 +198,9 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
         return _plot(method, drawn, f"at best {y} at threshold {x}")
 
     note = (
-        f"{capital(task.figure)} by the threshold: the method abstains where “no answer” scores more than so much "
-        "above its best span. Dashed: 0, which is used. Ring and figure: the best, found on these very questions "
-        "and so a little too good."
+        f"{capital(task.figure)} by the threshold: the method abstains where the score of “no answer” is above that of "
+        "its best span by more than the threshold. Dashed: 0, which is used. Ring and figure: the best, found on these "
+        "very questions and so a little too good."
     )
     return [_row(task, "threshold", "When to answer", note, draw, lambda of: figure_text(best[of][1], 1))]
 

@@ -297,6 +297,8 @@ def test_any_metric_of_classes_alone_is_a_headline(metric: str) -> None:
     headline = {"f1": "f1_macro", "calibration": "expected_calibration_error"}.get(metric, metric)
     assert found.headlines == [headline]
     assert found.methods["full"].intervals.keys() >= {headline} <= found.metrics.methods["full"].keys()
+    beside = _assess(_trial("full", 1, (30, 6, 0)), _trial("scratch", 1, (30, 12, 0)), metrics=["calibration", metric])
+    assert beside.headlines == [headline]  # an error only where there is nothing else
 
 
 @pytest.mark.parametrize("metric", ["squad_v2", "bleu", "rouge", "meteor"])
