@@ -21,6 +21,7 @@ import typer
 import yaml
 
 from retrace.cli.check import cache_folder, check_settings, lock_fault
+from retrace.cli.repro import require_checkout
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.files import size
@@ -55,8 +56,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] =
 
     Exit code 1 where something is wrong; the command that mends it is said.
     """
-    if not Path("dvc.yaml").is_file() or not PARAMS.is_file():
-        raise InputError("dvc.yaml: no such file; run it in the folder of a checkout")
+    require_checkout()
     findings = [finding for check in CHECKS for finding in check()]
     wrong = [finding for finding in findings if finding.mend]
     if as_json:

@@ -10,7 +10,10 @@ import typer
 
 from retrace.cli.main import print_table
 from retrace.core.errors import InputError
+from retrace.core.files import read_text
+from retrace.core.paths import source_folder
 from retrace.core.settings import build, read_params
+from retrace.datasets.examples import read_examples
 from retrace.results.grid import Grid
 from retrace.serving.predictor import Predictor
 
@@ -42,8 +45,13 @@ def predict(
     asks = grid.kind_of(task) == "question_answering"
     seeds = grid.seeds if ensemble else grid.seeds[:1] if seed is None else (seed,)
     predictor = Predictor(task, method or grid.methods_of(task)[0], seeds, params)
+    pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
+    if texts and (asks or pairs):
+        raise InputError(
+            f"{task} takes {'questions' if asks else 'pairs of texts'}, as lines of JSON on standard input"
+        )
     rows = list(_given_questions(passage, question) if asks else ({"text": text} for text in texts or ()))
-    rows = rows or list(_standard_input(("passage", "question") if asks else ("text",)))
+    rows = rows or list(_standard_input(("passage", "question") if asks else ("text", "pair") if pairs else ("text",)))
     if not rows:
         raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
     found = predictor.answers(rows)
@@ -72,12 +80,12 @@ def _given_questions(passage: Path | None, questions: Sequence[str]) -> Iterator
     if passage is not None:
         if not passage.is_file():
             raise InputError(f"--passage: {passage}: no such file")
-        yield from ({"passage": passage.read_text(), "question": question} for question in questions)
+        yield from ({"passage": read_text(passage), "question": question} for question in questions)
 
 
 def _standard_input(keys: Sequence[str]) -> Iterator[Row]:
     """A row with these keys a line; an empty line is left out."""
-    for number, line in enumerate(sys.stdin, 1):
+    for number, line in _lines():
         if not line.strip():
             continue
         try:
@@ -87,7 +95,16 @@ def _standard_input(keys: Sequence[str]) -> Iterator[Row]:
         for key in keys:
             if not isinstance(row.get(key), str) or not row[key].strip():
                 raise InputError(f"standard input:{number}: {key}: {row.get(key)!r} is not allowed; expected a text")
+        if "pair" not in keys and row.get("pair") is not None:
+            raise InputError(f"standard input:{number}: pair: {row['pair']!r} is not allowed; the task has one text")
         yield row
+
+
+def _lines() -> Iterator[tuple[int, str]]:
+    try:
+        yield from enumerate(sys.stdin, 1)
+    except UnicodeDecodeError as error:
+        raise InputError(f"standard input: not UTF-8: {error.reason}") from None
 
 
 def _shown(value: object) -> str:

@@ -28,7 +28,8 @@ PREPARED = Path(".retrace/publish")
 # What an earlier publication may have left in the repository; other files there are not ours to delete.
 OURS = (
     "config.json", "generation_config.json", "model.safetensors", "adapter_config.json", "adapter_model.safetensors",
-    "retrace.json", "trained.safetensors", "question_match.safetensors", "base/*",
+    "retrace.json", "trained.safetensors", "question_match.safetensors", "base/*", ".SHA256SUMS", ".eval_results/*",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt",
 )  # fmt: skip
 
 Doubt = StrEnum("Doubt", ["dirty", "stale", "unlearned"])

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from retrace.cli.repro import require_checkout
 from retrace.review.changes import review as compare
 from retrace.review.revision import Revision, commit_of, default_base
 from retrace.review.text import as_json, as_markdown, verdict
@@ -32,6 +33,7 @@ def review(
 
     Exit code 1 where a figure that models are judged by got worse beyond the noise and by more than the tolerance.
     """
+    require_checkout()
     name, what = (base, "") if base else default_base()
     commit = commit_of(name)
     shown = f"{commit[:10]}, {what}" if what else f"{name} ({commit[:10]})"

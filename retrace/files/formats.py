@@ -151,11 +151,13 @@ def _read_semeval(path: Path) -> Records:
         raise InputError(f"{path}:1: not xml: {error}") from None
     for number, sentence in enumerate(sentences, start=1):
         where = f"{path}: sentence {sentence.get('id', f'number {number}')}"
+        text = sentence.find("text")
+        words = None if text is None else "".join(text.itertext())  # with those of elements in it
         for aspect in sentence.iter("aspectTerm"):
             missing = [name for name in ("term", "polarity") if name not in aspect.attrib]
             if missing:
                 raise InputError(f"{where}: an aspectTerm without {missing[0]!r}")
-            yield where, {"text": sentence.findtext("text"), **aspect.attrib}
+            yield where, {"text": words, **aspect.attrib}
 
 
 # By the ending of the file's name. Comma-separated cells are quoted where they need it (RFC 4180).

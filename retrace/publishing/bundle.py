@@ -17,7 +17,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.files import file_digest, write_json
+from retrace.core.files import SUMS, file_digest, write_json
 from retrace.core.settings import load_plugin
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.finetuning.method import FILE
@@ -27,6 +27,7 @@ from retrace.models.heads import FAMILIES, Head, objective_of, read_config, read
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned
 from retrace.tokens.tokenizer import copy_tokenizer
 
+UNSENT = shutil.ignore_patterns(SUMS)  # which are of the folder as it was trained
 Library = Literal["transformers", "peft", "retrace"]
 Lines = tuple[str, str, str]  # of Python, that leave a `model` and a `tokenizer`
 AUTO_CLASSES = {
@@ -65,7 +66,7 @@ def write_pretrained(pretrained: Path, address: Address, folder: Path) -> Publis
     """
     if address.base:
         raise InputError("--base: not allowed with the pretrained model, which is whole without it")
-    shutil.copytree(pretrained, folder, dirs_exist_ok=True)
+    shutil.copytree(pretrained, folder, dirs_exist_ok=True, ignore=UNSENT)
     _align(folder)
     use = _use("language_model", pretrained)
     return Published("transformers", use, _whole_lines(use, address))
@@ -138,11 +139,11 @@ def _write_adapter(
 
 
 def _write_own(tuning: Tuning, tuned: Path, pretrained: Path, address: Address, folder: Path) -> Lines:
-    shutil.copytree(tuned, folder, dirs_exist_ok=True)
+    shutil.copytree(tuned, folder, dirs_exist_ok=True, ignore=UNSENT)
     base = str(address.base) if address.base else None
     write_json(folder / DESCRIPTION, tuning.description() | {"base": base})
     if (tuned / FILE).is_file() and not base:
-        shutil.copytree(pretrained, folder / BASE)
+        shutil.copytree(pretrained, folder / BASE, ignore=UNSENT)
     return (
         "from retrace.publishing.load import load_tuned",
         "from transformers import AutoTokenizer",

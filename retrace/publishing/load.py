@@ -140,6 +140,8 @@ def load_tuned(name: str, revision: str | None = None) -> nn.Module:
     Raises InputError where there is none.
     """
     folder = Path(name) if Path(name).is_dir() else _fetched(name, revision)
+    if not (folder / DESCRIPTION).is_file():
+        raise InputError(f"{name}: there is no {DESCRIPTION}, so it is not a model that needs Retrace to be loaded")
     description, base = read_json(folder / DESCRIPTION), folder / BASE
     if description.get("base") is not None:
         pin = Pin.parse(description["base"], f"{name}: {DESCRIPTION}: base")

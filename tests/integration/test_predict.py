@@ -65,6 +65,8 @@ def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
         (["sst2", "--seed", "7"], [], "--seed: 7 is not what params.yaml lists"),
         (["sst2"], [], "nothing to predict: expected a text"),
         (["squad"], [{"text": "no passage"}], "standard input:1: passage: None is not allowed"),
+        (["sst2"], [{"text": "a", "pair": "b"}], "standard input:1: pair: 'b' is not allowed; the task has one text"),
+        (["squad", "Who?"], [], "squad takes questions, as lines of JSON on standard input"),
         (["squad", "--question", "Who?"], [], "--passage and --question go together"),
     ],
 )

@@ -186,8 +186,9 @@ def test_versions_and_settings_that_are_others(checkout: Project) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_elsewhere_it_says_where_to_run_it() -> None:
-    assert refused("doctor") == "error: dvc.yaml: no such file; run it in the folder of a checkout\n"
+@pytest.mark.parametrize("command", ["doctor", "repro", "review", "stop"])
+def test_elsewhere_it_says_where_to_run_it(command: str) -> None:
+    assert refused(command) == "error: params.yaml: no such file; run it in the folder of a checkout\n"
 
 
 @pytest.mark.parametrize("level", ["", "--local "])

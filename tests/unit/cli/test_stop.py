@@ -24,7 +24,9 @@ exit_cleanly(main)
 """
 
 
-pytestmark = pytest.mark.usefixtures("here")
+@pytest.fixture(autouse=True)
+def _checkout(here: Path) -> None:
+    (here / "params.yaml").touch()
 
 
 def test_a_run_is_asked_to_stop(tmp_path: Path) -> None:

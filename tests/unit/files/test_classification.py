@@ -24,7 +24,7 @@ from tests.toy import ROOT
 CELLS = [("One", 'a "quoted", text', "b"), ("Two", "another", "a"), ("Three", "a third", "c")]
 ROWS = pd.DataFrame(CELLS, columns=["title", "body", "kind"])
 XML = """<sentences>
-<sentence id="7"><text>Good fish, bad wine.</text><aspectTerms>
+<sentence id="7"><text>Good <b>fish</b>, bad wine.</text><aspectTerms>
 <aspectTerm term="fish" polarity="positive" from="5" to="9"/>
 <aspectTerm term="wine" polarity="negative" from="15" to="19"/></aspectTerms></sentence>
 <sentence id="8"><text>We left.</text></sentence>
