@@ -136,7 +136,7 @@ def test_a_folder_that_is_not_there(files: Project) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("vocab_sise", 9, "unknown key; allowed: kind, vocab_size, lowercase, pretrained, train_on, special"),
+        ("vocab_sise", 9, "unknown key; allowed: kind, vocab_size, lowercase, train_on, special"),
         ("vocab_size", "many", "'many' is not allowed; expected a whole number"),
     ],
 )
