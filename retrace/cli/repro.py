@@ -19,7 +19,7 @@ CONTEXT = {"ignore_unknown_options": True}  # options of `dvc repro`
 
 def require_checkout() -> None:
     """Raise InputError where the current folder is not that of a checkout, such as one below it."""
-    if not Path("params.yaml").is_file():
+    if not Path("params.yaml").is_file() and not Path("dvc.yaml").is_file():
         raise InputError("params.yaml: no such file; run it in the folder of a checkout")
 
 
