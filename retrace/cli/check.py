@@ -74,10 +74,15 @@ def check(cache: Annotated[bool, typer.Option(help="also remove damaged files fr
         print(f"{fault}; it was removed")
     if cache:
         mend_cache()
+    check_project()
+    print(f"{PARAMS}, {DATA_PARAMS}: ok")
+
+
+def check_project() -> None:
+    """Raise InputError unless the stages accept the settings here, and dvc.yaml finds the files of the methods."""
     params = read_yaml(PARAMS)
     check_settings(params, read_yaml(DATA_PARAMS))
     _check_method_files(params)
-    print(f"{PARAMS}, {DATA_PARAMS}: ok")
 
 
 def lock_fault() -> str | None:

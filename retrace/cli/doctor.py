@@ -20,7 +20,7 @@ import psutil
 import typer
 import yaml
 
-from retrace.cli.check import cache_folder, check_settings, lock_fault
+from retrace.cli.check import cache_folder, check_project, lock_fault
 from retrace.cli.repro import require_checkout
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
@@ -28,7 +28,7 @@ from retrace.core.files import size
 from retrace.core.guard import Holder, holder, running
 from retrace.core.paths import LOCKFILES, PROJECT
 from retrace.core.records import installed, try_git
-from retrace.core.settings import DATA_PARAMS, PARAMS, build, read_params, read_yaml
+from retrace.core.settings import DATA_PARAMS, PARAMS, build, read_params
 from retrace.results.grid import Grid
 
 PINS = Path("requirements.txt")
@@ -56,7 +56,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] =
 
     Exit code 1 where something is wrong; the command that mends it is said.
     """
-    require_checkout()
+    require_checkout("dvc.yaml", "params.yaml")
     findings = [finding for check in CHECKS for finding in check()]
     wrong = [finding for finding in findings if finding.mend]
     if as_json:
@@ -90,7 +90,7 @@ def _versions() -> Iterator[Finding]:
 
 def _settings() -> Iterator[Finding]:
     try:
-        check_settings(read_yaml(PARAMS), read_yaml(DATA_PARAMS))
+        check_project()
         yield Finding("settings", f"{PARAMS}, {DATA_PARAMS}")
     except (InputError, FileNotFoundError) as error:
         yield Finding("settings", str(error), "retrace check")

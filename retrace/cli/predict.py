@@ -44,12 +44,12 @@ def predict(
     grid = build(Grid, params, "finetune")
     asks = grid.kind_of(task) == "question_answering"
     seeds = grid.seeds if ensemble else grid.seeds[:1] if seed is None else (seed,)
-    predictor = Predictor(task, method or grid.methods_of(task)[0], seeds, params)
     pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
     if texts and (asks or pairs):
         raise InputError(
             f"{task} takes {'questions' if asks else 'pairs of texts'}, as lines of JSON on standard input"
         )
+    predictor = Predictor(task, method or grid.methods_of(task)[0], seeds, params)
     rows = list(_given_questions(passage, question) if asks else ({"text": text} for text in texts or ()))
     rows = rows or list(_standard_input(("passage", "question") if asks else ("text", "pair") if pairs else ("text",)))
     if not rows:

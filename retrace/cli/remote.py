@@ -64,11 +64,9 @@ def _fault(repo: Repo) -> str | None:
     def ask() -> None:
         try:
             remote = repo.cloud.get_remote()
-            found.append(
-                None
-                if remote.fs.exists(remote.path)
-                else without_users(f"{remote.path} is not there, is empty or does not answer")
-            )
+            if not remote.fs.exists(remote.path):
+                raise FileNotFoundError(f"{remote.path} is not there, is empty or does not answer")
+            found.append(None)
         except Exception as error:  # whatever the client of a remote raises
             found.append(reason(error))
 

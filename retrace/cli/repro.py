@@ -17,10 +17,13 @@ DVC = (sys.executable, "-m", "dvc", "repro")
 CONTEXT = {"ignore_unknown_options": True}  # options of `dvc repro`
 
 
-def require_checkout() -> None:
-    """Raise InputError where the current folder is not that of a checkout, such as one below it."""
-    if not Path("params.yaml").is_file() and not Path("dvc.yaml").is_file():
-        raise InputError("params.yaml: no such file; run it in the folder of a checkout")
+def require_checkout(*files: str) -> None:
+    """Raise InputError where the current folder lacks one of these files or DVC's folder, as those of a checkout do."""
+    for name in files:
+        if not Path(name).is_file():
+            raise InputError(f"{name}: no such file; run it in the folder of a checkout")
+    if not Path(".dvc").is_dir():
+        raise InputError(".dvc: no such folder; run it in the folder of a checkout")
 
 
 Push = Annotated[bool, typer.Option("--push", help="send each stage's results to the remote when it is done")]
@@ -31,7 +34,7 @@ def repro(
     push: Push = False,
 ) -> None:
     """Do what `dvc repro` does, and take from the default remote what it has of what is out of date."""
-    require_checkout()
+    require_checkout("dvc.yaml")
     from retrace.cli.remote import pull_option, sending  # here, as DVC takes a second to import, and stop needs none
 
     with sending(push):
@@ -53,7 +56,7 @@ def run(command: Sequence[str]) -> int:
 
 def stop() -> None:
     """Ask what runs in this folder to save its state and end; the next `dvc repro` goes on from there."""
-    require_checkout()
+    require_checkout("params.yaml")
     found = running()
     for each in found:
         print(f"{each.path.stem}: {ask(each)}")

@@ -33,7 +33,7 @@ def review(
 
     Exit code 1 where a figure that models are judged by got worse beyond the noise and by more than the tolerance.
     """
-    require_checkout()
+    require_checkout("params.yaml")
     name, what = (base, "") if base else default_base()
     commit = commit_of(name)
     shown = f"{commit[:10]}, {what}" if what else f"{name} ({commit[:10]})"

@@ -185,10 +185,15 @@ def test_versions_and_settings_that_are_others(checkout: Project) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("command", ["doctor", "repro", "review", "stop"])
-def test_elsewhere_it_says_where_to_run_it(command: str) -> None:
-    assert refused(command) == "error: params.yaml: no such file; run it in the folder of a checkout\n"
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [("doctor", "dvc.yaml"), ("repro", "dvc.yaml"), ("review", "params.yaml"), ("stop", "params.yaml")],
+)
+def test_elsewhere_it_says_where_to_run_it(here: Path, command: str, file: str) -> None:
+    assert refused(command) == f"error: {file}: no such file; run it in the folder of a checkout\n"
+    for name in ("dvc.yaml", "params.yaml"):  # as in data/
+        (here / name).touch()
+    assert refused(command) == "error: .dvc: no such folder; run it in the folder of a checkout\n"
 
 
 @pytest.mark.parametrize("level", ["", "--local "])

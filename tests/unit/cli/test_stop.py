@@ -27,6 +27,7 @@ exit_cleanly(main)
 @pytest.fixture(autouse=True)
 def _checkout(here: Path) -> None:
     (here / "params.yaml").touch()
+    (here / ".dvc").mkdir()
 
 
 def test_a_run_is_asked_to_stop(tmp_path: Path) -> None:

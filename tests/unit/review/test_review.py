@@ -98,11 +98,8 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository, capsys) -> None
     ("full", "verdict", "code"),
     [
         (0.81, "within noise: 1 of 11 figures differ, none that models are judged by beyond the noise", 0),
-        (
-            0.85,
-            "within noise: 1 of 11 figures differ, none that models are judged by beyond the noise",
-            0,
-        ),  # the tolerance, not more
+        # The tolerance, and not more.
+        (0.85, "within noise: 1 of 11 figures differ, none that models are judged by beyond the noise", 0),
         (0.86, "better: reviews accuracy (full) +6.0 points, outside the noise; nothing fell", 0),
         (0.74, "worse: reviews accuracy (full) −6.0 points", 1),
     ],
