@@ -28,7 +28,7 @@ from retrace.files.settings import ClassificationParams, FilesParams, QuestionAn
 from retrace.finetuning.settings import INPUT_LENGTHS, METHODS, PER_TASK, FineTuneParams, check_length, method_settings
 from retrace.hub.pins import CheckpointParams, ModelParams, read_initial_checkpoint
 from retrace.hub.settings import HubClassificationParams, HubParams
-from retrace.models.settings import FAMILIES, check_family
+from retrace.models.settings import FAMILIES, check_family, check_pairs
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.runs import ReportParams
@@ -146,9 +146,11 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     for file, values in ((PARAMS, params), (DATA_PARAMS, data)):
         _require_read(values, {key for key in read if file_of(key) == file}, file)
     require_one_of(plugin_names(FAMILIES), settings["family"], "family")
+    pretraining = PretrainParams.read(settings)
     if read_initial_checkpoint(settings).origin is None:
-        pretraining = PretrainParams.read(settings)
-        check_family(pretraining.family, pretraining.model, pretraining.pretrain.next_sentence)
+        check_family(pretraining.family, pretraining.model)
+    if pretraining.pretrain.next_sentence:
+        check_pairs(pretraining.family)
     for name in build(dict[str, dict], settings, "checkpoints"):
         family = read_initial_checkpoint(settings, name).family
         require_one_of(plugin_names(FAMILIES), family, f"checkpoints.{name}.family")

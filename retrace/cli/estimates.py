@@ -171,7 +171,7 @@ def _measured(needed: Needs) -> Iterator[tuple[str, str]]:
 
 
 def plan(
-    tokens: Annotated[float, typer.Option(min=1, help="to train on, all epochs together, such as 3e9")],
+    tokens: Annotated[float, typer.Option(min=1, max=1e18, help="to train on, all epochs together, such as 3e9")],
     devices: Annotated[list[int], typer.Option(min=1, help="how many; one process on each")] = [1, 8, 64],  # noqa: B006
     batch: Annotated[
         int | None, typer.Option(min=1, help="blocks a step over all devices, if not as in params.yaml")

@@ -15,7 +15,6 @@ from retrace.core.paths import source_folder
 from retrace.core.settings import build, read_params
 from retrace.datasets.examples import read_examples
 from retrace.results.grid import Grid
-from retrace.serving.predictor import Predictor
 
 Row = dict[str, Any]
 Of = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
@@ -40,16 +39,18 @@ def predict(
     Standard input has a text a line, or a JSON object: {"text": …}, with "pair" for a task of two texts, or
     {"passage": …, "question": …}. A question whose no_answer_score is above its score is not answered.
     """
+    from retrace.serving.predictor import Predictor  # here, as it takes seconds to import, and --help needs none
+
     params = read_params()
     grid = build(Grid, params, "finetune")
     asks = grid.kind_of(task) == "question_answering"
     seeds = grid.seeds if ensemble else grid.seeds[:1] if seed is None else (seed,)
+    predictor = Predictor(task, method or grid.methods_of(task)[0], seeds, params)
     pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
     if texts and (asks or pairs):
         raise InputError(
             f"{task} takes {'questions' if asks else 'pairs of texts'}, as lines of JSON on standard input"
         )
-    predictor = Predictor(task, method or grid.methods_of(task)[0], seeds, params)
     rows = list(_given_questions(passage, question) if asks else ({"text": text} for text in texts or ()))
     rows = rows or list(_standard_input(("passage", "question") if asks else ("text", "pair") if pairs else ("text",)))
     if not rows:

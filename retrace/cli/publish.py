@@ -100,8 +100,8 @@ def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, 
             if value is not None:
                 raise InputError(f"--{option} needs --task")
         return None
-    chosen = method or build(list[str], params, "finetune.methods")[0]
-    return Cell(task, chosen, build(list[int], params, "finetune.seeds")[0] if seed is None else seed)
+    grid = build(Grid, params, "finetune")
+    return Cell(task, method or grid.methods_of(task)[0], grid.seeds[0] if seed is None else seed)
 
 
 def _address(repository: str, revision: str | None, base: str | None) -> Address:

@@ -47,7 +47,7 @@ Schema = Mapping[str, Any]
 Row = tuple[str, str, str, str]
 PRESETS = Path("presets")
 FIRST = "sample"
-COMMENT = re.compile(r"^([^#\n]*\S) {2,}#", re.MULTILINE)  # a comment after a value that became shorter
+COMMENT = re.compile(r"^([^#'\"\n]*\S) {2,}#", re.MULTILINE)  # a comment after a value that became shorter
 # Replaced as a whole, as what such a section holds belongs together; all others are merged key by key.
 WHOLE = (
     "methods", "files", "checkpoints", "classification", "question_answering",

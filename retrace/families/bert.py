@@ -8,7 +8,6 @@ from retrace.models.settings import ModelSettings
 from retrace.tokens.tokenizer import Vocabulary
 
 OBJECTIVE = "masked"
-OPTIONS = ()  # the settings of `model` that it has and others do not
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 OUTPUTS = ("attention.output.dense", "output.dense")

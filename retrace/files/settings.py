@@ -59,6 +59,7 @@ class FilesSettings(Section):
 
     @model_validator(mode="after")
     def _other_tests(self) -> Self:
+        _require_within(self, "squad_train", "squad_dev", "sst2_test", "squad_test")
         for task, files in self.tasks.items():
             taken = (files.train, files.dev) if files.split is None else (files.train,)
             allowed = f"expected another file than {' and '.join(taken)}"
@@ -98,6 +99,14 @@ class FilesParams(Params):
         return self
 
 
+def _require_within(settings: Section, *keys: str) -> None:
+    """Each names a file in its folder: DVC sees no change of another."""
+    for key in keys:
+        path = Path(getattr(settings, key) or "")
+        inside = not path.is_absolute() and ".." not in path.parts
+        require(inside, key, str(path), "expected a file in the folder")
+
+
 FOLDER = Field(description="relative to the project")
 PUBLISHED = Field(default=None, description="where the files are given out; named where they are missing")
 
@@ -108,6 +117,11 @@ class QuestionsSettings(SplitSettings):
     folder: str = FOLDER
     published: str | None = PUBLISHED
 
+    @model_validator(mode="after")
+    def _within(self) -> Self:
+        _require_within(self, *self.parts)
+        return self
+
 
 class ClassificationSettings(TaskSettings):
     """A task in files; train, dev and test are their names."""
@@ -115,6 +129,11 @@ class ClassificationSettings(TaskSettings):
     folder: str = FOLDER
     published: str | None = PUBLISHED
     format: str | None = Field(default=None, description="tsv, csv, jsonl, parquet or xml; null: as the files end")
+
+    @model_validator(mode="after")
+    def _within(self) -> Self:
+        _require_within(self, *self.parts)
+        return self
 
 
 class ClassificationParams(TaskParams):

@@ -19,7 +19,7 @@ from transformers.utils import logging
 from retrace.core.errors import InputError
 from retrace.core.settings import load_plugin
 from retrace.models.attention import lean_attention, lean_mask, sdpa_mask
-from retrace.models.settings import FAMILIES, ModelSettings, check_family
+from retrace.models.settings import FAMILIES, ModelSettings, check_family, check_pairs
 from retrace.tokens.tokenizer import Vocabulary
 
 Head = Literal["language_model", "pairs", "classifier", "spans"]
@@ -142,7 +142,7 @@ def set_dropout(model: PreTrainedModel, rate: float) -> None:
 
 def pretraining_head(config: PreTrainedConfig) -> Head:
     """The head that a published model was pretrained with: that of pairs where the family has one."""
-    return "pairs" if hasattr(family_of(config), "relation_head") else "language_model"
+    return "pairs" if hasattr(family_of(config), "PAIRS_ONLY") else "language_model"
 
 
 def family_of(config: PreTrainedConfig) -> ModuleType:
@@ -195,6 +195,6 @@ def _name_classes(config: PreTrainedConfig, classes: Sequence[str]) -> None:
 
 def _class(head: Head, config: PreTrainedConfig) -> Any:
     """The transformers class of a head; raises InputError where the family has no such head."""
-    if head == "pairs" and pretraining_head(config) != "pairs":
-        raise InputError(f"params.yaml: pretrain.next_sentence: true is not allowed with family: {config.model_type}")
+    if head == "pairs":
+        check_pairs(config.model_type)
     return _CLASSES[objective_of(config) if head == "language_model" else head]

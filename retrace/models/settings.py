@@ -54,19 +54,20 @@ class ModelSettings(Section):
         }
 
 
-def check_family(family: str, settings: ModelSettings, next_sentence: bool = False) -> None:
-    """Raise InputError where a family cannot have these settings, as far as the constants in its file say so.
-
-    `OPTIONS` are the settings that only some families have, and `PAIRS_ONLY` the weights for next-sentence prediction.
-    """
-    constants = constants_of(FAMILIES, family)
+def check_family(family: str, settings: ModelSettings) -> None:
+    """Raise InputError where a family cannot have these settings; its `OPTIONS` are those that only some have."""
+    options = constants_of(FAMILIES, family).get("OPTIONS", ())
     for setting in ("kv_heads", "rope_theta"):
         value = getattr(settings, setting)
-        if value is not None and setting not in constants["OPTIONS"]:
+        if value is not None and setting not in options:
             raise InputError(f"{PARAMS}: model.{setting}: {value} is not allowed with family: {family}")
     width = settings.hidden_size // settings.heads
-    if "rope_theta" in constants["OPTIONS"] and width % 2:
+    if "rope_theta" in options and width % 2:
         allowed = f"rotary positions need heads of an even width, not of {width}"
         raise InputError(f"{PARAMS}: model.heads: {settings.heads} is not allowed; {allowed}")
-    if next_sentence and "PAIRS_ONLY" not in constants:
+
+
+def check_pairs(family: str) -> None:
+    """Raise InputError where a family has no next-sentence prediction: `PAIRS_ONLY`, the weights for it."""
+    if "PAIRS_ONLY" not in constants_of(FAMILIES, family):
         raise InputError(f"{PARAMS}: pretrain.next_sentence: true is not allowed with family: {family}")

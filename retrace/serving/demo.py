@@ -203,7 +203,8 @@ def listen(port: int) -> socket.socket:
 def serve(demo: Demo, listener: socket.socket) -> None:
     """Answer requests until Ctrl-C or SIGTERM, one after the other: models answer faster than people ask."""
     port = listener.getsockname()[1]
-    hosts = (f"{HOST}:{port}", f"localhost:{port}")
+    shown = "" if port == 80 else f":{port}"  # as browsers send it
+    hosts = (f"{HOST}{shown}", f"localhost{shown}")
 
     @web.middleware
     async def checked(request: web.Request, handler: Any) -> web.StreamResponse:

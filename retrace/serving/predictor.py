@@ -41,6 +41,12 @@ class Predictor:
     def __init__(self, task: str, method: str, seeds: Sequence[int], params: Mapping[str, Any]) -> None:
         cells = [Cell(task, method, seed) for seed in seeds]
         tuning = [read_tuning(cell, params) for cell in cells][-1]
+        if tuning.head == "language_model" and len(cells) > 1:
+            raise InputError(f"--ensemble: {task} has models that generate answers; expected those of one seed")
+        folders = [WEIGHTS / cell.path for cell in cells]
+        for folder in folders:
+            if not folder.is_dir():
+                raise InputError(f"{folder}: no such folder; run dvc repro, or dvc pull where others have run it")
         base = read_method(params, method, task).base
         source = source_folder(build(DataSource, params, "data"))
         if tuning.head == "classifier":
@@ -49,13 +55,9 @@ class Predictor:
         else:
             self.settings = settings = build(AnswerSettings, params, task)
             self.task = ANSWERING[settings.answers].read(task, source, base, settings)
-        if tuning.head == "language_model" and len(cells) > 1:
-            raise InputError(f"--ensemble: {task} has models that generate answers; expected those of one seed")
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)
         self._models: list[nn.Module] = []
-        for folder in (WEIGHTS / cell.path for cell in cells):
-            if not folder.is_dir():
-                raise InputError(f"{folder}: no such folder; run dvc repro, or dvc pull where others have run it")
+        for folder in folders:
             model = read_tuned(tuning, folder, base)
             whole: Any = model if tuning.question_match else self.task.wrap(model)
             getattr(whole, "body", whole).set_attn_implementation(self._device.attention)

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from retrace.core.errors import InputError
 from retrace.core.settings import PARAMS, Count, Section, constants_of, plugin_names, require
-from retrace.finetuning.settings import FineTuneParams, FineTuneSettings
+from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings
 from retrace.models.settings import FAMILIES
 
 SHORTEST_WINDOW = 6  # tokens: half of them at most for [CLS], the question and [SEP], the rest for passage and [SEP]
@@ -47,7 +47,7 @@ class AnswerSettings(ReadingSettings, FineTuneSettings):
             least, holds = SHORTEST_WINDOW, "a token each of question and passage"
         else:
             least, holds = self.max_answer_length + SHORTEST_PROMPT, f"max_answer_length and {SHORTEST_PROMPT} to read"
-        for key in ("max_length", "train_length"):
+        for key in INPUT_LENGTHS:
             length = getattr(self, key)
             require(length is None or length >= least, key, length, f"expected at least {least}, which hold {holds}")
         return self

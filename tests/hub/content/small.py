@@ -21,12 +21,12 @@ from tests.toy import ROOT
 SHARED = ROOT.parent / "shared" / "data"
 NEWS = "ag-news"
 
-ARTICLES = {"train": 240, "valid": 30, "test": 30}  # of the running text
+ARTICLES = {"train": 80, "valid": 30, "test": 30}  # of the running text
 LINES = 6  # of an article, with its title
-SENTENCES = {"train": 1500, "dev": 300}
+SENTENCES = {"train": 600, "dev": 300}
 QUESTIONS = {"train": 480, "dev": 200}
 PASSAGE = 70  # words of the longest; with its question it is read in 128 tokens
-LABELLED = {"train": 600, "dev": 150, "test": 150}  # rows of other tasks; of SemEval, sentences
+LABELLED = {"train": 300, "dev": 150, "test": 150}  # rows of other tasks; of SemEval, sentences
 
 Row = TypeVar("Row")
 

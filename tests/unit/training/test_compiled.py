@@ -137,14 +137,15 @@ def test_a_killed_run_ends_with_the_same_bytes_whatever_was_compiled_before(
     monkeypatch.setenv("DVC_ROOT", str(tmp_path))
     monkeypatch.chdir(ROOT)
 
-    def run(cache: str, kill: int = 0) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / cache))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "compiled"))
+
+    def run(kill: int = 0) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", PROGRAM, str(tmp_path / "data"), str(kill)]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
-    whole = run("one")
+    whole = run()
     assert whole.returncode == 0, whole.stderr
-    assert run("one", kill=6).returncode == 9
-    resumed = run("two")
+    assert run(kill=6).returncode == 9
+    resumed = run()
     assert "resuming after step 4" in resumed.stdout, resumed.stderr
     assert resumed.stdout.split()[-1] == whole.stdout.split()[-1]
