@@ -19,7 +19,7 @@ from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import runs
 from retrace.report.blocks import Head
-from retrace.report.browser import PRINTED, predictions_section, read_all
+from retrace.report.browser import predictions_section, read_all
 from retrace.report.page import REPORTS, WRITTEN, write_report
 from retrace.report.pretraining import pretraining_section, tokens_and_losses
 from retrace.report.results import PREDICTIONS, judged, read_curve, read_tasks
@@ -55,7 +55,7 @@ def main() -> None:
             *summary_sections(tasks, shares, runs.seconds_of(records)),
             pretraining_section(perplexity, read_curve("pretrain"), *tokens_and_losses(records.get("pretrain"))),
             *(task_section(task, list(details.tasks)) for task in tasks),
-            predictions_section(read_all(params, source), tasks, PRINTED if read.report.samples == "first" else None),
+            predictions_section(read_all(params, source), tasks),
             runs.runs_section(folds),
         ]
         head = Head(said, run_facts(params, records, sum(counts.values())), flag_chips(flags))

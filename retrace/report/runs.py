@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from ruamel.yaml import YAML
@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from retrace.core.files import read_json
 from retrace.core.paths import LOCKFILES, card_path
 from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
-from retrace.core.settings import DATA_KEYS, Params, Section, build, read_yaml
+from retrace.core.settings import DATA_KEYS, Params, build, read_yaml
 from retrace.report import blocks, svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
 from retrace.report.names import method_name, title_of
@@ -30,18 +30,9 @@ ROW = 26  # px
 PRESETS = Path("presets")
 
 
-class ReportSettings(Section):
-    """What the report prints."""
-
-    samples: Literal["spread", "first"] = Field(
-        default="spread", description="predictions printed of each task: some spread over the data, or the first ones"
-    )
-
-
 class ReportParams(Params):
     """What stages/report.py reads: all of params.yaml, which it prints, and the settings of the data source."""
 
-    report: ReportSettings
     params: dict[str, Any] = Field(alias="params.yaml:")
     source: dict[str, Any] = Field(alias="data/params.yaml:${data}")
 

@@ -56,7 +56,7 @@ class Grid(Section):
             require(len(set(listed)) == len(listed), field, listed, "expected each once")
         require(bool(self.all_tasks), "tasks", (), "expected at least one task where there are no questions")
         both = sorted({*self.tasks} & {*self.questions})
-        require(not both, "questions", both, "expected question-answering tasks, not those of classification")
+        require(not both, "questions", both, "finetune.tasks has it too, and a task is of one kind")
         for field in ("methods", "squad_methods"):
             for name in getattr(self, field):
                 fits = NAME.fullmatch(name) is not None and name not in TAKEN

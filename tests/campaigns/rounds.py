@@ -52,8 +52,7 @@ class Round:
 
 
 EDITS: Mapping[str, Edit] = {
-    "report.samples": Edit(8, 2, ("spread", "first")),
-    "review.tolerance.points": Edit(5, 2, (5, 4)),
+    "review.tolerance.points": Edit(13, 2, (5, 4)),
     "metrics.bootstrap_samples": Edit(4, 5, (1000, 500)),
     "metrics.classification": Edit(
         6, 4, (["accuracy", "f1", "roc_auc"], ["accuracy", "f1", "matthews"], ["f1", "accuracy"])
