@@ -52,7 +52,7 @@ def publish(
     base: Annotated[str | None, Base] = None,
     revision: Annotated[str | None, typer.Option(metavar="BRANCH", help="made where it is missing")] = None,
     private: Annotated[bool, typer.Option("--private", help="a repository that others do not see")] = False,
-    push: Annotated[bool, typer.Option("--push", "--yes", help="do it; nothing is sent without")] = False,
+    push: Annotated[bool, typer.Option("--push", help="do it; nothing is sent without")] = False,
     even_if: Annotated[list[Doubt], EvenIf] = [],  # noqa: B006
 ) -> None:
     """Send a model of this project to the Hugging Face Hub, with its card and its figures.

@@ -19,6 +19,9 @@ OPTIONS = ("rope_theta",)  # the settings of `model` that it has and others do n
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("attn.Wqkv", "attn.Wo")
 OUTPUTS = ("attn.Wo", "mlp.Wo")
+# Of a new classifier's weights, as BERT has it. In transformers it is 1/√width: narrow models then start at losses of
+# 0.8 to 1.6 nats for two classes, and the worse the start, the worse the end.
+CLASSIFIER_STD = 0.02
 
 
 def make_config(settings: ModelSettings, vocabulary: Vocabulary) -> ModernBertConfig:

@@ -66,7 +66,10 @@ def make_model(
     """A float32 model with random weights drawn from `seed`; `classes` are the names of a classifier's classes."""
     _name_classes(config, classes)
     torch.manual_seed(seed)
-    return _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
+    model = _class(head, config).from_config(config, attn_implementation=attention, dtype=torch.float32)
+    if head == "classifier":
+        _draw_classifier(model)
+    return model
 
 
 def read_model(
@@ -98,6 +101,9 @@ def read_model(
     missing = sorted(key for key in report["missing_keys"] if in_body(model, key))
     if missing:
         raise InputError(f"{folder}: the weights lack {missing[0]} and {len(missing) - 1} more of the model's body")
+    new = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    if head == "classifier" and any(key.startswith("classifier.") for key in new):
+        _draw_classifier(model)
     # Weights in a mapped file may be unaligned, and their alignment decides how products are rounded.
     for weight in model.parameters():
         weight.data = weight.data.clone()
@@ -191,6 +197,13 @@ def _name_classes(config: PreTrainedConfig, classes: Sequence[str]) -> None:
     if classes:
         config.id2label = dict(enumerate(classes))  # transformers counts the classes here
         config.label2id = {name: number for number, name in enumerate(classes)}
+
+
+def _draw_classifier(model: PreTrainedModel) -> None:
+    """Draw a new classifier's weights as its family says, if it says so; what comes before it stays."""
+    std = getattr(family_of(model.config), "CLASSIFIER_STD", None)
+    if std is not None:
+        nn.init.normal_(model.get_parameter("classifier.weight"), std=std)
 
 
 def _class(head: Head, config: PreTrainedConfig) -> Any:

@@ -70,6 +70,23 @@ def test_dropout_can_be_changed_afterwards(family: str) -> None:
     assert not torch.equal(model(input_ids=ids).logits, model(input_ids=ids).logits)
 
 
+@torch.no_grad()
+def test_a_new_classifier_of_modernbert_starts_near_chance_and_a_saved_one_is_kept(tmp_path: Path) -> None:
+    config = tiny_config("modernbert", tiny_tokenizer())
+    body = make_model("language_model", config, 0, "eager")
+    body.save_pretrained(tmp_path / "body")
+    for model in (
+        make_model("classifier", config, 1, "eager"),
+        read_model("classifier", tmp_path / "body", 1, "eager"),
+    ):
+        weight = model.get_parameter("classifier.weight")
+        assert 0.01 < float(weight.std()) < 0.03
+    weight.fill_(0.5)
+    model.save_pretrained(tmp_path / "tuned")
+    again = read_model("classifier", tmp_path / "tuned", 1, "eager", is_tuned=True)
+    assert torch.equal(again.get_parameter("classifier.weight"), weight)
+
+
 @pytest.mark.parametrize(("setting", "value"), [("kv_heads", 1), ("rope_theta", 1000.0)])
 def test_settings_that_a_family_does_not_have(setting: str, value: float) -> None:
     settings = MODEL.model_copy(update={setting: value})
