@@ -45,7 +45,8 @@ def predict(
     grid = build(Grid, params, "finetune")
     asks = grid.kind_of(task) == "question_answering"
     seeds = grid.seeds if ensemble else grid.seeds[:1] if seed is None else (seed,)
-    predictor = Predictor(task, method or grid.methods_of(task)[0], seeds, params)
+    chosen = method or next(iter(grid.methods_of(task)), "")  # of questions there may be none
+    predictor = Predictor(task, chosen, seeds, params)
     pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
     if texts and (asks or pairs):
         raise InputError(

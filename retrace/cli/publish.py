@@ -101,7 +101,8 @@ def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, 
                 raise InputError(f"--{option} needs --task")
         return None
     grid = build(Grid, params, "finetune")
-    return Cell(task, method or grid.methods_of(task)[0], grid.seeds[0] if seed is None else seed)
+    chosen = method or next(iter(grid.methods_of(task)), "")  # of questions there may be none
+    return Cell(task, chosen, grid.seeds[0] if seed is None else seed)
 
 
 def _address(repository: str, revision: str | None, base: str | None) -> Address:

@@ -58,9 +58,6 @@ def _user(project: Project, hub: LocalHub, study: str) -> Project:
     folder = project.folder / "studies" / study
     add_study(hub, folder)
     fill_folders(folder)
-    project.set("metrics.bootstrap_samples", 200)
-    published = folder / "published.yaml"  # 64 layers are half a minute's work
-    published.write_text(published.read_text().replace("- kind: memory", "- example: false\n    kind: memory"))
     return project.with_variables(**hub.environment(project.folder.parent / "home"))
 
 
@@ -72,6 +69,9 @@ def _result(project: Project, study: str) -> dict[str, Any]:
 def test_the_small_run_fills_every_cell(tmp_path: Path, hub: LocalHub, study: str) -> None:
     project = copy_project(tmp_path / "project", git=True)
     user = _user(project, hub, study)
+    project.set("metrics.bootstrap_samples", 200)
+    published = project.folder / "studies" / study / "published.yaml"  # 64 layers are half a minute's work
+    published.write_text(published.read_text().replace("- kind: memory", "- example: false\n    kind: memory"))
     user.stage("retrace.cli.main", "study", "run", study, "--small")
     found = _result(project, study)
     cells = {
