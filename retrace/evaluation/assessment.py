@@ -74,8 +74,9 @@ class _Assessor:
         self._baselines = task.baselines
         self._kept = {run.name: task.outcome(run.kept.rows) for run in runs}
         self._scored = self._score(scoring, self._baselines | self._kept)
+        # Where no metric has the task's headlines: another figure, an error only if there is nothing else.
         computed = sorted(self._scored[runs[0].name].drawn, key=lambda name: scoring.legend[name].better != "higher")
-        self._headlines = [name for name in task.headlines if name in computed] or computed[:1]  # rather no error
+        self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
         self._headline_scoring = scoring.of(self._headlines)
         # Of the models before training only what the trained ones are held against is resampled.
         before = {run.name_before: task.outcome(run.epochs[0].rows) for run in runs}

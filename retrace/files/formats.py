@@ -101,7 +101,7 @@ def _read_parquet(path: Path) -> Records:
         for batch in pq.ParquetFile(path, read_dictionary=names).iter_batches(BATCH, columns=names):
             size += ROW * len(batch) + sum(map(_size, batch.columns))
             _require_size(path, size)
-            columns = [_values(path, rows, *column) for column in zip(names, batch.columns, strict=True)]
+            columns = [_values(path, rows, name, batch.column(name)) for name in names]  # a.b also selects b of a
             for row, cells in enumerate(zip(*columns, strict=True), start=rows + 1):
                 yield f"{path}: row {row}", dict(zip(names, cells, strict=True))
             rows += len(batch)

@@ -62,8 +62,9 @@ def computed_once(
     if task.reads is None or device.sharded or size > MOST:
         yield parts
         return
-    found = [_features(task, model.eval(), body, part, batch_size, device) for part in parts.values()]
-    features = torch.from_numpy(np.concatenate([vector for part in found for vector in part]))
+    model.eval()
+    rows = (row for part in parts.values() for row in _features(task, model, body, part, batch_size, device))
+    features = torch.from_numpy(np.concatenate([*rows]))
     lookup = Lookup(features.to(device.torch_device), getattr(base, "pooler", None))
     setattr(body, body.base_model_prefix, lookup)
     try:

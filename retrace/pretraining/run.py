@@ -62,7 +62,7 @@ def load(
 def training_budget(recipe: PretrainSettings) -> Budget:
     """How long to train."""
     updates = math.ceil(recipe.max_tokens / (recipe.batch_size * recipe.block_size)) if recipe.max_tokens else None
-    return Budget(recipe.epochs, updates, recipe.max_seconds)
+    return Budget(recipe.epochs, updates)
 
 
 def validation(
@@ -92,8 +92,6 @@ def validation(
         figures = {"validation_loss": loss, "perplexity": math.exp(loss) if loss <= MAX_LOSS else None}
         if pairs is not None:
             figures["next_sentence_accuracy"] = relation_accuracy(model, pairs.batches(0, with_rest=True), device)
-        if recipe.max_seconds is not None:  # otherwise no time is among the results, which would differ between runs
-            figures["seconds"] = round(epoch.seconds, 1)
         shown = (f"{name.replace('_', ' ')} {value:.4f}" for name, value in figures.items() if value is not None)
         meter.say(f"pretrain  epoch {epoch.number}  " + "  ".join(shown))
         return {"epoch": epoch.number, "training_loss": epoch.loss, **figures}

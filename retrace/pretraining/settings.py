@@ -27,9 +27,6 @@ class PretrainSettings(Section):
     block_size: Count = Field(description="tokens of a block")
     max_lr: Positive | None = Field(default=None, description="a larger lr is an error; null: no limit")
     max_tokens: Count | None = Field(default=None, description="stop after so many tokens of full blocks")
-    max_seconds: Positive | None = Field(
-        default=None, description="stop after so much training time; results then differ from run to run"
-    )
     mask_rate: float = Field(default=0.3, gt=0, lt=1, description="share of a block's tokens that is masked, exactly")
     mask_replacement: MaskReplacement = Field(
         default="mask",

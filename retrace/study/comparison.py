@@ -191,15 +191,18 @@ def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, 
 
 
 def _over_seeds(seeds: pd.DataFrame | list[Figures], legend: Legend) -> dict[str, Reproduced | None]:
-    """The mean of each figure that all seeds have, with Student's interval of it; one seed has no interval."""
-    means: dict[str, float] = {}
+    """The mean of each figure, with Student's interval of it; one seed has no interval.
+
+    None where one of the seeds has no such figure: a mean over the others would be of chosen seeds.
+    """
+    means: dict[str, float | None] = {}
     std: dict[str, float] = {}
     intervals: dict[str, Interval] = {}
-    for name, column in pd.DataFrame(seeds).dropna(axis="columns").items():
+    for name, column in pd.DataFrame(seeds).dropna(axis="columns", how="all").items():
         if name in legend:
             name, values = str(name), column.astype(float).tolist()
-            means[name] = middle = mean(values)
-            if len(values) > 1:
+            middle = means[name] = None if column.isna().any() else mean(values)
+            if middle is not None and len(values) > 1:
                 std[name] = stdev(values)
                 reach = student(len(values) - 1) * std[name] / math.sqrt(len(values))
                 ends = SCALES[legend[name].scale].ends

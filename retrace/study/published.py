@@ -108,6 +108,8 @@ def printed(cell: float | str | None) -> Printed | None:
         raise ValueError(f"{cell!r} is not allowed; expected a figure of less than 1e308")
     other = rest[0][0] if rest else None
     is_spread = "±" in text
+    if rest and not is_spread and rest[0][1] != digits:
+        raise ValueError(f"{cell!r} is not allowed; expected both ends of a range with as many digits")
     return Printed(text, value, digits, form, other if is_spread else None, None if is_spread else other)
 
 

@@ -52,7 +52,6 @@ class Position:
     recent: list[float] = field(default_factory=list)  # loss per target of the last updates, oldest first
     lowest: float | None = None  # lowest mean of so many updates so far
     tokens: int = 0  # of the whole run, without padding
-    elapsed: float = 0.0  # seconds of training so far, as agreed on by all processes
     seconds: float = 0.0  # of updates and checkpoints, without evaluation and waiting for data
     waited: float = 0.0  # seconds of waiting for data
     points: list[list[float]] = field(default_factory=list)  # of the curve: updates done, mean loss since the last

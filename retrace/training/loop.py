@@ -64,7 +64,6 @@ class Budget:
 
     epochs: int
     updates: int | None = None
-    seconds: float | None = None  # of training; the result then depends on the machine
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,6 @@ class Epoch:
 
     number: int
     loss: float | None  # mean training loss per target, nats
-    seconds: float  # of training since the beginning
 
 
 @dataclass(frozen=True)
@@ -93,14 +91,13 @@ class Run(Generic[Batch, Part]):
 
     @property
     def updates(self) -> int:
-        """The largest number of updates that the budget allows."""
+        """The number of updates of the whole run."""
         most = self.budget.epochs * self.objective.steps
         return most if self.budget.updates is None else min(most, self.budget.updates)
 
     def done(self, at: Position) -> float:
         """The share of the budget that is used up."""
-        by_time = at.elapsed / self.budget.seconds if self.budget.seconds else 0.0
-        return max(at.step / self.updates if self.updates else 1.0, by_time)
+        return at.step / self.updates if self.updates else 1.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,6 @@ class Update:
     """One update, over all processes."""
 
     loss: float  # summed over the targets, nats
-    elapsed: float  # seconds of training before it, on the main process
     save: float  # above 0 where a checkpoint is due
     stop: float  # above 0 where some process was asked to stop
     norm: float  # of the gradient, before clipping
@@ -163,21 +159,21 @@ def train(run: Run[Batch, Part], after_epoch: Callable[[Epoch, Meter], Any]) -> 
     messages = training.restore()
     at, main = training.at, run.device.is_main
     with (
-        Meter(run.title, run.updates, at.step, run.done(at), quiet=not main) as meter,
+        Meter(run.title, run.updates, at.step, quiet=not main) as meter,
         LiveCurves(run.title, resumes=at.step > 0, wanted=main) as live,
         handled(training.signals.note),
         run.device.together(),
     ):
         meter.say(*(f"{run.title}  {line}" for line in messages))
         if at.epoch < 0:
-            training.evaluate(partial(after_epoch, Epoch(0, None, 0.0), meter))
+            training.evaluate(partial(after_epoch, Epoch(0, None), meter))
             at.epoch = 0
         while at.epoch < run.budget.epochs and (at.targets or run.done(at) < 1):
             meter.resume()
             for share, update in training.rest_of_epoch():
-                meter.step(share.tokens, update.loss / share.targets, update.norm, run.done(at))
+                meter.step(share.tokens, update.loss / share.targets, update.norm)
                 live.log(at.step, loss=at.level, gradient_norm=update.norm, tokens_per_second=meter.speed)
-            epoch = Epoch(at.epoch + 1, at.summed / at.targets, at.seconds + at.waited)
+            epoch = Epoch(at.epoch + 1, at.summed / at.targets)
             training.evaluate(partial(after_epoch, epoch, meter))
             at.begin_after(epoch.number)
     return Speed(at.step, at.seconds + at.waited, at.waited, at.tokens, flops * at.tokens, at.points)
@@ -228,7 +224,6 @@ class Training(Generic[Batch, Part]):
             update = Update(*figures.tolist())
             self._require_finite(update)
             at.add(update.loss, share.targets, share.tokens, clock.lap())
-            at.elapsed = update.elapsed
             if at.step % max(1, run.updates // POINTS) == 0:
                 at.mark()
             yield share, update
@@ -242,11 +237,10 @@ class Training(Generic[Batch, Part]):
 
     def _update(self, share: Share[Part]) -> Tensor:
         """Make one update, or none where the loss or the gradient is not finite; returns an `Update` on the device."""
-        run, at = self.run, self.at
+        run = self.run
         loss = _backward(run, self.model, share)
         due, asked_to_stop = run.checkpointer is not None and run.checkpointer.due(), bool(self.signals)
-        elapsed = at.seconds + at.waited if run.device.is_main else 0.0
-        own = run.device.send(torch.tensor([elapsed, due, asked_to_stop], dtype=torch.float64))
+        own = run.device.send(torch.tensor([due, asked_to_stop], dtype=torch.float64))
         norm = full_tensor(nn.utils.clip_grad_norm_(run.model.parameters(), run.optimizer.max_grad_norm))
         figures = torch.cat([run.device.all_reduce(torch.cat([loss[None], own])), norm.double()[None]])
         skips = (~figures.isfinite().all()).float()

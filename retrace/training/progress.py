@@ -25,11 +25,11 @@ class Meter(AbstractContextManager["Meter"]):
     A quiet meter, as all processes but the first have it, shows nothing.
     """
 
-    def __init__(self, title: str, steps: int, done: int = 0, share: float = 0.0, quiet: bool = False) -> None:
+    def __init__(self, title: str, steps: int, done: int = 0, quiet: bool = False) -> None:
         self._title, self._steps, self._quiet = title, steps, quiet
         self._live = None if quiet or not sys.stderr.isatty() else _bar()
-        self._task = self._live.add_task(title, total=1.0, note="") if self._live else None
-        self._done, self._began = done, share
+        self._task = self._live.add_task(title, total=steps, note="") if self._live else None
+        self._done, self._began = done, done
         self._tokens = 0
         self._busy = 0.0  # seconds of training, evaluation left out
         self._last = self._shown = time.monotonic()
@@ -42,11 +42,8 @@ class Meter(AbstractContextManager["Meter"]):
         """Resume the clock after an evaluation, whose time is not counted."""
         self._last = time.monotonic()
 
-    def step(self, tokens: int, loss: float, norm: float, share: float) -> None:
-        """Count one update on `tokens` real tokens with mean loss `loss` (nats) and gradient norm `norm`.
-
-        `share` of the whole run is done after it.
-        """
+    def step(self, tokens: int, loss: float, norm: float) -> None:
+        """Count one update on `tokens` real tokens with mean loss `loss` (nats) and gradient norm `norm`."""
         self._done += 1
         self._tokens += tokens
         now = time.monotonic()
@@ -54,10 +51,10 @@ class Meter(AbstractContextManager["Meter"]):
         self._last = now
         note = f"loss {loss:.3f}  gradient {norm:.2f}  {self.speed:,.0f} tokens/s"
         if self._live and self._task is not None:
-            self._live.update(self._task, completed=share, note=note)
-        elif not self._quiet and (now - self._shown > PLAIN_EVERY or share >= 1):
+            self._live.update(self._task, completed=self._done, note=note)
+        elif not self._quiet and (now - self._shown > PLAIN_EVERY or self._done == self._steps):
             self._shown = now
-            left = self._busy / (share - self._began) * max(0.0, 1 - share)
+            left = self._busy / (self._done - self._began) * (self._steps - self._done)
             print(f"{self._title}  {self._done}/{self._steps}  {note}  {left:.0f} s left", flush=True)
 
     @property

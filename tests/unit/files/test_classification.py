@@ -125,6 +125,13 @@ def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path) -> None:
     assert [example.label for example in data.parts["train"]] == [1, 0]
 
 
+def test_a_column_with_a_point_in_its_name_is_read_beside_a_structure_that_has_the_same_path(tmp_path: Path) -> None:
+    rows = {"s.text": ["good", "bad"], "s": [{"text": 1}, {"text": 2}], "label": ["1", "0"]}
+    pd.DataFrame(rows).to_parquet(tmp_path / "f.parquet")
+    data = _read(tmp_path, "f.parquet", text="s.text")
+    assert [(example.text, example.label) for example in data.parts["train"]] == [("good", 1), ("bad", 0)]
+
+
 def test_labels_are_text_however_they_are_written() -> None:
     rows = [("f", {"label": label}) for label in ("None", " a ", 1, 1.0, -2.0)]
     assert labels_of(rows, "label") == ["None", "a", "1", "1", "-2"]

@@ -19,8 +19,8 @@ SETTINGS = PretrainParams(lr=0.5, seed=1, family="bert", precision="fp32", model
 def _row(model: LanguageModel) -> dict[str, float | None]:
     """What is written down of a model after an epoch."""
     after_epoch = validation(SETTINGS, TOKENIZER, tiny_stream(TOKENIZER, 20), model.eval(), tiny_device())
-    with Meter("test", 1, 0, 0.0, quiet=True) as meter:
-        return after_epoch(Epoch(1, 3.0, 0.0), meter)
+    with Meter("test", 1, quiet=True) as meter:
+        return after_epoch(Epoch(1, 3.0), meter)
 
 
 def _model() -> LanguageModel:

@@ -105,6 +105,11 @@ def test_a_seed_alone_has_no_interval() -> None:
     assert found == Reproduced(0.7, "fraction", better="higher")
 
 
+def test_what_one_seed_lacks_has_no_mean() -> None:
+    curve = CURVE.assign(accuracy=[0.2, 0.7, 0.4, math.nan])
+    assert find_figure("epoch.sst2.full.1.accuracy", replace(REPORTS, curves={"sst2": curve})) is None
+
+
 def test_without_pretraining_nothing_of_it_is_there() -> None:
     absent = {**MASKED, "perplexity_per_word": None}
     reports = replace(REPORTS, perplexity=_perplexity(masked=absent))

@@ -159,6 +159,12 @@ def test_what_is_no_figure_is_named(text: str) -> None:
         printed(text)
 
 
+@pytest.mark.parametrize("text", ["80 to 82.5", "0.8-0.85"])
+def test_both_ends_of_a_range_are_judged_by_the_same_digits(text: str) -> None:
+    with pytest.raises(ValueError, match="expected both ends of a range with as many digits"):
+        printed(text)
+
+
 @pytest.mark.parametrize(
     ("cell", "value", "shown"),
     [

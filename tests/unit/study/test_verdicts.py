@@ -106,8 +106,8 @@ def test_a_cell_is_on_the_tables_scale() -> None:
 
 
 def test_both_ends_of_a_range_stand_in_one_cell() -> None:
-    cell = _cell("fraction", "0.80-0.7", "score.sst2.full.accuracy to score.sst2.lora.accuracy")
-    assert (cell.printed, cell.shown) == ("0.80-0.7", "0.80 (0.75 – 0.86) to 0.75")
+    cell = _cell("fraction", "0.80-0.70", "score.sst2.full.accuracy to score.sst2.lora.accuracy")
+    assert (cell.printed, cell.shown) == ("0.80-0.70", "0.80 (0.75 – 0.86) to 0.75")
     assert (cell.published_end, cell.reproduced_end) == (0.7, 0.75)
 
 

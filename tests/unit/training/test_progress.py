@@ -19,8 +19,8 @@ def _at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with Meter("train", 2) as meter:
-        meter.step(100, 1.5, 0.5, 0.5)
-        meter.step(100, 1.25, 0.5, 1.0)
+        meter.step(100, 1.5, 0.5)
+        meter.step(100, 1.25, 0.5)
         meter.say("done")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("train  1/2  loss 1.500  gradient 0.50  ")
@@ -31,38 +31,39 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
 
 def test_a_quiet_meter_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Meter("train", 1, quiet=True) as meter:
-        meter.step(1, 1.0, 1.0, 1.0)
+        meter.step(1, 1.0, 1.0)
         meter.say("x")
     assert capsys.readouterr().out == ""
 
 
 def test_a_run_that_goes_on_counts_from_where_it_was(capsys: pytest.CaptureFixture[str]) -> None:
-    with Meter("train", 9, done=6, share=2 / 3) as meter:
-        meter.step(100, 1.5, 0.5, 7 / 9)
+    with Meter("train", 9, done=6) as meter:
+        meter.step(100, 1.5, 0.5)
     assert capsys.readouterr().out.startswith("train  7/9  loss 1.500  ")
 
 
 def test_speed_and_time_left_are_those_of_the_updates_of_this_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A quarter was done before; two updates of 2 and 4 seconds take another quarter, so a half takes 12 more."""
+    """Two updates of six were made before; two more take 2 and 4 seconds, so the other two take 6."""
     now = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     monkeypatch.setattr(progress, "PLAIN_EVERY", 5.0)
-    meter = Meter("train", 8, done=2, share=0.25)
-    for now in (2.0, 6.0):
-        meter.step(300, 1.5, 0.5, 0.25 + now / 24)
+    meter = Meter("train", 6, done=2)
+    for seconds in (2.0, 6.0):
+        now = seconds
+        meter.step(300, 1.5, 0.5)
     now = 100.0
     meter.resume()  # from an evaluation
     now = 102.0
-    meter.step(600, 1.5, 0.5, 0.75)
+    meter.step(600, 1.5, 0.5)
     assert meter.speed == (300 + 300 + 600) / 8
     now = 103.0
-    meter.step(0, 1.5, 0.5, 1.0)
+    meter.step(0, 1.5, 0.5)
     assert capsys.readouterr().out.splitlines() == [  # not two within five seconds, but the last
-        "train  4/8  loss 1.500  gradient 0.50  100 tokens/s  12 s left",
-        "train  5/8  loss 1.500  gradient 0.50  150 tokens/s  4 s left",
-        "train  6/8  loss 1.500  gradient 0.50  133 tokens/s  0 s left",
+        "train  4/6  loss 1.500  gradient 0.50  100 tokens/s  6 s left",
+        "train  5/6  loss 1.500  gradient 0.50  150 tokens/s  3 s left",
+        "train  6/6  loss 1.500  gradient 0.50  133 tokens/s  0 s left",
     ]
 
 

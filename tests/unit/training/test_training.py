@@ -210,7 +210,7 @@ def _pretrained(lr: float = 0.002, epochs: int = 2) -> tuple[list[float | None],
     return losses, {name: value.clone() for name, value in model.state_dict().items()}
 
 
-def test_a_budget_of_updates_cuts_an_epoch_short_and_one_of_seconds_ends_the_run() -> None:
+def test_a_budget_of_updates_cuts_an_epoch_short() -> None:
     seen: list[Epoch] = []
     model, device = _model(), tiny_device()
     objective = BlockModelling(STREAM, 32, 8, _masked, 1)
@@ -222,10 +222,6 @@ def test_a_budget_of_updates_cuts_an_epoch_short_and_one_of_seconds_ends_the_run
     by_update = [loss for _, loss in speed.points]
     assert sum(by_update[:-1]) / objective.steps == pytest.approx(seen[1].loss, rel=0.02)
     assert by_update[-1] == pytest.approx(seen[2].loss)
-    seen.clear()
-    train(replace(run, budget=Budget(10**6, seconds=0.5)), lambda epoch, meter: seen.append(epoch))
-    assert 1 < len(seen) < 10**4
-    assert 0.5 <= seen[-1].seconds < 5
 
 
 def test_training_learns_and_repeats_bit_for_bit() -> None:
