@@ -21,7 +21,7 @@ from retrace.hub.pins import Pin
 from retrace.hub.repository import require_token, stored_digest, upload
 from retrace.publishing.bundle import Address, base_digest, write_pretrained, write_tuned
 from retrace.publishing.card import ModelFacts, Trained, eval_results, model_card, stale_stages
-from retrace.publishing.load import read_tuning
+from retrace.publishing.load import read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
 
 PREPARED = Path(".retrace/publish")
@@ -64,6 +64,8 @@ def publish(
     params, address = read_params(), _address(repository, revision, base)
     cell = _cell(task, method, seed, params)
     tuning = read_tuning(cell, params) if cell else None
+    weights = WEIGHTS / cell.path if cell else PRETRAINED
+    require_weights(weights)
     trained = Trained(cell, params)
     start, commit, doubts = trained.base, git("rev-parse", "HEAD"), _doubts(trained)
     refusals = [
@@ -74,11 +76,11 @@ def publish(
     if push:
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
-    with guarded("publish", [WEIGHTS / cell.path if cell else PRETRAINED], {}), atomic_folder(folder) as aside:
-        if cell and tuning:
-            published = write_tuned(tuning, WEIGHTS / cell.path, start, address, aside)
+    with guarded("publish", [weights], {}), atomic_folder(folder) as aside:
+        if tuning:
+            published = write_tuned(tuning, weights, start, address, aside)
         else:
-            published = write_pretrained(PRETRAINED, address, aside)
+            published = write_pretrained(weights, address, aside)
         _write_words(aside, trained, trained.facts(address, published, commit), commit)
     _list(folder, trained)
     if push:

@@ -33,6 +33,13 @@ from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.tasks.question_answering.windows import KINDS
 
 ALIGNMENT = 64  # bytes, as torch allocates
+RUN_FIRST = "run dvc repro, or dvc pull where others have run it"
+
+
+def require_weights(folder: Path) -> None:
+    """Raise InputError where no run has written a model's folder."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; {RUN_FIRST}")
 
 
 def align(path: Path) -> None:

@@ -19,6 +19,7 @@ from retrace.core.settings import DataSource, build
 from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from retrace.finetuning.method import PRETRAINED
+from retrace.publishing.load import RUN_FIRST
 from retrace.report.names import method_name, title_of
 from retrace.report.page import make_environment, packaged, source_hash
 from retrace.report.svg import STYLE
@@ -89,7 +90,7 @@ class Demo:
         if self._words is None:
             self.absent.append(f"the pretrained model ({PRETRAINED})")
         if not any(self.tasks.values()) and self._words is None:
-            raise InputError("no trained models here; run dvc repro, or dvc pull where others have run it")
+            raise InputError(f"no trained models here; {RUN_FIRST}")
         style = STYLE + packaged("page.css") + packaged("demo.css", HERE)
         self._template = make_environment(HERE, autoescape=True).get_template("demo.html.j2")
         self._style = Markup(style)

@@ -20,7 +20,7 @@ from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import Row, predict
 from retrace.models.heads import longest_input, read_config
 from retrace.models.language_model import read_language_model
-from retrace.publishing.load import read_tuned, read_tuning
+from retrace.publishing.load import read_tuned, read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.generative import ANSWERING
@@ -45,8 +45,7 @@ class Predictor:
             raise InputError(f"--ensemble: {task} has models that generate answers; expected those of one seed")
         folders = [WEIGHTS / cell.path for cell in cells]
         for folder in folders:
-            if not folder.is_dir():
-                raise InputError(f"{folder}: no such folder; run dvc repro, or dvc pull where others have run it")
+            require_weights(folder)
         base = read_method(params, method, task).base
         source = source_folder(build(DataSource, params, "data"))
         if tuning.head == "classifier":

@@ -26,7 +26,10 @@ def test_what_is_not_there_is_said(monkeypatch, arguments: list[str], message: s
     assert message in done.err
 
 
-def test_a_folder_without_a_commit_is_one_line(here: Path) -> None:
+def test_a_folder_without_a_model_or_a_commit_is_one_line(here: Path) -> None:
     copy_settings(here)
     subprocess.run(["git", "init", "-q"], check=True)
+    said = "models/pretrained: no such folder; run dvc repro, or dvc pull where others have run it"
+    assert refused("publish", "org/name") == f"error: {said}\n"
+    Path("models/pretrained").mkdir(parents=True)
     assert refused("publish", "org/name").startswith(f"error: {here}: git rev-parse: fatal: ")
