@@ -1,42 +1,30 @@
-"""What a model takes before it is run: `retrace parameters`, `memory`, `plan` and `needs`."""
+"""What a model takes before it is run: `retrace parameters`, `memory`, `plan` and `needs`.
+
+What imports torch is imported where it is used: that takes seconds, and --help needs none of it.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from torchinfo import summary
 
 from retrace.cli.main import print_table
-from retrace.compute.device import open_device
 from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.records import RunRecord
 from retrace.core.settings import PARAMS, Precision, build, read_params
-from retrace.estimates.architectures import (
-    HEADS,
-    ClosedForm,
-    Count,
-    Grouping,
-    Published,
-    closed_form,
-    config_of,
-    count_parameters,
-    find_model,
-    rows,
-    sums,
-)
-from retrace.estimates.memory import Load, Needs, formula_memory, pretraining_needs, update_needs
-from retrace.estimates.needs import STATES, TRAINED, require_room
-from retrace.finetuning.method import read_method
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.models.heads import longest_input, objective_of
 from retrace.pretraining.settings import PretrainSettings
 from retrace.report.runs import duration
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
+
+if TYPE_CHECKING:
+    from retrace.estimates.architectures import ClosedForm, Count, Published
+    from retrace.estimates.memory import Needs
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "classification": ("sst2", FineTuneSettings),
@@ -55,7 +43,7 @@ def parameters(
     model: Model = None,
     head: Annotated[Head | None, typer.Option(help="the task's head")] = None,
     method: Tuned = "full",
-    by: Annotated[Grouping, typer.Option(help="a row for each")] = "parameter",
+    by: Annotated[Literal["parameter", "module", "layer"], typer.Option(help="a row for each")] = "parameter",
     format: Annotated[Literal["table", "json"], typer.Option()] = "table",
     depth: Annotated[
         int | None, typer.Option("--summary", help="torchinfo's summary instead, so many levels deep")
@@ -67,6 +55,11 @@ def parameters(
     absent, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler,
     RoBERTa's without one.
     """
+    from torchinfo import summary
+
+    from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_model, rows, sums
+    from retrace.finetuning.method import read_method
+
     named = find_model(model)
     params = read_params() if PARAMS.is_file() else {}
     tune = read_method(params, method, SECTIONS[head][0] if head else None).tune
@@ -93,8 +86,12 @@ def parameters(
     print_table((), _totals(counts, form, published))
 
 
-def _totals(counts: Sequence[Count], form: ClosedForm | None, published: Sequence[Published]) -> list[tuple[str, str]]:
+def _totals(
+    counts: "Sequence[Count]", form: "ClosedForm | None", published: "Sequence[Published]"
+) -> list[tuple[str, str]]:
     """What the model has, and how each other count comes to that."""
+    from retrace.estimates.architectures import sums
+
     lines = [(name.capitalize().replace("_", " "), f"{count:,}") for name, count in sums(counts).items()]
     if form is not None:
         lines += [("", ""), ("By the formula of the architecture", f"{form.total:,}")]
@@ -120,6 +117,12 @@ def memory(
     tensors; the program and the gaps that an allocator leaves come on top. What the published formulas leave out stands
     in retrace/estimates/memory.py.
     """
+    from retrace.compute.device import open_device
+    from retrace.estimates.architectures import HEADS, find_model
+    from retrace.estimates.memory import Load, formula_memory, update_needs
+    from retrace.finetuning.method import read_method
+    from retrace.models.heads import longest_input, objective_of
+
     named = find_model(model)
     longest = longest_input(named.config)
     if length > longest:
@@ -160,7 +163,7 @@ def _recipe(params: dict[str, Any], head: str) -> tuple[OptimizerSettings, float
     return recipe.optimizer, getattr(recipe, "mask_rate", MASK_RATE)
 
 
-def _measured(needed: Needs) -> Iterator[tuple[str, str]]:
+def _measured(needed: "Needs") -> Iterator[tuple[str, str]]:
     """What runs of a model with as many parameters held: whole processes, program and data included."""
     for path in sorted(RUNS.rglob("*.json")):
         run = RunRecord.read(path)
@@ -191,6 +194,10 @@ def plan(
     time follows from operations, a device's peak and the share of it that is reached, which is an assumption:
     reports/runs/pretrain.json says what was reached where a run was made.
     """
+    from retrace.estimates.architectures import config_of
+    from retrace.estimates.memory import pretraining_needs
+    from retrace.estimates.needs import STATES, TRAINED
+
     params = read_params()
     recipe = build(PretrainSettings, params, "pretrain")
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
@@ -224,5 +231,7 @@ def needs() -> None:
     data come on top. Disk is of models: those fetched, those trained, DVC's copies, and the states of the largest run
     while it lasts. Data and predictions are small beside them.
     """
+    from retrace.estimates.needs import require_room
+
     for line in require_room(read_params()):
         print(line)

@@ -25,6 +25,7 @@ def test_an_unknown_command_is_one_line() -> None:
     [
         ("stop", "nothing is running here", {"torch", "transformers", "pandas", "rich"}),
         ("check", "params.yaml, data/params.yaml: ok", {"torch", "transformers"}),
+        ("plan --help", "memory and time of pretraining", {"torch", "transformers", "pandas"}),
         ("doctor --help", "Exit code 1 where something is wrong", {"torch", "transformers", "dvc"}),
     ],
 )
