@@ -23,7 +23,7 @@ from dvc.utils.serialize import load_yaml, modify_yaml
 from retrace.cli import crew
 from retrace.cli.crew import Here, Slurm, log_of
 from retrace.cli.remote import pull_option, sending
-from retrace.cli.repro import Push
+from retrace.cli.repro import Push, require_checkout
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
 from retrace.core.guard import handled
@@ -55,8 +55,7 @@ def spread(
 
     Their output is in .retrace/spread. A cell that fails is tried once more, from its last saved state.
     """
-    if not PIPELINE.is_file():
-        raise InputError(f"{PIPELINE}: no such file; retrace spread runs in the project's folder")
+    require_checkout(str(PIPELINE))
     if slurm:
         place = Slurm()
     else:

@@ -189,8 +189,9 @@ def test_versions_and_settings_that_are_others(checkout: Project) -> None:
 
 @pytest.mark.parametrize(
     ("command", "file"),
-    [("doctor", "dvc.yaml"), ("repro", "dvc.yaml"), ("review", "params.yaml"), ("stop", "params.yaml")],
-)
+    [("doctor", "dvc.yaml"), ("repro", "dvc.yaml"), ("spread", "dvc.yaml"), ("review", "params.yaml"),
+     ("stop", "params.yaml")],
+)  # fmt: skip
 def test_elsewhere_it_says_where_to_run_it(here: Path, command: str, file: str) -> None:
     assert refused(command) == f"error: {file}: no such file; run it in the folder of a checkout\n"
     for name in ("dvc.yaml", "params.yaml"):  # as in data/

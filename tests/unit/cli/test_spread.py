@@ -7,7 +7,6 @@ import pytest
 
 from retrace.cli.crew import Here
 from retrace.cli.spread import _default_jobs
-from tests.commands import refused
 from tests.gpus import pretend_gpus
 
 CORES = len(os.sched_getaffinity(0))
@@ -34,10 +33,3 @@ def test_cells_share_the_cores_and_one_alone_has_them_all(monkeypatch: pytest.Mo
     assert Here(99 * CORES).environment["RETRACE_THREADS"] == "1"
     monkeypatch.setenv("RETRACE_THREADS", "7")
     assert Here(CORES).environment["RETRACE_THREADS"] == "7"
-
-
-@pytest.mark.usefixtures("here")
-def test_a_folder_without_a_pipeline_or_dvc_is_said_in_one_line() -> None:
-    assert refused("spread") == "error: dvc.yaml: no such file; retrace spread runs in the project's folder\n"
-    Path("dvc.yaml").write_text("stages: {}")
-    assert refused("spread", "-j", 1).startswith("error: you are not inside of a DVC repository")
