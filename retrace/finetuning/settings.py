@@ -36,7 +36,9 @@ class FineTuneSettings(Section):
     max_train_examples: Count | None = Field(
         default=None, description="train on so many examples, drawn from the seed; null: on all"
     )
-    dropout: Dropout | None = Field(default=None, description="null: as in pretraining")
+    dropout: Dropout | None = Field(
+        default=None, description="null: as in pretraining; of attention weights in BERT and RoBERTa only"
+    )
     checkpoint: Literal["best", "last"] = Field(
         default="best", description="the epoch that is kept: that of the lowest validation loss, or the last"
     )

@@ -13,6 +13,8 @@ from retrace.core.settings import Count, Dropout, Positive
 from retrace.finetuning.settings import MethodSettings
 
 if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings alone
+    from collections.abc import Sequence
+
     from peft import LoraConfig
     from torch import nn
     from transformers import PreTrainedModel
@@ -44,13 +46,13 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     from peft import inject_adapter_in_model
 
     from retrace.finetuning.method import is_new
-    from retrace.models.heads import family_of
+    from retrace.models.heads import family_of, in_body
 
     if settings.embeddings and head == "language_model":
         raise InputError("params.yaml: methods: embeddings: true is not allowed with answers: generative")
-    names = [name for name, _ in cast("nn.Module", model.base_model).named_modules()]
-    for target in settings.targets or ():
-        if not any(f".{name}".endswith(f".{target}") for name in names):
+    found = _found(model, settings.targets or ())
+    for target, names in found.items():
+        if not any(in_body(model, name) for name in names):
             allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
             raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
     inject_adapter_in_model(_config(model, settings), model)
@@ -95,10 +97,18 @@ def save_adapter(
 def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
     from peft import LoraConfig
 
-    from retrace.models.heads import layer_matrices, token_embeddings
+    from retrace.models.heads import in_body, layer_matrices, token_embeddings
 
     embeddings = [token_embeddings(model)] if settings.embeddings else []
+    targets = settings.targets or layer_matrices(model, "ATTENTION")
+    of_head = [name for names in _found(model, targets).values() for name in names if not in_body(model, name)]
     return LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
-        target_modules=[*(settings.targets or layer_matrices(model, "ATTENTION")), *embeddings],
+        target_modules=[*targets, *embeddings], exclude_modules=of_head or None,
     )  # fmt: skip
+
+
+def _found(model: PreTrainedModel, targets: Sequence[str]) -> dict[str, list[str]]:
+    """The modules whose names end with each of the targets, as peft finds them, those of the head included."""
+    names = [name for name, _ in cast("nn.Module", model).named_modules()]
+    return {target: [name for name in names if f".{name}".endswith(f".{target}")] for target in targets}

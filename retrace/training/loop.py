@@ -215,7 +215,9 @@ class Training(Generic[Batch, Part]):
         share = next(shares, None)
         at.waited += clock.lap()
         while share is not None and run.done(at) < 1:
-            set_rate(self.optimizers, rate_factor(run.done(at), run.optimizer.warmup_ratio, run.optimizer.decay_start))
+            recipe = run.optimizer
+            factor = rate_factor(run.done(at), recipe.warmup_ratio, recipe.decay_start, run.updates)
+            set_rate(self.optimizers, factor)
             figures = self._update(share)
             at.seconds += clock.lap()
             following = next(shares, None)

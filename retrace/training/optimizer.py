@@ -19,12 +19,13 @@ from retrace.compute.sharding import full_tensor, local_shard
 from retrace.training.settings import OptimizerSettings
 
 
-def rate_factor(done: float, warmup: float, flat: float) -> float:
-    """The learning rate as a share of its peak when the share `done` of the run is over.
+def rate_factor(done: float, warmup: float, flat: float, updates: int) -> float:
+    """The learning rate as a share of its peak when the share `done` of a run of so many updates is over.
 
-    Rises linearly up to `warmup`, stays at 1 up to `flat`, then falls linearly to 0 at the end.
+    Rises linearly up to `warmup`, stays at 1 up to `flat`, then falls linearly to 0 at the end. A warm-up of at most
+    one update is left out: all it would do is make the first update, at 0, for nothing.
     """
-    if done < warmup:
+    if done < warmup and warmup * updates > 1:
         return done / warmup
     if done < flat or flat >= 1:
         return 1.0

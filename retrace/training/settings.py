@@ -18,7 +18,7 @@ class OptimizerSettings(Section):
         default=5, description="of Muon's orthogonalization; three are faster and leave small singular values smaller"
     )
     beta2: float = Field(default=0.98, ge=0, lt=1, description="decay of AdamW's second moments; beta1 is fixed at 0.9")
-    weight_decay: float = Field(default=0.01, ge=0, description="decoupled weight decay")
+    weight_decay: float = Field(default=0.01, ge=0, description="decoupled, of all weights, biases and norms too")
     warmup_ratio: float = Field(
         default=0.05, ge=0, le=1, description="share of the steps in which the rate rises from 0"
     )

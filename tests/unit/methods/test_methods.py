@@ -1,17 +1,18 @@
 """What each method trains, what it saves, and that this brings the same model back."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
+from peft import PeftModel
 from torch.nn import functional
 from transformers import PreTrainedModel
 
 from retrace.core.errors import InputError
 from retrace.finetuning.method import Bottleneck, is_part, load_trained, read_method, round_frozen, save_trained
 from retrace.methods import lora
-from retrace.models.heads import Head, layer_matrices, make_model, token_embeddings
+from retrace.models.heads import Head, in_body, layer_matrices, make_model, read_model, token_embeddings
 from retrace.tasks.question_answering.generative import Generated, Generator
 from tests.tiny import FAMILIES, MODEL, tiny_config, tiny_pretrained, tiny_tokenizer
 
@@ -171,6 +172,23 @@ def test_targets_name_the_matrices(tmp_path: Path) -> None:
     assert {name.split(".")[-4] for name in _trained(model) if "lora_" in name} == {"Wi"}
     with pytest.raises(InputError, match=r"targets: 'Wii' is not allowed; expected names of matrices, such as attn"):
         _start("lora", tiny_pretrained(tmp_path), targets=("Wi", "Wii"))
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # which peft asks for
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_targets_are_of_the_body_although_the_head_has_such_names_and_peft_loads_them(
+    tmp_path: Path, family: str
+) -> None:
+    folder = tiny_pretrained(tmp_path, family)
+    model = _start("lora", folder, targets=("dense",))
+    assert all(in_body(model, name) for name in _trained(model) if "lora_" in name)
+    _step(model)
+    (tmp_path / "adapter").mkdir()
+    settings = lora.Settings(targets=("dense",))
+    lora.save_adapter(model, "classifier", settings, str(folder), None, tmp_path / "adapter")
+    base = read_model("classifier", folder, 9, "eager")
+    loaded = PeftModel.from_pretrained(base, str(tmp_path / "adapter"))
+    assert torch.allclose(_answer(cast(Any, loaded).eval()), _answer(model), atol=1e-6)
 
 
 def test_the_tasks_dropout_is_not_that_of_products(tmp_path: Path) -> None:
