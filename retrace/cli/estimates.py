@@ -194,14 +194,14 @@ def plan(
     time follows from operations, a device's peak and the share of it that is reached, which is an assumption:
     reports/runs/pretrain.json says what was reached where a run was made.
     """
-    from retrace.estimates.architectures import config_of
+    from retrace.estimates.architectures import find_model
     from retrace.estimates.memory import pretraining_needs
     from retrace.estimates.needs import STATES, TRAINED
 
     params = read_params()
     recipe = build(PretrainSettings, params, "pretrain")
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
-    config = config_of(params)
+    config = find_model(None).config
     blocks = {each: -(-recipe.batch_size // each) for each in devices}  # of a step, on the device that gets most
     needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]

@@ -188,7 +188,7 @@ def open_device(seed: int, precision: Precision = "auto", lease: bool = True) ->
     set_seed(seed)
     # Deterministic mode also fills memory before it is written, in case something reads it unwritten.
     torch.utils.deterministic.fill_uninitialized_memory = False  # pyright: ignore[reportAttributeAccessIssue]
-    bf16 = precision == "bf16" or (precision == "auto" and _has_fast_bf16(accelerator.device))
+    bf16 = uses_bf16(precision, accelerator.device)
     sharded = sharded and torch.distributed.is_initialized()
     compiler = "inductor" if is_true("RETRACE_COMPILE") else None
     if compiler and sharded:
@@ -239,7 +239,10 @@ def whole_number(variable: str) -> int | None:
     return int(wanted) if wanted else None
 
 
-def _has_fast_bf16(device: torch.device) -> bool:
+def uses_bf16(precision: Precision, device: torch.device) -> bool:
+    """Whether matrices are multiplied in bf16: as it is set, or where the hardware is fast at it."""
+    if precision != "auto":
+        return precision == "bf16"
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

@@ -30,8 +30,8 @@ from retrace.compute.sharding import recompute_layers
 from retrace.core.errors import InputError
 from retrace.estimates.architectures import empty_model
 from retrace.finetuning.method import Method, is_part, round_frozen
-from retrace.models.heads import Head, objective_of
-from retrace.models.language_model import LanguageModel
+from retrace.models.heads import Head, objective_of, set_dropout
+from retrace.models.language_model import LanguageModel, PairModel
 from retrace.pretraining.settings import PretrainSettings
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.training.optimizer import make_optimizers
@@ -177,20 +177,24 @@ def pretraining_needs(
     """The needs of a language model of this config under a recipe, of a device that gets so many blocks a step."""
     share = recipe.mask_rate if objective_of(config) == "masked" else 1.0
     load = Load(blocks, recipe.block_size, blocks * int(recipe.block_size * share), bf16, attention)
-    return update_needs("language_model", config, load, recipe.optimizer)
+    return update_needs("pairs" if recipe.next_sentence else "language_model", config, load, recipe.optimizer)
 
 
 def update_needs(
     head: Head, config: PreTrainedConfig, load: Load, optimizer: OptimizerSettings,
-    tune: Callable[[PreTrainedModel, Head], object] | None = None,
+    tune: Callable[[PreTrainedModel, Head], object] | None = None, dropout: float | None = None,
 ) -> Needs:  # fmt: skip
-    """The needs of a model with this head, made ready by the `tune` of a method; neither memory nor time is spent.
+    """The needs of a model with this head and this dropout, if not its own, made ready by the `tune` of a method.
+
+    Neither memory nor time is spent.
 
     Raises InputError where the optimizer gets no weights.
     """
     if config.pad_token_id is None:  # as in Llama's published config; a classifier then takes no batch
         config.pad_token_id = 0
     model = empty_model(head, config, load.attention)
+    if dropout is not None:
+        set_dropout(model, dropout)
     if tune is not None:
         with torch.device("meta"):
             tune(model, head)
@@ -259,9 +263,12 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
     """The loss of one batch, as the stages have it."""
     ids = torch.zeros(load.batch, load.length, dtype=torch.long)
     with torch.autocast("cpu", torch.bfloat16, enabled=load.bf16):
-        if head == "language_model":
-            at = torch.arange(load.scored).view(load.batch, -1)
-            return LanguageModel(model)(ids, at, torch.zeros(load.scored, dtype=torch.long)) / load.scored
+        if head in ("language_model", "pairs"):
+            at, targets = torch.arange(load.scored).view(load.batch, -1), torch.zeros(load.scored, dtype=torch.long)
+            if head == "language_model":
+                return LanguageModel(model)(ids, at, targets) / load.scored
+            filled, related = PairModel(model)(ids, at, targets, ids, torch.ones_like(ids))
+            return filled / load.scored + functional.cross_entropy(related.float(), ids[:, 0])
         if head == "spans":
             scores = SpanModel(model)(ids, torch.ones_like(ids), ids, ids)  # (B, T, 2)
             scores = scores.transpose(1, 2).flatten(0, 1)

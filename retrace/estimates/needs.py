@@ -11,27 +11,21 @@ import psutil
 import torch
 from transformers import PreTrainedConfig
 
+from retrace.compute.device import uses_bf16
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.paths import CHECKPOINT, named_checkpoint
-from retrace.core.settings import build, section
-from retrace.estimates.architectures import config_of, find_model
+from retrace.core.paths import named_checkpoint
+from retrace.core.settings import Precision, build
+from retrace.estimates.architectures import config_of
 from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.hub.pins import Pin, read_initial_checkpoint
-from retrace.models.heads import Head, read_config
+from retrace.models.heads import Head
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.tasks.question_answering.settings import AnswerSettings
 
-PRESETS = {
-    "google-bert/bert-base-uncased": "bert-base",
-    "FacebookAI/roberta-base": "roberta-base",
-    "allenai/scibert_scivocab_uncased": "scibert",
-    "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
-}  # whose sizes are known before they are fetched
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
 PROMPT = 2  # tokens of a written answer beside its words: those that begin and end it
 
@@ -101,19 +95,7 @@ def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | N
     """The config of each model that is tuned, by its name, None for the one that is pretrained here."""
     grid = build(Grid, params, "finetune")
     bases = dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method)
-    return {name: _config(params, name) for name in bases}
-
-
-def _config(params: Mapping[str, Any], name: str | None) -> PreTrainedConfig | None:
-    """Of a model that was fetched, that params.yaml describes, or whose sizes are known; None of any other."""
-    folder = CHECKPOINT if name is None else named_checkpoint(name)
-    if (folder / "config.json").is_file():
-        return read_config(folder)
-    origin = read_initial_checkpoint(params, name).origin
-    if origin is None:
-        return config_of(params)
-    preset = PRESETS.get(origin.repository) if isinstance(origin, Pin) else None
-    return find_model(preset).config if preset else None
+    return {name: config_of(params, name) for name in bases}
 
 
 def _runs(
@@ -121,8 +103,9 @@ def _runs(
     only: str | None = None,
 ) -> Iterator[Planned]:  # fmt: skip
     """Pretraining, where there is any, and every cell of the matrix whose model's sizes are known, or `only` one."""
-    on_gpu = torch.cuda.is_available()
-    bf16, attention = on_gpu and params.get("precision") != "fp32", "sdpa" if on_gpu else "eager"
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    bf16 = uses_bf16(build(Precision, params, "precision"), torch.device(kind))
+    attention = "sdpa" if kind == "cuda" else "lean"
     own = configs.get(None)
     if own is not None and only in (None, "pretrain"):
         recipe = build(PretrainSettings, params, "pretrain")
@@ -131,9 +114,6 @@ def _runs(
     grid = build(Grid, params, "finetune")
     for task in grid.all_tasks:
         is_read = grid.kind_of(task) == "question_answering"
-        head: Head = "spans" if is_read else "classifier"
-        if is_read and section(params, f"{task}.answers") == "generative":
-            head = "language_model"
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
             config = configs[method.settings.checkpoint]
@@ -141,13 +121,20 @@ def _runs(
             if config is None or not cells:
                 continue
             settings = adjusted(build(AnswerSettings if is_read else FineTuneSettings, params, task), method.settings)
-            written = build(int, params, f"{task}.max_answer_length") + PROMPT if head == "language_model" else 0
+            head, written = _head(settings)
             batch = -(-settings.batch_size // processes)
             length = getattr(settings, "train_length", None) or settings.max_length
             load = Load(batch, length, batch * written, bf16, attention)
-            needs = update_needs(head, config, load, settings.optimizer, method.tune)
+            needs = update_needs(head, config, load, settings.optimizer, method.tune, settings.dropout)
             for cell in cells:
                 yield Planned(cell.title, method.settings.checkpoint, needs, (WEIGHTS / cell.path).is_dir())
+
+
+def _head(settings: FineTuneSettings) -> tuple[Head, int]:
+    """The head of a task, and how many tokens of an answer it writes."""
+    if not isinstance(settings, AnswerSettings):
+        return "classifier", 0
+    return ("spans", 0) if settings.answers == "extractive" else ("language_model", settings.max_answer_length + PROMPT)
 
 
 def _disk(runs: Iterable[Planned]) -> int:

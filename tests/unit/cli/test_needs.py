@@ -11,6 +11,7 @@ from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.settings import read_params
 from retrace.estimates import needs
+from retrace.estimates.architectures import config_of
 from retrace.training.throughput import named_out_of_memory
 from tests.commands import retrace
 from tests.toy import TOY, copy_settings
@@ -53,7 +54,7 @@ def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monke
 def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     machine.project.set("finetune.squad_methods", [])
     params = read_params()
-    runs = list(needs._runs(params, {None: needs._config(params, None)}))
+    runs = list(needs._runs(params, {None: config_of(params)}))
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
     pretrain, full, _, frozen, _ = runs
     assert frozen.saved < full.saved == full.needs.weights

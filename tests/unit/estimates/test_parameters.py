@@ -129,6 +129,7 @@ def test_the_preset_of_a_study_is_the_model_that_it_trains(tmp_path: Path) -> No
         (tmp_path / name).write_text((ROOT / name).read_text())
     write_presets([ROOT / "studies" / "roberta-small" / "params.yaml"], tmp_path)
     preset, trained = find_model("roberta-small").config, config_of(read_params(tmp_path))
+    assert trained is not None
     for name in ("max_position_embeddings", "pad_token_id", "bos_token_id", "eos_token_id"):
         assert getattr(preset, name) == getattr(trained, name)
     counts = [sums(count_parameters(None, config)[1])["total"] for config in (preset, trained)]
