@@ -23,7 +23,7 @@ from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 
 if TYPE_CHECKING:
-    from retrace.estimates.architectures import ClosedForm, Count, Published
+    from retrace.estimates.architectures import ClosedForm, Count, NamedModel, Published
     from retrace.estimates.memory import Needs
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
@@ -57,10 +57,10 @@ def parameters(
     """
     from torchinfo import summary
 
-    from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_model, rows, sums
+    from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows, sums
     from retrace.finetuning.method import read_method
 
-    named = find_model(model)
+    named = _named(model)
     params = read_params() if PARAMS.is_file() else {}
     tune = read_method(params, method, SECTIONS[head][0] if head else None).tune
     network, counts = count_parameters(HEADS.get(head or ""), named.config, tune)
@@ -84,6 +84,20 @@ def parameters(
     print_table((by.capitalize(), "Size", "Trained"), grouped)
     print()
     print_table((), _totals(counts, form, published))
+
+
+def _named(model: str | None) -> "NamedModel":
+    """The model that a command is asked about; params.yaml's where None."""
+    from retrace.estimates.architectures import NamedModel, find_model
+    from retrace.estimates.needs import config_of
+
+    if model is not None:
+        return find_model(model)
+    config = config_of(read_params())
+    if config is None:
+        unknown = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
+        raise InputError(f"params.yaml: model.checkpoint: {unknown}")
+    return NamedModel("params.yaml", config)
 
 
 def _totals(
@@ -112,32 +126,32 @@ def memory(
 ) -> None:
     """Print what an update of a model takes on one device, beside published formulas and runs of such a model.
 
-    MODEL is as for `retrace parameters`. The estimate runs the real model, loss and optimiser on tensors without
-    values, in the precision, with the optimiser and the attention that this machine and params.yaml would use. It is of
+    MODEL is as for `retrace parameters`. The estimate runs the real model, loss and optimizer on tensors without
+    values, in the precision, with the optimizer and the attention that this machine and params.yaml would use. It is of
     tensors; the program and the gaps that an allocator leaves come on top. What the published formulas leave out stands
     in retrace/estimates/memory.py.
     """
     from retrace.compute.device import open_device
-    from retrace.estimates.architectures import HEADS, find_model
+    from retrace.estimates.architectures import HEADS
     from retrace.estimates.memory import Load, formula_memory, update_needs
     from retrace.finetuning.method import read_method
     from retrace.models.heads import longest_input, objective_of
 
-    named = find_model(model)
+    named = _named(model)
     longest = longest_input(named.config)
     if length > longest:
         raise InputError(f"--length: {length} is not allowed; the model reads at most {longest} tokens")
     params = read_params() if PARAMS.is_file() else {}
     chosen = read_method(params, method, SECTIONS[head][0])
-    optimiser, mask_rate = _recipe(params, head)
-    optimiser = optimiser.model_copy(update={"kind": chosen.settings.optimizer or optimiser.kind})
+    recipe, mask_rate, dropout = _recipe(params, head)
+    optimizer = recipe.model_copy(update={"kind": chosen.settings.optimizer or recipe.kind})
     device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)
     share = mask_rate if objective_of(named.config) == "masked" else 1.0
     load = Load(batch, length, batch * int(length * share), device.bf16, device.attention)
-    needed = update_needs(HEADS[head], named.config, load, optimiser, chosen.tune)
+    needed = update_needs(HEADS[head], named.config, load, optimizer, chosen.tune, dropout)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
-    print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimiser.kind}, {load}")
+    print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimizer.kind}, {load}")
     formula = formula_memory(chosen, named.config, needed)
     published = ("published", "no formula")
     if formula is not None:
@@ -146,7 +160,7 @@ def memory(
     estimate = [
         ("weights", size(needed.weights)),
         ("gradients", size(needed.gradients)),
-        ("moments of the optimiser", size(needed.moments)),
+        ("moments of the optimizer", size(needed.moments)),
         ("activations and the like, at the peak", size(needed.passing)),
         ("estimate", size(needed.peak)),
         ("trained weights of the best epoch, in main memory, from the second epoch on", size(needed.gradients)),
@@ -154,13 +168,13 @@ def memory(
     print_table((), [("", ""), *estimate, ("", ""), published, ("", ""), *measured])
 
 
-def _recipe(params: dict[str, Any], head: str) -> tuple[OptimizerSettings, float]:
-    """The optimiser of the task, and the share of the tokens that a masked language model predicts."""
+def _recipe(params: dict[str, Any], head: str) -> tuple[OptimizerSettings, float, float | None]:
+    """The optimizer of the task, the share of the tokens that a masked language model predicts, and the dropout."""
     if not params:
-        return OptimizerSettings(), MASK_RATE
+        return OptimizerSettings(), MASK_RATE, None
     name, settings = SECTIONS[head]
     recipe = build(settings, params, name)
-    return recipe.optimizer, getattr(recipe, "mask_rate", MASK_RATE)
+    return recipe.optimizer, getattr(recipe, "mask_rate", MASK_RATE), getattr(recipe, "dropout", None)
 
 
 def _measured(needed: "Needs") -> Iterator[tuple[str, str]]:
@@ -180,7 +194,7 @@ def plan(
         int | None, typer.Option(min=1, help="blocks a step over all devices, if not as in params.yaml")
     ] = None,
     teraflops: Annotated[float, typer.Option(min=0.01, help="a device's peak; the H200's in bf16")] = 989.0,
-    utilisation: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
+    utilization: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
     fp32: Annotated[bool, typer.Option("--fp32", help="products in float32 rather than bf16")] = False,
     sharded: Annotated[
         bool, typer.Option("--sharded", help="devices share weights, gradients and moments (FSDP)")
@@ -194,14 +208,13 @@ def plan(
     time follows from operations, a device's peak and the share of it that is reached, which is an assumption:
     reports/runs/pretrain.json says what was reached where a run was made.
     """
-    from retrace.estimates.architectures import find_model
     from retrace.estimates.memory import pretraining_needs
     from retrace.estimates.needs import STATES, TRAINED
 
     params = read_params()
     recipe = build(PretrainSettings, params, "pretrain")
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
-    config = find_model(None).config
+    config = _named(None).config
     blocks = {each: -(-recipe.batch_size // each) for each in devices}  # of a step, on the device that gets most
     needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]
@@ -211,14 +224,14 @@ def plan(
         f"blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, "
         f"{tokens / recipe.batch_size / recipe.block_size:,.0f} steps"
     )
-    print(f"assumed: {teraflops:g} TFLOP/s a device, of which {utilisation:.0%} are reached")
+    print(f"assumed: {teraflops:g} TFLOP/s a device, of which {utilization:.0%} are reached")
     print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")
     lines = []
     for each in devices:
         busy = min(each, recipe.batch_size)  # a device that gets no block does not help
         idle = f" ({each - busy} idle)" if busy < each else ""
         need = needed[blocks[each]]
-        seconds = tokens * need.flops / (busy * teraflops * 1e12 * utilisation)
+        seconds = tokens * need.flops / (busy * teraflops * 1e12 * utilization)
         lines.append((f"{each}{idle}", blocks[each], size(need.memory(each, sharded)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
 

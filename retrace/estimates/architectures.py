@@ -17,10 +17,8 @@ import torch
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from retrace.core.errors import InputError
-from retrace.core.paths import CHECKPOINT, named_checkpoint
-from retrace.core.settings import build, plugin_names, read_params
+from retrace.core.settings import build, plugin_names
 from retrace.core.weights import module_of
-from retrace.hub.pins import Pin, read_initial_checkpoint
 from retrace.models.heads import FAMILIES, Head, make_config, make_model, pretraining_head, read_config
 from retrace.models.settings import ModelSettings
 from retrace.tokens.settings import SPECIAL, TokenizerSettings
@@ -28,12 +26,6 @@ from retrace.tokens.tokenizer import Vocabulary
 
 FOLDER = Path(__file__).with_suffix("")
 HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # as commands say it
-PRESETS = {
-    "google-bert/bert-base-uncased": "bert-base",
-    "FacebookAI/roberta-base": "roberta-base",
-    "allenai/scibert_scivocab_uncased": "scibert",
-    "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
-}  # of repositories of the hub
 Grouping = Literal["parameter", "module", "layer"]
 
 
@@ -60,19 +52,11 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
-def find_model(name: str | None) -> NamedModel:
-    """The preset of that name, the model saved in that folder, or the one that params.yaml describes where None.
+def find_model(name: str) -> NamedModel:
+    """The preset of that name, or the model saved in that folder.
 
     Raises InputError where there is none, or its family is not one of retrace/families.
     """
-    if name is None:
-        config = config_of(read_params())
-        if config is None:
-            raise InputError(
-                "params.yaml: model.checkpoint: its sizes are not known before it is fetched; "
-                "run dvc repro data/dvc.yaml:model"
-            )
-        return NamedModel("params.yaml", config)
     if name in preset_names():
         preset = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
         published = tuple(Published(**entry) for entry in preset["published"])
@@ -82,23 +66,8 @@ def find_model(name: str | None) -> NamedModel:
     return NamedModel(name, _read(Path(name)))
 
 
-def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedConfig | None:
-    """The config of the model that is pretrained here, or of the entry of that name under `checkpoints`.
-
-    Of a checkpoint: that of its folder, or of a preset before it is fetched; None where neither is there.
-    """
-    folder = CHECKPOINT if name is None else named_checkpoint(name)
-    if (folder / "config.json").is_file():
-        return read_config(folder)
-    origin = read_initial_checkpoint(params, name).origin
-    if origin is None:
-        return _described(params)
-    preset = PRESETS.get(origin.repository) if isinstance(origin, Pin) else None
-    return find_model(preset).config if preset else None
-
-
-def _described(params: Mapping[str, Any]) -> PreTrainedConfig:
-    """With a vocabulary as large and numbered as params.yaml asks for."""
+def described(params: Mapping[str, Any]) -> PreTrainedConfig:
+    """The config of the model that params.yaml describes, with a vocabulary as large and numbered as it asks for."""
     tokens = build(TokenizerSettings, params, "tokenizer")
     pad, unknown, begin, end, mask = (tokens.special_tokens.index(token) for token in SPECIAL["bert"])
     vocabulary = Vocabulary(tokens.vocab_size, pad, unknown, begin, end, mask)

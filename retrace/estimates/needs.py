@@ -14,18 +14,25 @@ from transformers import PreTrainedConfig
 from retrace.compute.device import uses_bf16
 from retrace.core.errors import InputError
 from retrace.core.files import size
-from retrace.core.paths import named_checkpoint
+from retrace.core.paths import CHECKPOINT, named_checkpoint
 from retrace.core.settings import Precision, build
-from retrace.estimates.architectures import config_of
+from retrace.estimates.architectures import described, find_model
 from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import PRETRAINED, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings
-from retrace.models.heads import Head
+from retrace.hub.pins import Pin, read_initial_checkpoint
+from retrace.models.heads import Head, read_config
 from retrace.pretraining.settings import PretrainSettings
 from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.tasks.question_answering.settings import AnswerSettings
 
+PRESETS = {
+    "google-bert/bert-base-uncased": "bert-base",
+    "FacebookAI/roberta-base": "roberta-base",
+    "allenai/scibert_scivocab_uncased": "scibert",
+    "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
+}  # of repositories of the hub
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
 PROMPT = 2  # tokens of a written answer beside its words: those that begin and end it
 
@@ -96,6 +103,21 @@ def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | N
     grid = build(Grid, params, "finetune")
     bases = dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method)
     return {name: config_of(params, name) for name in bases}
+
+
+def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedConfig | None:
+    """The config of the model that is pretrained here, or of the entry of that name under `checkpoints`.
+
+    Of a checkpoint: that of its folder, or of a preset before it is fetched; None where neither is there.
+    """
+    folder = CHECKPOINT if name is None else named_checkpoint(name)
+    if (folder / "config.json").is_file():
+        return read_config(folder)
+    origin = read_initial_checkpoint(params, name).origin
+    if origin is None:
+        return described(params)
+    preset = PRESETS.get(origin.repository) if isinstance(origin, Pin) else None
+    return find_model(preset).config if preset else None
 
 
 def _runs(

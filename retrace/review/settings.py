@@ -10,7 +10,7 @@ class Tolerance(Section):
     """By how much a figure may be another elsewhere: from another processor, or another seed."""
 
     points: float = Field(default=5.0, ge=0, description="of 100, of accuracies, F1 and other shares")
-    percent: float = Field(default=10.0, ge=0, description="of losses, perplexities and what has no end")
+    percent: float = Field(default=10.0, ge=0, description="of losses, perplexities and other unbounded figures")
 
     def of(self, what: Figure, value: float) -> float:
         """How far from a figure this is, on the figure's scale."""

@@ -8,7 +8,7 @@ import pytest
 from transformers import LlamaConfig
 
 from retrace.core.files import write_json
-from tests.commands import Done, retrace
+from tests.commands import Done, refused, retrace
 from tests.study import RUN
 from tests.toy import ROOT, copy_settings
 
@@ -24,7 +24,7 @@ def _lines(done: Done) -> list[list[str]]:
 
 
 def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ("--tokens", "1e9", "--devices", "1", "8", "64", "--teraflops", "1", "--utilisation", "0.5")
+    options = ("--tokens", "1e9", "--devices", "1", "8", "64", "--teraflops", "1", "--utilization", "0.5")
     model, assumed, disk, header, *rows = retrace("plan", *options).out.splitlines()
     assert re.fullmatch(r"modernbert: [\d,]+ parameters, 0\.\d+ GFLOP a token; .*, 488,281 steps", model)
     assert assumed == "assumed: 1 TFLOP/s a device, of which 50% are reached"
@@ -39,6 +39,18 @@ def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch: pytest.Monke
     monkeypatch.setenv("RETRACE_ACTIVATION_CHECKPOINTING", "true")
     small = retrace("plan", *options).out.splitlines()[4:]
     assert small[0] != rows[0]
+
+
+def test_a_plan_is_of_the_checkpoint_and_of_pairs_where_there_are_some(here: Path) -> None:
+    project, bert = copy_settings(here), "google-bert/bert-base-uncased@" + "1" * 40
+    project.set_all({"family": "bert", "model.rope_theta": None, "model.checkpoint": bert})
+    plan = ("plan", "--tokens", "1e9", "--devices", "1", "--batch", "2")
+    assert retrace(*plan).out.startswith("bert: 109,514,298 parameters, ")
+    project.set("pretrain.next_sentence", True)
+    assert retrace(*plan).out.startswith("bert: 110,106,428 parameters, ")  # the pooler, 590,592, and two classes
+    project.set("model.checkpoint", "org/unknown@" + "1" * 40)
+    said = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
+    assert refused(*plan) == f"error: params.yaml: model.checkpoint: {said}\n"
 
 
 def test_parameters_are_counted_as_json() -> None:
@@ -110,7 +122,7 @@ def test_memory_needs_no_padding_token_and_no_params(tmp_path: Path, monkeypatch
         (["memory", "bert-base", "--batch", "1", "--length", "8", "--method", "l"], "'l' is not allowed; expected one"),
         (["plan", "--tokens", "0"], "Error: Invalid value for '--tokens': "),
         (["plan", "--tokens", "1", "--devices", "1", "0"], "Error: Invalid value for '--devices': "),
-        (["plan", "--tokens", "1", "--utilisation", "0"], "Error: Invalid value for '--utilisation': "),
+        (["plan", "--tokens", "1", "--utilization", "0"], "Error: Invalid value for '--utilization': "),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_an_argument_is_said(arguments: list[str], message: str) -> None:

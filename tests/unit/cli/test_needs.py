@@ -11,7 +11,6 @@ from retrace.core.errors import InputError
 from retrace.core.files import size
 from retrace.core.settings import read_params
 from retrace.estimates import needs
-from retrace.estimates.architectures import config_of
 from retrace.training.throughput import named_out_of_memory
 from tests.commands import retrace
 from tests.toy import TOY, copy_settings
@@ -54,7 +53,7 @@ def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monke
 def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     machine.project.set("finetune.squad_methods", [])
     params = read_params()
-    runs = list(needs._runs(params, {None: config_of(params)}))
+    runs = list(needs._runs(params, {None: needs.config_of(params)}))
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
     pretrain, full, _, frozen, _ = runs
     assert frozen.saved < full.saved == full.needs.weights
@@ -62,6 +61,22 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     assert needs._disk(runs) == 2 * (pretrain.saved + 2 * full.saved + 2 * frozen.saved) + 3 * largest
     done = [needs.Planned(run.name, None, run.needs, run.name != "sst2 frozen 2") for run in runs]
     assert needs._disk(done) == 2 * frozen.saved + 3 * frozen.state
+
+
+def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machine) -> None:
+    machine.project.set_all({"finetune.methods": ["full"], "sst2.optimizer.kind": "adamw"})
+
+    def peak(name: str) -> int:
+        params = read_params()
+        return next(run.needs.peak for run in needs._runs(params, needs._configs(params)) if run.name == name)
+
+    plain = peak("sst2 full 1")
+    machine.project.set("sst2.dropout", 0.3)
+    assert peak("sst2 full 1") > plain, "masks are kept for the backward pass"
+    squad = dict(read_params()["squad"], answers="generative", question_match=False)
+    del squad["max_answer_length"]
+    machine.project.set_all({"family": "llama", "squad": squad, "sst2.dropout": None})
+    assert peak("squad full 1") > 0
 
 
 def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monkeypatch) -> None:

@@ -10,8 +10,8 @@ from retrace.core.errors import InputError
 from retrace.core.settings import read_params
 from retrace.estimates.architectures import (
     closed_form,
-    config_of,
     count_parameters,
+    described,
     find_model,
     preset_names,
     rows,
@@ -117,10 +117,9 @@ def test_what_a_method_added_and_what_the_head_adds_are_told_apart() -> None:
     assert found["frozen"] == 22_829_568
 
 
-def test_a_folder_and_the_params_are_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_and_the_params_are_models(tmp_path: Path) -> None:
     assert find_model(str(tiny_pretrained(tmp_path, "llama"))).config.model_type == "llama"
-    monkeypatch.chdir(ROOT)
-    assert find_model(None).config.vocab_size == 3072
+    assert described(read_params(ROOT)).vocab_size == 3072
 
 
 def test_the_preset_of_a_study_is_the_model_that_it_trains(tmp_path: Path) -> None:
@@ -128,8 +127,7 @@ def test_the_preset_of_a_study_is_the_model_that_it_trains(tmp_path: Path) -> No
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
     write_presets([ROOT / "studies" / "roberta-small" / "params.yaml"], tmp_path)
-    preset, trained = find_model("roberta-small").config, config_of(read_params(tmp_path))
-    assert trained is not None
+    preset, trained = find_model("roberta-small").config, described(read_params(tmp_path))
     for name in ("max_position_embeddings", "pad_token_id", "bos_token_id", "eos_token_id"):
         assert getattr(preset, name) == getattr(trained, name)
     counts = [sums(count_parameters(None, config)[1])["total"] for config in (preset, trained)]
