@@ -10,7 +10,7 @@ from transformers import LlamaConfig
 from retrace.core.files import write_json
 from tests.commands import Done, refused, retrace
 from tests.study import RUN
-from tests.toy import ROOT, copy_settings
+from tests.toy import ROOT, TOY, copy_settings
 
 
 @pytest.fixture(autouse=True)
@@ -41,16 +41,24 @@ def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch: pytest.Monke
     assert small[0] != rows[0]
 
 
-def test_a_plan_is_of_the_checkpoint_and_of_pairs_where_there_are_some(here: Path) -> None:
-    project, bert = copy_settings(here), "google-bert/bert-base-uncased@" + "1" * 40
-    project.set_all({"family": "bert", "model.rope_theta": None, "model.checkpoint": bert})
-    plan = ("plan", "--tokens", "1e9", "--devices", "1", "--batch", "2")
-    assert retrace(*plan).out.startswith("bert: 109,514,298 parameters, ")
+def test_a_plan_counts_the_head_for_pairs(here: Path) -> None:
+    project, plan = copy_settings(here), ("plan", "--tokens", "1e9", "--devices", "1")
+    sizes = {f"model.{key}": value for key, value in TOY["model"].items()}
+    project.set_all({"family": "bert", "model.rope_theta": None, "pretrain.block_size": 64, **sizes})
+    without = int(re.findall(r"([\d,]+) parameters", retrace(*plan).out)[0].replace(",", ""))
     project.set("pretrain.next_sentence", True)
-    assert retrace(*plan).out.startswith("bert: 110,106,428 parameters, ")  # the pooler, 590,592, and two classes
+    size = TOY["model"]["hidden_size"]
+    more = size * size + size + 2 * size + 2  # the pooler, and scores of two classes
+    assert f" {without + more:,} parameters" in retrace(*plan).out
+
+
+def test_the_model_of_params_is_its_checkpoint_where_it_has_one(here: Path) -> None:
+    project = copy_settings(here)
+    project.set_all({"family": "bert", "model.checkpoint": "google-bert/bert-base-uncased@" + "1" * 40})
+    assert json.loads(retrace("parameters", "--format", "json").out)["total"] == 109_482_240
     project.set("model.checkpoint", "org/unknown@" + "1" * 40)
     said = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
-    assert refused(*plan) == f"error: params.yaml: model.checkpoint: {said}\n"
+    assert refused("parameters") == f"error: params.yaml: model.checkpoint: {said}\n"
 
 
 def test_parameters_are_counted_as_json() -> None:
