@@ -2,9 +2,9 @@
 
 Every trial takes away what `tokenize` wrote, starts `dvc repro tokenize`, and edits a setting or the stage's own code:
 within a second after DVC began the stage, or when the stage writes its last folder, or within half a second after it
-wrote its last file, as DVC is about to look at the files itself. Either the stage fails and names what changed, or what
-dvc.lock has beside each other are inputs and outputs of an undisturbed run. A further `dvc repro` ends in the outputs
-of the edited version.
+wrote its last file, as DVC is about to look at the files itself; a stage that is done before its edit counts there too.
+Either the stage fails and names what changed, or what dvc.lock has beside each other are inputs and outputs of an
+undisturbed run. A further `dvc repro` ends in the outputs of the edited version.
 
     python -m tests.campaigns.edits [--trials 18] [--seed 1]
 """
@@ -56,8 +56,10 @@ def undisturbed(whole: Path, folder: Path) -> dict[str, tuple[str, str]]:
     return found
 
 
-def trial(project: Project, right: dict[str, tuple[str, str]], name: str, moment: str, pause: float) -> tuple[str, str]:
-    """Edit a file at a moment; what became of the stage, and what is wrong, if anything."""
+def trial(
+    project: Project, right: dict[str, tuple[str, str]], name: str, moment: str, pause: float
+) -> tuple[str, str, str]:
+    """Edit a file at a moment: the moment that it was, what became of the stage, and what is wrong, if anything."""
     with project.start("dvc", "repro", STAGE) as running:
         assert running.stdout is not None
         while moment == "first" and not running.stdout.readline().startswith("Running stage"):
@@ -65,6 +67,8 @@ def trial(project: Project, right: dict[str, tuple[str, str]], name: str, moment
         while moment != "first" and not any((project.folder / path).exists() for path in AWAITED[moment]):
             time.sleep(0.001)
         time.sleep(pause)
+        if (project.folder / RECORD).exists():
+            moment = "after"
         edit(project, name)
         _, said = running.communicate()
     if running.returncode:
@@ -76,7 +80,7 @@ def trial(project: Project, right: dict[str, tuple[str, str]], name: str, moment
     project.run("dvc", "repro", STAGE)
     if not wrong and recorded(project) != right[name]:
         wrong = "a further repro has other outputs"
-    return ended, wrong
+    return moment, ended, wrong
 
 
 def main() -> None:
@@ -87,7 +91,7 @@ def main() -> None:
         for number in range(count):
             name, moment = [*EDITS][number % 2], [*MOMENTS][number // 2 % 3]
             project = without(whole, folder / "trial", STAGE)
-            ended, wrong = trial(project, right, name, moment, draw.uniform(0, MOMENTS[moment]))
+            moment, ended, wrong = trial(project, right, name, moment, draw.uniform(0, MOMENTS[moment]))
             print(name, moment, ended, wrong, flush=True)
             result.count(f"{name}, {moment}", **{"runs": 1, ended: 1, "right": not wrong})
     result.end(but="after")  # when DVC looks at the files and nothing of the stage runs any more

@@ -27,7 +27,7 @@ from typing import Any
 
 from retrace.core.files import write_json
 from tests.campaigns.stores import Bucket, Folder
-from tests.campaigns.trials import RESULTS, changed, cold, digests, finished_toy, fresh, kill, options
+from tests.campaigns.trials import RESULTS, UNCACHED, changed, cold, digests, finished_toy, fresh, kill, options
 from tests.toy import Project, holding
 
 INSTALL = "without S3, and nothing kept: pip install -c requirements.txt dvc-s3 'moto[server]'"
@@ -37,7 +37,6 @@ DVC = (sys.executable, "-m", "dvc")
 CHECK = (sys.executable, "-m", "retrace.cli.main", "check")  # with which `make repro` begins: it mends DVC's locks
 REPRO = (sys.executable, "-m", "retrace.cli.main", "repro")
 PUSH = (*REPRO, "--push")
-UNCACHED = ("reports/metrics.json", "reports/perplexity.json")  # which `dvc push` leaves to git
 DAMAGED = 12  # files at once
 
 

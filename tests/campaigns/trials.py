@@ -35,6 +35,7 @@ TIMES = (
     "reports/runs", "reports/sources", "reports/live", "reports/figures/time.svg", "reports/report.md",
     "reports/report.html",
 )  # fmt: skip
+UNCACHED = ("reports/metrics.json", "reports/perplexity.json")  # which DVC leaves to git
 LOCKS = ("recorded results", "locks")  # checks of `retrace doctor`
 CUT = (".dvc/tmp/rwlock", "dvc.lock' is invalid", "dvc.lock' validation failed")  # the last where it is empty
 ORPHANS = 60.0  # seconds in which what a killed DVC or launcher had started must have ended
