@@ -47,6 +47,13 @@ def test_by_hand() -> None:
     assert found.keys().isdisjoint({"roc_auc", "expected_calibration_error"})  # without probabilities
 
 
+def test_shares_by_hand() -> None:
+    found = {name: share.value for metric in (precision, recall) for name, share in metric.shares(HAND).items()}
+    micro = {"precision_micro": 3 / 5, "recall_micro": 3 / 5, "recall_weighted": 3 / 5}
+    assert found == pytest.approx({"precision": 2 / 3, "recall": 2 / 3, **micro})
+    assert precision.shares(Classified(("a", "b", "c"), HAND.labels, HAND.predicted)).keys() == {"precision_micro"}
+
+
 def test_the_area_of_one_pair_in_the_wrong_order() -> None:
     chances = np.array([0.9, 0.8, 0.3, 0.4, 0.1])
     outcome = Classified(HAND.classes, HAND.labels, HAND.predicted, np.stack([1 - chances, chances], axis=1))
@@ -59,6 +66,9 @@ def test_calibration_by_hand() -> None:
     assert figures(calibration, outcome) == {
         "expected_calibration_error": pytest.approx(2 / 5 * 0.05 + 3 / 5 * (0.65 - 1 / 3))
     }
+    chances = np.array([np.nextafter(1.0, 2.0), 0.95])  # a sum of floats may be above 1; both are in the last bin
+    outcome = Classified(HAND.classes, np.array([0, 1]), np.ones(2, int), np.stack([1 - chances, chances], axis=1))
+    assert figures(calibration, outcome) == {"expected_calibration_error": pytest.approx(0.975 - 0.5)}
 
 
 @settings(deadline=None, max_examples=60)

@@ -1,7 +1,7 @@
 """METEOR, BLEU and ROUGE: what their libraries say, and every score of questions for weights of them."""
 
 import math
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import nltk
@@ -157,3 +157,14 @@ def test_meteor_by_hand_says_by_its_name_that_it_has_no_wordnet() -> None:
     assert figures(meteor, outcome) == pytest.approx({"meteor_exact_stem": 1 - 0.5 * 0.5**3})
     outcome = Answered((("car",),), ("auto",))
     assert figures(meteor, outcome) == {"meteor_exact_stem": 0.0}
+
+
+def test_meteor_with_wordnet_takes_a_synonym_for_the_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    lemmas = [SimpleNamespace(name=lambda: "car"), SimpleNamespace(name=lambda: "auto")]
+    synset = SimpleNamespace(lemmas=lambda: lemmas)
+    known = SimpleNamespace(
+        ensure_loaded=lambda: None, synsets=lambda word: [synset] if word in ("car", "auto") else []
+    )
+    monkeypatch.setattr(meteor, "wordnet", known)
+    # One word of one matches, in one chunk: 1 - (1/2)·(1/1)³.
+    assert figures(meteor, Answered((("car",),), ("auto",))) == {"meteor": 0.5}

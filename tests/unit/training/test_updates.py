@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 import pytest
 import torch
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.training import loop
 from retrace.training.loop import Budget, Run, Update, _backward, _shares, train
@@ -37,6 +39,16 @@ def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(
     train(run, lambda epoch, meter: None)
     counted, *rest = events
     assert (counted, rest) == ("drawn", ["drawn", "begun", "drawn", "waited for", "begun", "waited for"])
+
+
+@pytest.mark.parametrize(("idle", "waited"), [(True, 3), (False, 1)])
+def test_drawing_a_batch_beside_an_update_is_waiting_where_the_device_is_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle: bool, waited: int
+) -> None:
+    monkeypatch.setattr(Device, "is_idle", lambda device: idle)
+    monkeypatch.setattr(loop, "Clock", lambda: SimpleNamespace(lap=lambda: 1.0))  # all takes a second
+    speed = train(make_run("bert", "classifier", tmp_path, "lean", tiny_device()), lambda epoch, meter: None)
+    assert (speed.updates, speed.waited, speed.seconds) == (2, waited, 1 + 2 * 4)
 
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
