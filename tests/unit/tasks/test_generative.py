@@ -16,9 +16,9 @@ from retrace.finetuning.settings import FineTuneSettings
 from retrace.finetuning.task import predict
 from retrace.models.heads import make_model, read_model
 from retrace.tasks.question_answering.generative import UNASKED, Generated, GenerativeTask, Generator
-from retrace.tasks.question_answering.settings import ReadingSettings, check_generative
+from retrace.tasks.question_answering.settings import AnswerSettings, ReadingSettings
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_questions, tiny_tokenizer
+from tests.tiny import MASKED_FAMILIES, tiny_config, tiny_device, tiny_pretrained, tiny_questions, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 GUILD = "The guild of weavers was founded by Ada Lund in the year 1601."
@@ -156,10 +156,14 @@ def test_a_tiny_model_learns_questions_by_heart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", MASKED_FAMILIES)
-def test_a_family_that_sees_what_follows_cannot_write(family: str) -> None:
+def test_a_family_that_sees_what_follows_cannot_write(tmp_path: Path, family: str) -> None:
+    base, reading = (
+        tiny_pretrained(tmp_path, family),
+        AnswerSettings(lr=0.01, epochs=1, batch_size=2, max_length=64, answers="generative"),
+    )
     message = f"news.answers: generative is not allowed with family: {family}; expected one of llama"
     with pytest.raises(InputError, match=message):
-        check_generative(family, "news")
+        GenerativeTask.read("news", tmp_path, base, reading)
 
 
 def test_answers_that_leave_nothing_to_read_are_an_error(tmp_path: Path) -> None:

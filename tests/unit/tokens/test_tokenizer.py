@@ -172,11 +172,6 @@ def test_white_space_ends_a_word_of_bytes() -> None:
     ]  # fmt: skip
 
 
-def test_bytes_are_merged_that_stand_together_twice() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=262), lambda: ["ab cd", "ab"], "k")
-    assert [token for token in ("ab", "cd") if token in tokenizer.get_vocab()] == ["ab"]
-
-
 def test_a_character_of_several_tokens_is_in_one_word() -> None:
     # á is the bytes C3 and A1
     tokenizer = train_tokenizer(TokenizerSettings(kind="bpe", vocab_size=262), lambda: ["ab " * 9], "k")
