@@ -17,6 +17,7 @@ from retrace.core.settings import (
     PARAMS,
     Params,
     build,
+    constants_of,
     file_of,
     plugin_names,
     read_yaml,
@@ -233,9 +234,25 @@ def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) ->
         if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
             check_length(task, found.max_length, SHORTEST_PAIR, "a token of each text")
     for label in grid.squad_methods if generative else ():
-        checkpoint = method_settings(settings, label)[1].checkpoint
-        family = build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family")
-        check_generative(family, generative[0])
+        check_generative(_family_of(settings, label), generative[0])
+    for task in grid.all_tasks:
+        _check_dropout(settings, task, grid.methods_of(task))
+
+
+def _check_dropout(settings: Mapping[str, Any], task: str, labels: Collection[str]) -> None:
+    """A task's own dropout finds layers in the model of each of its methods."""
+    rate = settings[task].get("dropout")
+    for family in (_family_of(settings, label) for label in labels if rate is not None):
+        if not constants_of(FAMILIES, family).get("DROPOUT_LAYERS", True):
+            raise InputError(
+                f"{PARAMS}: {task}.dropout: {rate} is not allowed with family: {family}, which has no dropout layer"
+            )
+
+
+def _family_of(settings: Mapping[str, Any], label: str) -> str:
+    """The family of the model that a method starts from."""
+    checkpoint = method_settings(settings, label)[1].checkpoint
+    return build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family")
 
 
 def _check_positions(settings: Mapping[str, Any]) -> None:

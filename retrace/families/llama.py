@@ -13,6 +13,7 @@ modeling_llama.LlamaRotaryEmbedding.forward = signed(modeling_llama.LlamaRotaryE
 
 OBJECTIVE = "causal"
 OPTIONS = ("kv_heads", "rope_theta")  # the settings of `model` that it has and others do not
+DROPOUT_LAYERS = False  # none that a task's own dropout could set; model.dropout is that of attention weights
 # Names within a layer: attention matrices, and the output matrices of attention and feed-forward parts.
 ATTENTION = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj")
 OUTPUTS = ("self_attn.o_proj", "mlp.down_proj")
