@@ -149,7 +149,10 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
         values = yaml.load(path.read_text(encoding="utf-8"))
         _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), {}))
         _merge(files[PARAMS], values)
-    check_settings(files[PARAMS], files[DATA_PARAMS])
+    try:
+        check_settings(files[PARAMS], files[DATA_PARAMS])
+    except InputError as error:
+        raise InputError(f"{error} (with {' and '.join(map(str, presets))}; nothing was written)") from None
     for file, path in paths.items():
         stream = io.StringIO()
         yaml.dump(files[file], stream)

@@ -93,7 +93,9 @@ def test_what_a_preset_holds_as_a_whole_is_replaced(folder: Path) -> None:
 )
 def test_a_wrong_preset_is_one_line_and_changes_nothing(folder: Path, text: str, message: str) -> None:
     (folder / "own.yaml").write_text(text)
-    assert refused("preset", "own.yaml").startswith(f"error: {message}")
+    said = refused("preset", "own.yaml")
+    assert said.startswith(f"error: {message}")
+    assert "own.yaml" in said
     assert _lines(folder) == _lines(ROOT)
 
 
