@@ -21,9 +21,9 @@ repro: $(BIN)/.run ## Run the pipeline: only what is out of date and not in the 
 demo: $(BIN)/.run ## A page on this machine on which all trained models answer side by side
 	retrace demo
 
-# Three workers for two cores: a test that waits for a process leaves one idle.
+# Four workers for two cores: a test that waits for a process leaves one idle.
 test: $(BIN)/.dev ## Run the tests
-	pytest -n 3 --dist loadfile --no-loadscope-reorder
+	pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once, cut remotes, 200 edits: refused, or the same bytes? Hours
 	python -m tests.campaigns.bad_input
