@@ -230,8 +230,8 @@ def plan(
     for each in devices:
         busy = min(each, recipe.batch_size)  # a device that gets no block does not help
         idle = f" ({each - busy} idle)" if busy < each else ""
-        need = needed[blocks[each]]
-        seconds = tokens * need.flops / (busy * teraflops * 1e12 * utilization)
+        need, share = needed[blocks[each]], blocks[each] / recipe.batch_size  # a step lasts as long as the most blocks
+        seconds = tokens * share * need.flops / (teraflops * 1e12 * utilization)
         lines.append((f"{each}{idle}", blocks[each], size(need.memory(each, sharded)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
 

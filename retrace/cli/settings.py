@@ -20,6 +20,7 @@ from retrace.core.settings import (
     DATA_PARAMS,
     PARAMS,
     allowed_values,
+    build,
     file_of,
     load_plugin,
     plugin_names,
@@ -142,12 +143,14 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
     yaml = YAML()
     yaml.default_flow_style = False  # as DVC writes the file in `dvc exp run -S`
     paths = {file: folder / file for file in (PARAMS, DATA_PARAMS)}
+    found = [_find(name, folder) for name in (FIRST, *presets)]
+    for path in (*paths.values(), *found):
+        of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # which says what is wrong with it
+        build(dict[str, Any] | None, of_data, str(DATA_PARAMS), path)
     files = {file: yaml.load(path.read_text(encoding="utf-8")) for file, path in paths.items()}
-    for name in (FIRST, *presets):
-        path = _find(name, folder)
-        read_yaml(path)  # which says what is wrong with it
+    for path in found:
         values = yaml.load(path.read_text(encoding="utf-8"))
-        _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), {}))
+        _merge(files[DATA_PARAMS], values.pop(str(DATA_PARAMS), None) or {})
         _merge(files[PARAMS], values)
     try:
         check_settings(files[PARAMS], files[DATA_PARAMS])

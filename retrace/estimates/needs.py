@@ -42,7 +42,7 @@ class Planned:
     """A training run that is still to come."""
 
     name: str
-    base: str | None  # the model that it starts from
+    fetched: Path | None  # where the checkpoint goes that it starts from
     needs: Needs
     is_done: bool = False
 
@@ -132,7 +132,8 @@ def _runs(
     if own is not None and only in (None, "pretrain"):
         recipe = build(PretrainSettings, params, "pretrain")
         needs = pretraining_needs(own, recipe, -(-recipe.batch_size // processes), bf16, attention)
-        yield Planned("pretrain", None, needs, PRETRAINED.is_dir())
+        starts = read_initial_checkpoint(params).origin is not None
+        yield Planned("pretrain", CHECKPOINT if starts else None, needs, PRETRAINED.is_dir())
     grid = build(Grid, params, "finetune")
     for task in grid.all_tasks:
         is_read = grid.kind_of(task) == "question_answering"
@@ -148,8 +149,10 @@ def _runs(
             length = getattr(settings, "train_length", None) or settings.max_length
             load = Load(batch, length, batch * written, bf16, attention)
             needs = update_needs(head, config, load, settings.optimizer, method.tune, settings.dropout)
+            base = method.settings.checkpoint
+            fetched = None if base is None else named_checkpoint(base)
             for cell in cells:
-                yield Planned(cell.title, method.settings.checkpoint, needs, (WEIGHTS / cell.path).is_dir())
+                yield Planned(cell.title, fetched, needs, (WEIGHTS / cell.path).is_dir())
 
 
 def _head(settings: FineTuneSettings) -> tuple[Head, int]:
@@ -163,7 +166,9 @@ def _disk(runs: Iterable[Planned]) -> int:
     """Bytes that are still to be written."""
     left = [run for run in runs if not run.is_done]
     fetched = {
-        run.base: FLOAT * run.needs.parameters for run in left if run.base and not named_checkpoint(run.base).is_dir()
+        run.fetched: FLOAT * run.needs.parameters
+        for run in left
+        if run.fetched is not None and not (run.fetched / "config.json").is_file()
     }
     states = STATES * max((run.state for run in left), default=0)
     return FETCHED * sum(fetched.values()) + TRAINED * sum(run.saved for run in left) + states

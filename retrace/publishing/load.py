@@ -106,14 +106,14 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
     Raises InputError where params.yaml does not list it.
     """
     matrix = build(Grid, params, "finetune")
-    for option, value, listed in (
-        ("--task", cell.task, matrix.all_tasks),
+    for name, value, listed in (
+        ("task", cell.task, matrix.all_tasks),
         ("--method", cell.method, matrix.methods_of(cell.task)),
         ("--seed", cell.seed, matrix.seeds),
     ):
         if value not in listed:
             allowed = ", ".join(map(str, listed))
-            raise InputError(f"{option}: {value!r} is not what params.yaml lists; expected one of {allowed}")
+            raise InputError(f"{name}: {value!r} is not what params.yaml lists; expected one of {allowed}")
     method = read_method(params, cell.method, cell.task)
     labels = {"method": None, "checkpoint": None}  # of this project, which mean nothing elsewhere
     settings = method.settings.model_copy(update=labels)

@@ -34,9 +34,10 @@ def verdict(review: Review) -> str:
     if not review.compared:
         return f"not compared: {review.notes[0]}"
     judged = [change for change in review.changes if change.counts and change.place.figure not in BESIDE]
-    by_model = {change.place[:2]: change for change in reversed(judged)}  # of each the first figure
-    changes = [change for change in judged if by_model[change.place[:2]] is change]
-    better, worse = ([change for change in changes if change.direction == way] for way in ("better", "worse"))
+    better, worse = (
+        list({change.place[:2]: change for change in reversed(judged) if change.direction == way}.values())[::-1]
+        for way in ("better", "worse")
+    )  # of each model the first figure
     if better and worse:
         return f"mixed: {_names(worse)}; but {_names(better)}"
     if worse:

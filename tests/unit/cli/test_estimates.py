@@ -32,6 +32,8 @@ def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch: pytest.Monke
     assert header.split() == ["devices", "blocks", "each", "memory", "each", "time"]
     assert [row.split()[0] for row in rows] == ["1", "8", "64"]
     assert "64 (48 idle)" in rows[2], "a step has 16 blocks"
+    uneven = retrace("plan", "--tokens", "1e9", "--batch", "9", "--devices", "5", "8").out.splitlines()[4:]
+    assert uneven[0].split()[1:] == uneven[1].split()[1:], "of 9 blocks one device gets 2, with 5 devices and with 8"
     shared = retrace("plan", *options, "--sharded").out.splitlines()[4:]
     assert shared[0] == rows[0]
     assert shared[1] != rows[1]

@@ -63,6 +63,20 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     assert needs._disk(done) == 2 * frozen.saved + 3 * frozen.state
 
 
+def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:
+    machine.project.set_all({"family": "bert", "model.checkpoint": "google-bert/bert-base-uncased@" + "1" * 40})
+
+    def disk() -> tuple[int, int]:
+        params = read_params()
+        runs = list(needs._runs(params, needs._configs(params)))
+        return needs._disk(runs), 4 * runs[0].needs.parameters
+
+    before, weights = disk()
+    Path("data/model").mkdir()
+    needs.find_model("bert-base").config.save_pretrained("data/model")
+    assert before - disk()[0] == 3 * weights  # the hub's cache, data/model, DVC's cache
+
+
 def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machine) -> None:
     machine.project.set_all({"finetune.methods": ["full"], "sst2.optimizer.kind": "adamw"})
 

@@ -127,6 +127,15 @@ def test_a_fall_fails_beside_a_rise_and_a_looser_tolerance_lets_it_pass(reposito
     assert _found(capsys)["verdict"] == "better: masked perplexity (valid) −1.00, outside the noise; nothing fell"
 
 
+def test_what_falls_is_named_beside_what_rises_of_the_same_model(repository: Repository, capsys) -> None:
+    repository.set("finetune.questions", ["squad"])
+    repository.set("finetune.squad_methods", ["full"])
+    repository.commit({"squad": {"baselines": {}, "full": {"exact_match": 50.0, "f1": 80.0}}})
+    repository.write({"squad": {"baselines": {}, "full": {"exact_match": 60.0, "f1": 70.0}}})
+    found = _found(capsys, code=1)
+    assert found["verdict"] == "mixed: questions F1 (full) −10.0 points; but questions exact match (full) +10.0 points"
+
+
 def test_a_loss_a_baseline_or_a_part_of_the_questions_alone_fails_nothing(repository: Repository, capsys) -> None:
     parts = {"f1": 60.0, "exact_match": 58.0, "HasAns_f1": 65.0, "NoAns_f1": 50.0, "validation_loss": 1.0}
     repository.set("finetune.questions", ["squad"])
