@@ -33,7 +33,7 @@ from retrace.models.settings import FAMILIES, check_family, check_pairs
 from retrace.perplexity.settings import PerplexityParams
 from retrace.pretraining.settings import PretrainParams
 from retrace.report.runs import ReportParams
-from retrace.results.grid import Grid
+from retrace.results.grid import NAME, Grid
 from retrace.review.settings import ReviewParams
 from retrace.sample.corpus import SampleParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams, check_generative
@@ -153,6 +153,10 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     if pretraining.pretrain.next_sentence:
         check_pairs(pretraining.family)
     for name in build(dict[str, dict], settings, "checkpoints"):
+        if not NAME.fullmatch(name):  # of a folder, and DVC hands it to a shell
+            raise InputError(
+                f"{DATA_PARAMS}: checkpoints.{name}: the name is not allowed; expected letters, digits, _ and -"
+            )
         family = read_initial_checkpoint(settings, name).family
         require_one_of(plugin_names(FAMILIES), family, f"checkpoints.{name}.family")
     _check_methods(settings, tasks)

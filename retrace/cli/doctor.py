@@ -114,7 +114,10 @@ def _stages(path: Path) -> dict[str, Any]:
     """
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        stages = yaml.load(path.read_text(encoding="utf-8"), loader)["stages"]
+        text = path.read_text(encoding="utf-8")
+        stages = yaml.load(text, loader)["stages"]
+        if not text.endswith("\n"):
+            raise InputError(f"{path}: incomplete")
         for name, stage in stages.items():
             entries = [*stage.get("deps", ()), *stage.get("outs", ())]
             cut = any("" in part.values() for part in (stage, stage.get("params", {}), *entries))
@@ -217,10 +220,9 @@ def _cache() -> Iterator[Finding]:
     whole = f"{len(cached)} of {recorded} recorded outputs{missing}"
     said = f"cut short: {_some(cut)}" if cut else whole
     yield Finding("cache", said, "retrace check --cache && dvc repro" if cut else None)
-    needed, free = sum(int(out.get("size", 0)) for out in outs), shutil.disk_usage(".").free
-    said = (
-        f"{size(free)} are free; the recorded outputs take {size(needed)}, and as much in the cache; see retrace needs"
-    )
+    needed = sum(int(out.get("size", 0)) for out in outs if out["md5"] not in cached)
+    free = shutil.disk_usage(".").free
+    said = f"{size(free)} are free; the outputs that are not in the cache take {size(needed)} there, and as much here"
     yield Finding("space", said, "dvc gc --workspace" if free < 2 * needed else None)
 
 

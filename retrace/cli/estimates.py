@@ -4,7 +4,7 @@ What imports torch is imported where it is used: that takes seconds, and --help 
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,6 +19,7 @@ from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.pretraining.settings import PretrainSettings
 from retrace.report.runs import duration
+from retrace.study.comparison import method_names
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 
@@ -62,6 +63,7 @@ def parameters(
 
     named = _named(model)
     params = read_params() if PARAMS.is_file() else {}
+    _require_method(params, method)
     tune = read_method(params, method, SECTIONS[head][0] if head else None).tune
     network, counts = count_parameters(HEADS.get(head or ""), named.config, tune)
     if depth is not None:
@@ -98,6 +100,12 @@ def _named(model: str | None) -> "NamedModel":
         unknown = "its sizes are not known before it is fetched; run dvc repro data/dvc.yaml:model"
         raise InputError(f"params.yaml: model.checkpoint: {unknown}")
     return NamedModel("params.yaml", config)
+
+
+def _require_method(params: Mapping[str, Any], method: str) -> None:
+    """Raise InputError unless params.yaml or retrace/methods has a method of that name."""
+    if method not in (allowed := method_names(params)):
+        raise InputError(f"--method: {method!r} is not allowed; expected one of {', '.join(allowed)}")
 
 
 def _totals(
@@ -142,6 +150,7 @@ def memory(
     if length > longest:
         raise InputError(f"--length: {length} is not allowed; the model reads at most {longest} tokens")
     params = read_params() if PARAMS.is_file() else {}
+    _require_method(params, method)
     chosen = read_method(params, method, SECTIONS[head][0])
     recipe, mask_rate, dropout = _recipe(params, head)
     optimizer = recipe.model_copy(update={"kind": chosen.settings.optimizer or recipe.kind})

@@ -10,7 +10,7 @@ import typer
 
 from retrace.cli.main import print_table
 from retrace.core.errors import InputError
-from retrace.core.files import read_text
+from retrace.core.files import parse_json, read_text
 from retrace.core.paths import source_folder
 from retrace.core.settings import build, read_params
 from retrace.datasets.examples import read_examples
@@ -44,10 +44,16 @@ def predict(
     params = read_params()
     grid = build(Grid, params, "finetune")
     asks = grid.kind_of(task) == "question_answering"
+    if ensemble and seed is not None:
+        raise InputError("--ensemble is of all seeds; leave out --seed")
     seeds = grid.seeds if ensemble else grid.seeds[:1] if seed is None else (seed,)
     chosen = method or next(iter(grid.methods_of(task)), "")  # of questions there may be none
     predictor = Predictor(task, chosen, seeds, params)
     pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
+    if not asks and (question or passage):
+        raise InputError(f"--passage and --question are of questions; {task} takes texts")
+    if any(not text.strip() for text in texts or ()):
+        raise InputError("a text is empty")
     if texts and (asks or pairs):
         raise InputError(
             f"{task} takes {'questions' if asks else 'pairs of texts'}, as lines of JSON on standard input"
@@ -90,10 +96,8 @@ def _standard_input(keys: Sequence[str]) -> Iterator[Row]:
     for number, line in _lines():
         if not line.strip():
             continue
-        try:
-            row = json.loads(line) if line.lstrip().startswith("{") else {"text": line.strip()}
-        except json.JSONDecodeError as error:
-            raise InputError(f"standard input:{number}: not JSON: {error.msg}") from error
+        is_json = line.lstrip().startswith("{")
+        row = parse_json(line, Path("standard input"), number) if is_json else {"text": line.strip()}
         for key in keys:
             if not isinstance(row.get(key), str) or not row[key].strip():
                 raise InputError(f"standard input:{number}: {key}: {row.get(key)!r} is not allowed; expected a text")

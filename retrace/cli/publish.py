@@ -122,7 +122,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
         found["dirty"] = f"the model would belong to no commit: {what} not committed"
     stale = stale_stages(_stages(trained))
     if stale:
-        more = f" and {len(stale) - 1} more stages" if len(stale) > 1 else ""
+        more = f" and {len(stale) - 1} more stage{'s' if len(stale) > 2 else ''}" if len(stale) > 1 else ""
         found["stale"] = f"{stale[0]}{more}: out of date by dvc.lock; run dvc repro and commit it"
     if trained.learned_nothing:
         name, evidence = next(iter(trained.learned_nothing.items()))

@@ -34,6 +34,7 @@ PRESETS = {
     "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
 }  # of repositories of the hub
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
+PRETRAINING = "pretrain"
 PROMPT = 2  # tokens of a written answer beside its words: those that begin and end it
 
 
@@ -53,8 +54,8 @@ class Planned:
 
     @property
     def state(self) -> int:
-        """Bytes of a state: weights, those that are kept, and moments."""
-        return 2 * self.saved + self.needs.moments
+        """Bytes of a state: weights, moments and, of fine-tuning, the weights that are kept of the best epoch."""
+        return self.needs.checkpoint + (0 if self.name == PRETRAINING else self.saved)
 
 
 def require_room(params: Mapping[str, Any]) -> Iterator[str]:
@@ -129,11 +130,11 @@ def _runs(
     bf16 = uses_bf16(build(Precision, params, "precision"), torch.device(kind))
     attention = "sdpa" if kind == "cuda" else "lean"
     own = configs.get(None)
-    if own is not None and only in (None, "pretrain"):
+    if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")
         needs = pretraining_needs(own, recipe, -(-recipe.batch_size // processes), bf16, attention)
         starts = read_initial_checkpoint(params).origin is not None
-        yield Planned("pretrain", CHECKPOINT if starts else None, needs, PRETRAINED.is_dir())
+        yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, PRETRAINED.is_dir())
     grid = build(Grid, params, "finetune")
     for task in grid.all_tasks:
         is_read = grid.kind_of(task) == "question_answering"

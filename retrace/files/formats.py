@@ -30,7 +30,7 @@ def read_records(path: Path, file_format: str | None = None) -> Records:
     Raises InputError naming the file, and the row where it is one, where the format is unknown, the file is missing
     or a row is malformed.
     """
-    name = path.suffix.removeprefix(".") if file_format is None else file_format
+    name = path.suffix.removeprefix(".").lower() if file_format is None else file_format
     if name not in FORMATS:
         raise InputError(f"{path}: format {name!r} is not allowed; expected one of {', '.join(FORMATS)}")
     if not path.is_file():

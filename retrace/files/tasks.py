@@ -60,7 +60,7 @@ class TaskData:
 
 
 def read_files(settings: ClassificationSettings, key: str) -> TaskData:
-    """Read all files of a task; `key` is its entry in params.yaml.
+    """Read all files of a task; `key` is its entry in data/params.yaml.
 
     Raises InputError naming the file and row where something is wrong.
     """
@@ -83,7 +83,7 @@ def check_files(settings: ClassificationSettings | QuestionsSettings, key: str) 
 
 
 def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:
-    """Make examples of a task's tables, by part; `key` is its entry in params.yaml.
+    """Make examples of a task's tables, by part; `key` is its entry in data/params.yaml.
 
     Raises InputError naming the table and row where something is wrong.
     """

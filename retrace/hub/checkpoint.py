@@ -14,7 +14,7 @@ from yaml import YAMLError
 from retrace.core.errors import InputError
 from retrace.core.files import read_object, write_json
 from retrace.core.paths import FACTS
-from retrace.core.settings import plugin_names
+from retrace.core.settings import file_of, plugin_names
 from retrace.core.weights import FILE as WEIGHTS
 from retrace.core.weights import INDEX, require_whole, weight_files
 from retrace.hub.pins import InitialCheckpoint, Pin, PinnedFolder
@@ -38,7 +38,7 @@ def copy_checkpoint(folder: Path, start: InitialCheckpoint, origin: Pin | Pinned
         source, called = fetch(origin, "model", PATTERNS), origin.repository
     else:
         source, called = origin.path, str(origin.path)
-    check_model(source, called, start.family)
+    check_model(source, called, start.family, start.family_key)
     check_weights(source, called, origin)
     if (source / TOKENIZER_FILES[0]).is_file():
         check_vocabulary(source, called)
@@ -72,8 +72,11 @@ def set_padding(folder: Path) -> None:
         write_json(folder / CONFIG, {**config, "pad_token_id": padding})
 
 
-def check_model(folder: Path, name: str, family: str) -> None:
-    """Raise InputError unless `folder` holds a model of the family, called `name` in messages, and a tokenizer."""
+def check_model(folder: Path, name: str, family: str, key: str = "family") -> None:
+    """Raise InputError unless `folder` holds a model of the family, which `key` says, and a tokenizer.
+
+    Messages call the model `name`.
+    """
     if not (folder / CONFIG).is_file():
         raise InputError(f"{name}: there is no {CONFIG} in it")
     found = read_object(folder / CONFIG).get("model_type")
@@ -81,7 +84,7 @@ def check_model(folder: Path, name: str, family: str) -> None:
     if found not in families:
         raise InputError(f"{name}: model_type: {found!r} is not allowed; expected one of {', '.join(families)}")
     if found != family:
-        raise InputError(f"params.yaml: family: {family} is not allowed; {name} is a {found}")
+        raise InputError(f"{file_of(key)}: {key}: {family} is not allowed; {name} is a {found}")
     bare = VOCABULARIES.get(family, ())
     if not (folder / TOKENIZER_FILES[0]).is_file() and not (bare and all((folder / file).is_file() for file in bare)):
         otherwise = f", nor {' and '.join(bare)} to make one of" if bare else ""

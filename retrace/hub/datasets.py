@@ -24,6 +24,7 @@ from huggingface_hub import DatasetCard, constants
 
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
+from retrace.core.settings import file_of
 from retrace.hub.repository import fetch, hub_session, hub_token, listing
 from retrace.hub.settings import HubDataset
 
@@ -50,7 +51,7 @@ class Split:
 
 
 def open_split(source: HubDataset, split: str, key: str) -> Split:
-    """A split of the data set that `key` in params.yaml describes.
+    """A split of the data set that `key` of the settings describes.
 
     Raises InputError where it cannot be read.
     """
@@ -137,13 +138,13 @@ def _session(source: HubDataset, key: str, made: str = "") -> Iterator[None]:
     from datasets.exceptions import DatasetGenerationError, DatasetsError
 
     try:
-        with hub_session(f"params.yaml: {key}.repository: {source.pin}"):
+        with hub_session(f"{file_of(key)}: {key}.repository: {source.pin}"):
             yield
     except (ValueError, FileNotFoundError, DatasetsError, yaml.YAMLError) as error:  # no such config or split
         cause = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
         message = " ".join(line.strip() for line in str(cause).strip().splitlines()[:2])  # the second lists what exists
         message = message.replace(f" in {Path(made).resolve()}/rows", "") if made else message
-        raise InputError(f"params.yaml: {key}: {source.pin}: {message}") from error
+        raise InputError(f"{file_of(key)}: {key}: {source.pin}: {message}") from error
 
 
 def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view: Path) -> Any:

@@ -29,13 +29,13 @@ class Pin:
     commit: str
 
     @classmethod
-    def parse(cls, text: str, key: str) -> "Pin":
-        """The pin that `key` in params.yaml holds.
+    def parse(cls, text: str, place: str) -> "Pin":
+        """The pin that stands in a place, which messages name.
 
         Raises InputError where it is none.
         """
         if not is_pin(text):
-            raise InputError(f"{file_of(key)}: {key}: {text!r} is not allowed; {PINNED}")
+            raise InputError(f"{place}: {text!r} is not allowed; {PINNED}")
         return cls(*text.split("@"))
 
     def __str__(self) -> str:
@@ -95,6 +95,7 @@ class InitialCheckpoint:
     origin: Pin | PinnedFolder | None  # None: random weights, of sizes that params.yaml says
     family: str
     seed: int | None = None  # draws the weights anew, so that tokenizer and sizes alone are the model's
+    family_key: str = "family"  # of the settings
 
 
 def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) -> InitialCheckpoint:
@@ -104,14 +105,15 @@ def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) 
     """
     settings = ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name).entry
     key = "model.checkpoint" if name is None else f"checkpoints.{name}.checkpoint"
-    return InitialCheckpoint(_origin(settings.checkpoint, key), settings.family, settings.random_seed)
+    family_key = "family" if name is None else f"checkpoints.{name}.family"
+    return InitialCheckpoint(_origin(settings.checkpoint, key), settings.family, settings.random_seed, family_key)
 
 
 def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:
     if value is None:
         return None
     if is_pin(value):
-        return Pin.parse(value, key)
+        return Pin.parse(value, f"{file_of(key)}: {key}")
     named, _, digest = value.rpartition("@")
     path = Path(named) if named and Path(named).is_dir() else Path(value)
     if not value or not path.is_dir():

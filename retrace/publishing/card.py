@@ -309,7 +309,7 @@ class Trained:
 
 
 def stale_stages(stages: Sequence[str]) -> list[str]:
-    """Those of the DVC stages whose inputs or outputs are not what dvc.lock says.
+    """Those of the DVC stages, and of those before them, whose inputs or outputs are not what dvc.lock says.
 
     Raises InputError where DVC has no such stage.
     """
@@ -318,7 +318,7 @@ def stale_stages(stages: Sequence[str]) -> list[str]:
 
     try:
         with Repo() as repo:
-            return sorted(repo.status(targets=list(stages)))
+            return sorted(repo.status(targets=list(stages), with_deps=True))
     except DvcException as error:
         raise InputError(f"dvc status: {error}") from None
 

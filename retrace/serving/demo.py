@@ -198,7 +198,7 @@ def listen(port: int) -> socket.socket:
         return socket.create_server((HOST, port))
     except OSError as error:
         reason = os.strerror(error.errno or 0)
-        raise InputError(f"--port: {port}: {reason}; expected a free port, such as {port + 1}") from None
+        raise InputError(f"--port: {port}: {reason}; expected a free port; 0 takes any") from None
 
 
 def serve(demo: Demo, listener: socket.socket) -> None:

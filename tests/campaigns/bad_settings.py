@@ -134,6 +134,7 @@ CLASHES: tuple[tuple[Any, ...], ...] = (
     ({"family": "bert", "model.rope_theta": None, "model.heads": 128, "pretrain.next_sentence": True},),
     ({"family": "llama", "sst2.dropout": 0.1}, "params.yaml: sst2.dropout: 0.1 is not allowed with family: llama,"),
     ({"family": "llama", "model.dropout": 0.1},),
+    ({"checkpoints": {"$(id)": {}}}, "data/params.yaml: checkpoints.$(id): the name is not allowed; expected letters,"),
     ({"pretrain.next_sentence": True}, "params.yaml: pretrain.next_sentence: true is not allowed with family: modern"),
     ({"squad.train_length": 257}, "params.yaml: squad.train_length: 257 is not allowed; expected at most model.max_p"),
     ({"model.random_seed": 1}, "params.yaml: model.random_seed: it needs model.checkpoint, whose sizes it takes"),

@@ -63,7 +63,11 @@ def test_a_passage_may_lie_in_a_file(finished: Project, tmp_path: Path) -> None:
     [
         (["sst2", "--method", "lora"], [], "--method: 'lora' is not what params.yaml lists"),
         (["sst2", "--seed", "7"], [], "--seed: 7 is not what params.yaml lists"),
+        (["sst2", "--seed", "1", "--ensemble"], [], "--ensemble is of all seeds; leave out --seed"),
         (["sst2"], [], "nothing to predict: expected a text"),
+        (["sst2", " "], [], "a text is empty"),
+        (["sst2", "--question", "Who?"], [], "--passage and --question are of questions; sst2 takes texts"),
+        (["sst2"], [{"text": "\ud800"}], r"standard input:1: '\ud800' is half of a character"),
         (["squad"], [{"text": "no passage"}], "standard input:1: passage: None is not allowed"),
         (["sst2"], [{"text": "a", "pair": "b"}], "standard input:1: pair: 'b' is not allowed; the task has one text"),
         (["squad", "Who?"], [], "squad takes questions, as lines of JSON on standard input"),

@@ -121,6 +121,10 @@ def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, 
     try:
         commands = [("org/x", *cell), ("org/x", *cell, "--even-if", "dirty"), ("org/x", "--task", "sst2")]
         dirty, stale, dry = _publish(finished, hub, tmp_path / "a", *commands)
+        size = finished.params()["tokenizer"]["vocab_size"]
+        finished.set("tokenizer.vocab_size", size + 1)  # which the card would name, and the model never saw
+        (early,) = _publish(finished, hub, tmp_path / "a", ("org/x", "--push", "--even-if", "dirty"))
+        finished.set("tokenizer.vocab_size", size)
     finally:
         (finished.folder / "note.txt").unlink()
         for path, content in kept.items():
@@ -133,6 +137,7 @@ def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, 
         "error: finetune-sst2@sst2-full-1: out of date by dvc.lock; run dvc repro and commit it; "
         "--even-if stale publishes it all the same\n"
     )
+    assert "sst2-full-1 and 1 more stage: out of date by dvc.lock; " in early.err
     assert dry.code == 0
     assert [line.split(":")[0] for line in dry.out.splitlines()].count("would be refused") == 3
     assert hub.requests == []

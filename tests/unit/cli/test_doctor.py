@@ -68,10 +68,10 @@ def test_nothing_is_wrong_with_what_is_committed(checkout: Project) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: "])
+@pytest.mark.parametrize("at", ["md5: ", "cmd: ", "- path: models/", "params:\n", "size: ", "size: ??"])
 def test_a_lock_file_that_dvc_was_writing_when_it_was_killed(checkout: Project, at: str) -> None:
-    text = (ROOT / "dvc.lock").read_text()
-    (checkout.folder / "dvc.lock").write_text(text[: text.rindex(at) + len(at) - 1])
+    text = (ROOT / "dvc.lock").read_text()  # the last is cut within a number
+    (checkout.folder / "dvc.lock").write_text(text[: text.rindex(at.rstrip("?")) + len(at) - 1])
     assert _mended("recorded results", "git checkout HEAD -- dvc.lock && dvc repro").startswith("dvc.lock: ")
 
 
@@ -164,7 +164,7 @@ def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
 def test_an_entry_of_the_cache_that_was_cut(checkout: Project, folder: bool) -> None:
     out: dict[str, Any] = {**OUT, "md5": f"{OUT['md5']}.dir", "nfiles": 1} if folder else OUT
     lock = {"schema": "2.0", "stages": {"a": {"cmd": "a", "outs": [out]}}}
-    (checkout.folder / "dvc.lock").write_text(json.dumps(lock))
+    (checkout.folder / "dvc.lock").write_text(json.dumps(lock) + "\n")
     cached = checkout.folder / f".dvc/cache/files/md5/01/{out['md5'][2:]}"
     inner = checkout.folder / ".dvc/cache/files/md5/ff/ff"
     for path, text in ((cached, '[{"md5": "ffff", "relpath": "b"}]' if folder else "hello"), (inner, "hello")):

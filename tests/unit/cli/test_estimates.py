@@ -43,6 +43,11 @@ def test_a_plan_says_what_each_number_of_devices_takes(monkeypatch: pytest.Monke
     assert small[0] != rows[0]
 
 
+@pytest.mark.parametrize("command", [["parameters"], ["memory", "--batch", "1", "--length", "8"]])
+def test_a_method_that_there_is_not_is_the_option_s_fault(command: list[str]) -> None:
+    assert refused(*command, "--method", "nope").startswith("error: --method: 'nope' is not allowed; expected one of")
+
+
 def test_a_plan_counts_the_head_for_pairs(here: Path) -> None:
     project, plan = copy_settings(here), ("plan", "--tokens", "1e9", "--devices", "1")
     sizes = {f"model.{key}": value for key, value in TOY["model"].items()}

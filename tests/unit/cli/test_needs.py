@@ -57,6 +57,7 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
     pretrain, full, _, frozen, _ = runs
     assert frozen.saved < full.saved == full.needs.weights
+    assert (pretrain.state, full.state) == (pretrain.needs.checkpoint, full.needs.checkpoint + full.saved)
     largest = max(run.state for run in runs)
     assert needs._disk(runs) == 2 * (pretrain.saved + 2 * full.saved + 2 * frozen.saved) + 3 * largest
     done = [needs.Planned(run.name, None, run.needs, run.name != "sst2 frozen 2") for run in runs]

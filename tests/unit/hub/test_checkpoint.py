@@ -36,6 +36,13 @@ def test_neither_a_tokenizer_nor_its_vocabulary(folder: Path) -> None:
         check_model(folder, "org/name", "bert")
 
 
+def test_a_model_of_another_family_names_the_setting(folder: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"^data/params.yaml: checkpoints.x.family: llama is not allowed; org/name is a"
+    ):
+        check_model(folder, "org/name", "llama", "checkpoints.x.family")
+
+
 @pytest.mark.parametrize("parts", [1, 2])
 def test_pickled_weights_are_converted_by_what_the_docs_say(
     folder: Path, parts: int, monkeypatch: pytest.MonkeyPatch
