@@ -18,7 +18,7 @@ from retrace.core.settings import Params, Section, Seed, file_of
 
 DIGITS = 12  # of a folder's digest
 PINNED = "expected org/name@commit, the commit as 40 hex digits"
-_PIN = re.compile(r"[\w.-]+(?:/[\w.-]+)?@[0-9a-f]{40}")
+_PIN = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?@[0-9a-f]{40}")  # of a folder, too
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,19 @@ def _pinned(repository: str) -> str:
     return repository
 
 
+def _named(config: str) -> str:
+    if "/" in config or config.startswith("."):  # a folder has its name
+        raise ValueError(f"{config!r} is not allowed; expected a name without / that does not begin with a point")
+    return config
+
+
 class HubDataset(Section):
     """Which data set; a split is one of its own or, unless streamed, an expression such as train[:90%]."""
 
     repository: Annotated[str, AfterValidator(_pinned)] = Field(description="org/name@commit")
-    config: str = Field(default="default", description="the data set's configuration")
+    config: Annotated[str, AfterValidator(_named)] = Field(
+        default="default", description="the data set's configuration"
+    )
     train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
     stream: Count | None = Field(default=None, description="read so many rows of each split and fetch no more")
 
