@@ -19,7 +19,6 @@ from retrace.core.settings import PARAMS, Precision, build, read_params
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.pretraining.settings import PretrainSettings
 from retrace.report.runs import duration
-from retrace.study.comparison import method_names
 from retrace.tasks.question_answering.settings import AnswerSettings
 from retrace.training.settings import OptimizerSettings
 
@@ -104,6 +103,8 @@ def _named(model: str | None) -> "NamedModel":
 
 def _require_method(params: Mapping[str, Any], method: str) -> None:
     """Raise InputError unless params.yaml or retrace/methods has a method of that name."""
+    from retrace.study.comparison import method_names
+
     if method not in (allowed := method_names(params)):
         raise InputError(f"--method: {method!r} is not allowed; expected one of {', '.join(allowed)}")
 
