@@ -150,7 +150,7 @@ def section(params: Mapping[str, Any], key: str) -> Any:
     """The value under a dotted key; the message of an InputError says what there is in its place."""
     if key == str(PARAMS):
         return {name: value for name, value in params.items() if name not in DATA_KEYS}
-    value: Any = params
+    value: Any = {name: each for name, each in params.items() if file_of(str(name)) == file_of(key)}
     for step, name in enumerate(key.split(".")):
         if not isinstance(value, Mapping) or name not in value:
             there = ", ".join(map(str, value)) if isinstance(value, Mapping) else repr(value)

@@ -16,15 +16,15 @@ INDEX = "model.safetensors.index.json"  # where the weights are in several files
 def parameters_by_module(folder: Path) -> dict[str, int]:
     """The number of parameters of each module of the model saved in `folder`; each layer is a module of its own.
 
-    Tied weights are saved, and so counted, once. Raises InputError where there are no weights.
+    Tied weights are saved, and so counted, once. Raises InputError where a file of weights is missing.
     """
-    path = folder / FILE
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
     counts: Counter[str] = Counter()
-    with safe_open(path, framework="numpy") as weights:
-        for name in weights.keys():  # noqa: SIM118 - not a dict
-            counts[module_of(name)] += math.prod(weights.get_slice(name).get_shape())
+    for path in (folder / name for name in weight_files(folder)):
+        if not path.is_file():
+            raise InputError(f"{path}: no such file")
+        with safe_open(path, framework="numpy") as weights:
+            for name in weights.keys():  # noqa: SIM118 - not a dict
+                counts[module_of(name)] += math.prod(weights.get_slice(name).get_shape())
     return dict(counts)
 
 

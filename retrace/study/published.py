@@ -1,8 +1,8 @@
 """A study's figures: published.yaml, what its report printed, and reports/study.json, the same beside Retrace's.
 
 Figures are kept as they were printed, and Retrace's are shown with as many digits: 0.50, 109,482,240 and 0.13263%;
-77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; 0.80-0.85 and 124 to 99, which are both ends of a range;
-1 hour, 46 minutes and 38 seconds.
+77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; .05 and −0.3; 0.80-0.85, 12.5% – 13.5%
+and 124 to 99, which are both ends of a range; 1 hour, 46 minutes and 38 seconds.
 """
 
 import re
@@ -29,11 +29,11 @@ _NAME = re.compile(r"[A-Za-z0-9-]+")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISE = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NUMBER = re.compile(
-    r"(?P<mantissa>[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+    r"(?P<mantissa>[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+))"
     r"(?:(?P<power>[eE]| × 10)(?P<exponent>[-+]?\d{1,3}|[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}))?(?P<unit>[%KMB]?)",
     re.ASCII,
 )
-_PARTS = re.compile(r" ?± ?|(?<=\d) to (?=\d)|(?<=\d)[-–](?=\d)")
+_PARTS = re.compile(r" ?± ?|(?<=\d) to (?=\d)|(?<=[\d%KMB]) ?[-–] ?(?=-?[\d.])")
 _TIME = re.compile(r"(\d+) (hour|minute|second)s?")
 _TIMES = re.compile(rf"{_TIME.pattern}(?:(?:, | and ){_TIME.pattern})*")
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
@@ -100,7 +100,7 @@ def printed(cell: float | str | None) -> Printed | None:
     if _TIMES.fullmatch(text):
         seconds = sum(int(count) * _SECONDS[unit] for count, unit in _TIME.findall(text))
         return Printed(text, float(seconds), 0, Form(0))
-    numbers = [_NUMBER.fullmatch(part) for part in _PARTS.split(text)]
+    numbers = [_NUMBER.fullmatch(part) for part in _PARTS.split(text.replace("−", "-"))]
     if not all(numbers) or len(numbers) > 2:
         raise ValueError(f"{cell!r} is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± 2.81")
     (value, digits, form), *rest = read = [_read(number) for number in numbers if number]

@@ -139,6 +139,10 @@ def test_a_doubt_is_about_a_table_a_row_or_a_figure(tmp_path: Path, about: str) 
         ("0.80-0.85", {"value": 0.8, "end": 0.85, "digits": 2, "std": None}),
         ("124 to 99", {"value": 124.0, "end": 99.0, "digits": 0}),
         ("-7", {"value": -7.0, "end": None}),
+        ("−0.3", {"value": -0.3, "digits": 1, "end": None}),
+        (".05 ± .01", {"value": 0.05, "std": 0.01, "digits": 2}),  # without a zero, as APA style has it
+        ("12.5% – 13.5%", {"value": 12.5, "end": 13.5, "digits": 1}),
+        ("−0.5–−0.3", {"value": -0.5, "end": -0.3, "digits": 1}),
         ("1 hour, 46 minutes and 38 seconds", {"value": 6398.0, "digits": 0}),
     ],
 )
@@ -153,7 +157,7 @@ def test_no_figure() -> None:
     assert printed(None) is None
 
 
-@pytest.mark.parametrize("text", ["", "about 7", "7 %", "1,23", "nan", "7 ± ", "± 2", "1-2-3", "an hour"])
+@pytest.mark.parametrize("text", ["", "about 7", "7 %", "1,23", "nan", "7 ± ", "± 2", "1-2-3", "1.", ".", "an hour"])
 def test_what_is_no_figure_is_named(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not allowed; expected a figure as it was printed, such as 0\.50 or 77"):
         printed(text)
