@@ -5,6 +5,7 @@ forward and backward, over those that the device could do in the same time.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from retrace.core.settings import read_params
 
 # Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
+CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # torch raises a RuntimeError that says so
 
 
 class ProductOperations(TorchDispatchMode):
@@ -110,16 +112,30 @@ def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module)
 
 @contextmanager
 def named_out_of_memory(run: str) -> Iterator[None]:
-    """Raise InputError where a device runs out of memory, with the need planned for `run` and what takes less."""
+    """Raise InputError where a GPU or the machine runs out of memory, with the need planned for `run` and what lowers it.
+
+    The last checkpoint stays, as after any other error.
+    """
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not (isinstance(error, (MemoryError, torch.OutOfMemoryError)) or CPU_OUT_OF_MEMORY in str(error)):
+            raise
         # By name: estimates change no result, so that no stage depends on them.
         needed = import_module("retrace.estimates.needs").planned_memory(read_params(), run)
         planned = f"planned are {size(needed)} and what the program takes; " if needed else ""
         most = os.environ.get("RETRACE_MICRO_BATCH")
         raise InputError(
-            f"{run}: {'. '.join(str(error).split('. ')[:3])}; {planned}less is taken with "
+            f"{run}: {_shortage(error)}; {planned}less is taken with "
             f"RETRACE_MICRO_BATCH=N, N examples at once{f' (now {most})' if most else ''}, and with "
             "RETRACE_ACTIVATION_CHECKPOINTING=true"
         ) from None
+
+
+def _shortage(error: Exception) -> str:
+    """What an allocator says of memory that it could not give, without its advice."""
+    said = str(error) or "out of memory"  # as Python says nothing
+    if CPU_OUT_OF_MEMORY in said:
+        asked = re.search(r"allocate (\d+) bytes", said)
+        return "out of memory" + (f"; {size(int(asked[1]))} could not be allocated" if asked else "")
+    return ". ".join(said.split(". ")[:3])

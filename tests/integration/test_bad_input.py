@@ -1,6 +1,7 @@
 """What is wrong with a user's files and settings: one line, exit code 2, nothing half-written."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -18,6 +19,16 @@ import resource, runpy, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
 runpy.run_module("stages.{module}", run_name="__main__")
+"""
+
+# So many bytes of address space beside what the imports take.
+SHORT_OF_MEMORY = """
+import re, resource, runpy
+from pathlib import Path
+import retrace.pretraining.run, retrace.training.loop
+taken = int(re.search(r"VmSize:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (taken + {room}, resource.RLIM_INFINITY))
+runpy.run_module("stages.pretrain", run_name="__main__")
 """
 
 
@@ -185,3 +196,19 @@ def test_a_full_disk_leaves_nothing(project: Project) -> None:
         assert not project.folder.joinpath(*outputs).exists()
         assert not list((project.folder / outputs[0]).glob(".*"))
         project.stage(module)
+
+
+def test_short_memory_is_one_line_whose_advice_helps(project: Project) -> None:
+    project.set_all({"pretrain.batch_size": 256, "model.intermediate_size": 4096})
+    for stage in ("sources.sample", "sources.model", "tokenize"):
+        project.stage(stage)
+    limited = (sys.executable, "-c", SHORT_OF_MEMORY.format(room=500 * 2**20))
+    done = project.run(*limited, code=2)
+    assert re.fullmatch(
+        r"error: pretrain: out of memory; .* could not be allocated; planned are .*; less is taken with "
+        r"RETRACE_MICRO_BATCH=N, .*_CHECKPOINTING=true\n",
+        done.stderr,
+    )
+    assert not (project.folder / "models/pretrained").exists()
+    project.with_variables(RETRACE_MICRO_BATCH="4").run(*limited)
+    assert (project.folder / "models/pretrained").is_dir()
