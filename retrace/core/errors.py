@@ -80,7 +80,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
         kept = "; nothing was left half-written" if is_full else ""
         _fail(f"{error.filename or 'output'}: {error.strerror}{kept}")
     except MemoryError as error:  # of Python says nothing, of NumPy what could not be allocated
-        _fail(f"out of memory{f': {error}' if str(error) else ''}; close other programs, or take less data or smaller sizes")
+        _fail(f"out of memory{f': {error}' if str(error) else ''}; smaller sizes or less data need less")
     except SafetensorError as error:  # damaged weights
         _fail(f"weights: {error}")
 

@@ -5,8 +5,9 @@ the generators, gathered where they are sharded, as safetensors; everything else
 What is not trained is read again from where the run starts. Training goes on while a checkpoint is written.
 
 The last two are kept, and a damaged one is detected and skipped. Checkpoints are outside of what DVC tracks, in a
-folder named by a digest of all that the result depends on, so that they are never used with other settings, code or
-hardware. One run at a time owns that folder.
+folder named by a digest of all that the result depends on, so that they are never used with other settings or code.
+On other hardware, or by another number of processes, they are used where RETRACE_RESUME_ANYWHERE is true: batches come
+in the same order, but sums round differently. One run at a time owns its folder.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from retrace.compute.device import Device
+from retrace.compute.device import Device, is_true
 from retrace.compute.sharding import full_tensor, gather_weights, load_weights, local_shard
 from retrace.core.errors import InputError
 from retrace.core.files import SUMS, atomic_folder, damaged, file_digests, read_json, size, write_text
@@ -92,11 +93,14 @@ class Checkpointer:
         states = Path(os.environ.get("DVC_ROOT") or ".") / ".retrace" / "states"
         self._same_run = f"{name}-{_mark(digest)}"  # on whatever hardware
         self._folder = states / f"{self._same_run}.{_mark(self._hardware)}"
-        self._lock: TextIO | None = None  # held by the main process for all
+        self._locks: dict[Path, TextIO] = {}  # by folder; held by the main process for all
+        self._elsewhere: Path | None = None  # where to resume from checkpoints of other hardware
         if device.is_main:
-            self._folder, self._lock = _free_place(self._folder)
+            self._folder, self._locks[self._folder] = _free_place(self._folder)
+            if is_true("RETRACE_RESUME_ANYWHERE") and not _checkpoints(self._folder):
+                self._elsewhere = next(filter(self._take, self._others()), None)
         if device.processes > 1:
-            (self._folder,) = broadcast_object_list([self._folder])
+            self._folder, self._elsewhere = broadcast_object_list([self._folder, self._elsewhere])
         self._writer = ThreadPoolExecutor(1)
         self._writing: Future[None] | None = None
 
@@ -155,7 +159,7 @@ class Checkpointer:
     ) -> tuple[Position, list[str]]:
         """Load the newest undamaged checkpoint; returns its position and messages about it."""
         messages = []
-        for path in reversed(_checkpoints(self._folder)):
+        for path in reversed(_checkpoints(self._elsewhere or self._folder)):
             wrong = find_damage(path)
             if wrong:
                 messages.append(f"the checkpoint of step {int(path.name)} is damaged: {wrong.name}")
@@ -170,24 +174,27 @@ class Checkpointer:
             progress = read_json(path / PROGRESS)
             journal[:] = progress["journal"]
             at = Position(**progress["position"])
-            return at, [*messages, f"resuming after step {at.step}"]
-        return Position(), messages + (["beginning anew"] if messages else []) + self._elsewhere()
+            other = f", saved on {progress['hardware']}; this is {self._hardware}" if self._elsewhere else ""
+            return at, [*messages, f"resuming after step {at.step}{other}"]
+        return Position(), messages + (["beginning anew"] if messages else []) + self._not_used()
 
     def remove(self) -> None:
         """Remove all checkpoints, after the run is done and its outputs are written."""
         self._device.accelerator.wait_for_everyone()
         self._writer.shutdown()
-        if self._lock is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            _lock_of(self._folder).unlink(missing_ok=True)
+        if self._device.is_main:
+            done = [self._folder, *(self._others() if self._elsewhere else ())]
+            for folder in filter(self._take, done):
+                shutil.rmtree(folder, ignore_errors=True)
+                _lock_of(folder).unlink(missing_ok=True)
             self.close()
         self._device.accelerator.wait_for_everyone()
 
     def close(self) -> None:
         """Release the checkpoints to another run, as the end of this process does."""
         self._writer.shutdown()
-        if self._lock is not None:
-            self._lock.close()
+        for lock in self._locks.values():
+            lock.close()
 
     def _write(self, step: int, tensors: dict[str, Tensor], progress: str) -> None:
         """Write a checkpoint and remove all but the last two."""
@@ -199,13 +206,33 @@ class Checkpointer:
         for path in set(found).difference(last):  # older ones, and damaged ones of later updates
             shutil.rmtree(path, ignore_errors=True)
 
-    def _elsewhere(self) -> list[str]:
-        """What to say of a checkpoint of the same run that was saved on other hardware, whose bytes would differ."""
-        for folder in sorted(self._folder.parent.glob(f"{self._same_run}.*/")):
-            for path in _checkpoints(folder)[-1:]:
-                there = read_json(path / PROGRESS)["hardware"]
-                return [f"not resuming after step {int(path.name)}: saved on {there}; this is {self._hardware}"]
-        return []
+    def _others(self) -> list[Path]:
+        """The folders with checkpoints of the same run on other hardware, the most advanced first."""
+        own = f"{self._same_run}.{_mark(self._hardware)}"
+        folders = [folder for folder in self._folder.parent.glob(f"{self._same_run}.*/") if _checkpoints(folder)]
+        last = {folder: int(_checkpoints(folder)[-1].name) for folder in folders if not folder.name.startswith(own)}
+        return sorted(last, key=lambda folder: (-last[folder], folder))
+
+    def _take(self, folder: Path) -> bool:
+        """Whether a folder of checkpoints is this run's alone, now or already."""
+        if folder not in self._locks:
+            lock = take(_lock_of(folder))
+            if lock is None:
+                return False
+            self._locks[folder] = lock
+        return True
+
+    def _not_used(self) -> list[str]:
+        """What to say of a checkpoint of the same run that was saved on other hardware."""
+        newest = [_checkpoints(folder)[-1] for folder in self._others()]
+        path = next((path for path in newest if find_damage(path) is None), None)
+        if path is None:
+            return []
+        there = read_json(path / PROGRESS)["hardware"]
+        return [
+            f"not resuming after step {int(path.name)}: saved on {there}; this is {self._hardware} "
+            "(RETRACE_RESUME_ANYWHERE=true resumes all the same)"
+        ]
 
 
 def _tensors(file: Any, prefix: str) -> Iterator[tuple[str, Tensor]]:
@@ -300,6 +327,8 @@ def _generators(device: Device) -> dict[str, Tensor]:
 
 
 def _set_generators(states: dict[str, Tensor], device: Device) -> None:
-    torch.set_rng_state(states["cpu"])
-    if device.torch_device.type == "cuda":
+    """Restore this process's generators; those that were not saved, on other hardware, stay as they are."""
+    if "cpu" in states:
+        torch.set_rng_state(states["cpu"])
+    if "cuda" in states and device.torch_device.type == "cuda":
         torch.cuda.set_rng_state(states["cuda"])

@@ -112,7 +112,7 @@ def write_run_record(path: Path, speed: Speed, device: Device, model: nn.Module)
 
 @contextmanager
 def named_out_of_memory(run: str) -> Iterator[None]:
-    """Raise InputError where a GPU or the machine runs out of memory, with the need planned for `run` and what lowers it.
+    """Raise InputError where memory runs out, of a GPU or of the machine; it names what `run` was planned to need.
 
     The last checkpoint stays, as after any other error.
     """

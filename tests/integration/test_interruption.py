@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import psutil
 import pytest
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 ALONE: list[str] = []  # before a stage's command: nothing
 TORCHRUN = [*warm.COMMAND, "-m", "torch.distributed.run", "--standalone", "--no-python", "--nproc_per_node"]
-TWO, THREE = [*TORCHRUN, "2"], [*TORCHRUN, "3"]  # two add their gradients in one order only
+TWO, THREE, FOUR = ([*TORCHRUN, count] for count in "234")  # two add their gradients in one order only
 ON_CPU = {"ACCELERATE_USE_CPU": "1"}
 SHARDED = {**ON_CPU, "ACCELERATE_USE_FSDP": "true"}
 PRETRAIN = [*warm.COMMAND, "-m", "stages.pretrain"]
@@ -92,6 +93,21 @@ def test_killed_training_goes_on_to_the_same_bytes(
         assert {path: _outputs(project)[path] for path in whole} == whole
         assert not _states(project)
         assert not list(project.folder.rglob("*.partial"))
+
+
+def test_one_process_then_two_then_four_train_on_the_same_examples(ready: Project) -> None:
+    ready.set_all({"precision": "fp32", "model.dropout": 0.0})
+    project = ready.with_variables(**ON_CPU, RETRACE_RESUME_ANYWHERE="true")
+    curves = [project.folder / f"reports/curves/{name}.csv" for name in ("pretrain", "pretrain-updates")]
+    project.run(*PRETRAIN)
+    whole = [pd.read_csv(curve) for curve in curves]
+    for launcher, steps in ((ALONE, 2), (TWO, 6)):
+        _killed_after(project, steps, [*launcher, *PRETRAIN])
+    done = project.run(*FOUR, *PRETRAIN)
+    assert re.search(r"resuming after step \d+, saved on .*, 2 × .*; this is .*, 4 × ", done.stdout)
+    for curve, right in zip(curves, whole, strict=True):
+        pd.testing.assert_frame_equal(pd.read_csv(curve), right, rtol=1e-3)
+    assert not _states(project)
 
 
 def test_a_stage_that_is_asked_to_stop_says_that_it_goes_on(ready: Project) -> None:

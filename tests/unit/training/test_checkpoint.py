@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -171,6 +172,26 @@ def test_a_checkpoint_of_other_hardware_is_not_used_and_named(
     assert first.startswith("test  not resuming after step 3: saved on CPU with ")
     assert ", 1 × 1 threads, fp32, torch " in first.split("; this is ")[0]
     assert ", 1 × 2 threads, fp32, torch " in first.split("; this is ")[1]
+
+
+def test_a_checkpoint_of_other_hardware_is_used_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RETRACE_THREADS", "1")
+    weights, journal = _run()
+    with pytest.raises(CutOffError):
+        _run(3)
+    monkeypatch.setenv("RETRACE_THREADS", "2")
+    monkeypatch.setenv("RETRACE_RESUME_ANYWHERE", "true")
+    capsys.readouterr()
+    resumed_weights, resumed_journal = _run()
+    first = capsys.readouterr().out.splitlines()[0]
+    assert re.fullmatch(
+        r"test  resuming after step 3, saved on CPU .* 1 × 1 threads.*; this is .* 1 × 2 threads.*", first
+    )
+    torch.testing.assert_close(resumed_weights, weights, rtol=1e-4, atol=1e-5)
+    assert resumed_journal[-1] == [[step, pytest.approx(loss, rel=1e-4)] for step, loss in journal[-1]]
+    assert not list(tmp_path.glob(".retrace/states/*")), "the checkpoints of both are removed"
 
 
 def test_of_a_frozen_body_nothing_is_saved(tmp_path: Path) -> None:
