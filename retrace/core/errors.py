@@ -58,7 +58,7 @@ def exit_cleanly(main: Callable[[], None]) -> None:
 
     `RETRACE_TRACEBACK=1` shows the traceback all the same.
     """
-    _survive_closed_pipes()
+    _keep_printing()
     try:
         main()
         if os.environ.get("DVC_STAGE"):
@@ -93,14 +93,18 @@ def _leave() -> NoReturn:
     os._exit(0)
 
 
-def _survive_closed_pipes() -> None:
-    """Let work go on after the reader of this process's output is gone; a test's own streams are left alone."""
+def _keep_printing() -> None:
+    """Let work go on after the reader of this process's output is gone, and where its encoding lacks a character.
+
+    A test's own streams are left alone.
+    """
     for name, own in (("stdout", sys.__stdout__), ("stderr", sys.__stderr__)):
         if own is not None and getattr(sys, name) is own:
             own.flush()
             binary = io.BufferedWriter(_Output(own.fileno(), "w", closefd=False))
             is_direct = own.line_buffering or own.write_through or name == "stderr"  # the second with python -u
-            setattr(sys, name, io.TextIOWrapper(binary, own.encoding, own.errors, line_buffering=is_direct))
+            text = io.TextIOWrapper(binary, own.encoding, "backslashreplace", line_buffering=is_direct)
+            setattr(sys, name, text)
 
 
 def _fail(message: str, code: int = USAGE) -> None:

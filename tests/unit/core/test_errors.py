@@ -101,3 +101,8 @@ def test_a_stage_of_dvc_ends_at_once_with_all_that_it_printed() -> None:
     )
     done = python(work, DVC_STAGE="x")
     assert (done.returncode, done.stdout, done.stderr) == (0, "printed\nregistered\n", "")
+
+
+def test_a_character_that_a_terminal_lacks_is_written_as_its_code() -> None:
+    work = "from retrace.core.errors import exit_cleanly; exit_cleanly(lambda: print('5.1 – 5.3'))"
+    assert python(work, PYTHONIOENCODING="latin-1").stdout == "5.1 \\u2013 5.3\n"
