@@ -1,6 +1,9 @@
 """What integration tests share: a toy project in which the whole pipeline has run."""
 
+import os
+
 import pytest
+from filelock import FileLock
 
 from tests.toy import Project, copy_project
 
@@ -10,8 +13,16 @@ SECRETS = ("HF_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "USER", "LO
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A repository in which `dvc repro` has run, committed. Tests copy it before they change anything."""
-    project = copy_project(tmp_path_factory.mktemp("finished") / "project", git=True)
-    project.with_variables(**dict.fromkeys(SECRETS, PLANTED)).run("dvc", "repro")
-    project.commit("run")
-    return project
+    """A repository in which `dvc repro` has run, committed: one for all processes of the tests.
+
+    Tests copy it before they change anything.
+    """
+    session = tmp_path_factory.getbasetemp()
+    folder = (session.parent if "PYTEST_XDIST_WORKER" in os.environ else session) / "finished"
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            project = copy_project(folder.with_name("finishing"), git=True)
+            project.with_variables(**dict.fromkeys(SECRETS, PLANTED)).run("dvc", "repro")
+            project.commit("run")
+            project.folder.rename(folder)
+    return Project(folder)

@@ -46,8 +46,10 @@ def test_a_project_that_is_edited_killed_and_collected_has_the_same_bytes_in_the
     assert wrong == ["reports/more is another than before"]
 
 
-def test_damaged_files_are_noticed_before_they_are_used(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(finished.folder)
+def test_damaged_files_are_noticed_before_they_are_used(
+    finished: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(finished.folder, tmp_path / "project", symlinks=True))
     with atomic_folder(Path(".retrace/states/run/1"), summed=True) as folder:
         (folder / "state.safetensors").write_bytes(bytes(999))
     for kind, count in in_process(Path(".retrace/states"), 80, random.Random(1), 12).items():

@@ -125,8 +125,8 @@ def test_what_passes_is_tried_again(user: Project, hub: LocalHub, pattern: str, 
 
 def test_a_transfer_that_was_cut_goes_on_where_it_was(user: Project, hub: LocalHub) -> None:
     # The client keeps pieces of 10 MB.
-    rows = "".join(f"{number} {'word ' * 200},{number % 2}\n" for number in range(24_000))
-    commit = hub.add("dataset", "own/large", {"train.csv": f"sentence,label\n{rows}".encode()})
+    rows = "".join(f"sentence {number},{number % 2},{'unread ' * 10_000}\n" for number in range(350))
+    commit = hub.add("dataset", "own/large", {"train.csv": f"sentence,label,notes\n{rows}".encode()})
     large = {"repository": f"own/large@{commit}", "dev": None, "split": 0.5, "text": "sentence"}
     user.set("hub.classification.reviews", large)
     hub.fail(r"train\.csv|/storage/", 1, Cut("body"))

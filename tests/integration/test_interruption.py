@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -67,16 +68,20 @@ def _killed_after(project: Project, steps: int, command: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "variables"),
-    [(ALONE, ON_CPU), (THREE, ON_CPU), (TWO, SHARDED)],
+    ("launcher", "variables", "kills"),
+    [
+        (ALONE, ON_CPU, ((PRETRAIN, (1, 9)), (SQUAD, (2, 8)))),
+        (THREE, ON_CPU, ((PRETRAIN, (9,)), (SQUAD, (2,)))),
+        (TWO, SHARDED, ((PRETRAIN, (1,)), (SQUAD, (8,)))),
+    ],
     ids=["one process", "three processes", "two that share"],
 )
 def test_killed_training_goes_on_to_the_same_bytes(
-    ready: Project, launcher: list[str], variables: dict[str, str]
+    ready: Project, launcher: list[str], variables: dict[str, str], kills: Iterable[tuple[list[str], Iterable[int]]]
 ) -> None:
     ready.set("squad.epochs", 2)
     project = ready.with_variables(**variables)
-    for stage, steps in ((PRETRAIN, (1, 9)), (SQUAD, (2, 8))):
+    for stage, steps in kills:
         before = _outputs(project).keys()
         project.run(*launcher, *stage)
         whole = {path: content for path, content in _outputs(project).items() if path not in before}
@@ -136,7 +141,7 @@ def test_a_slurm_job_saves_requeues_itself_and_goes_on(project: Project, tmp_pat
     (tmp_path / "scontrol").chmod(0o755)
     path = f"{Path(sys.executable).parent}{os.pathsep}{tmp_path}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PYTHONPATH": str(project.folder), "PATH": path, "SLURM_JOB_ID": "7"}
-    project.set("pretrain.epochs", 12)
+    project.set("pretrain.epochs", 6)
     job = ["bash", "launch/slurm.sh", "pretrain"]
     hurried = {**environment, "RETRACE_SAVE_SECONDS": "0"}
     with subprocess.Popen(job, cwd=project.folder, env=hurried, text=True, stdout=-1, stderr=-1) as first:

@@ -23,7 +23,7 @@ METHODS = ("full", "scratch", "frozen", "lora", "adapter")
 PARTS = ("lora", "adapter")  # of which the trained part may be published alone
 EVEN_IF = ("--even-if", "unlearned", "stale", "dirty")
 CASES: dict[str, tuple[dict[str, Any], Sequence[str], Sequence[str]]] = {  # settings, tasks, methods
-    "classes and spans": ({}, ("sst2", "squad"), METHODS),
+    "classes": ({}, ("sst2",), METHODS),
     "spans with question matches": ({"squad.question_match": True}, ("squad",), ("full", "lora")),
     "classes and spans by a causal family": ({"family": "llama"}, ("sst2", "squad"), ("frozen", "adapter")),
     "written answers": ({"family": "llama", "squad.answers": "generative"}, ("squad",), ("full", "lora")),

@@ -53,13 +53,13 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def project(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Five methods with three seeds on 800 reviews and 896 questions, evaluated, with its report."""
     yield from _reported(tmp_path_factory.mktemp("many") / "project", 800, 896)
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def large(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """As many questions as SQuAD's development set has."""
     yield from _reported(tmp_path_factory.mktemp("large") / "project", 872, 11_873)
 
