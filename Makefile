@@ -25,7 +25,7 @@ demo: $(BIN)/.run ## A page on this machine on which all trained models answer s
 test: $(BIN)/.dev ## Run the tests
 	pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once, cut remotes, 200 edits: refused, or the same bytes? Hours
+torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), two at once, cut remotes, odd places, 200 edits: refused, or the same bytes? Hours
 	python -m tests.campaigns.bad_input
 	python -m tests.campaigns.kills
 	python -m tests.campaigns.damage
@@ -33,6 +33,7 @@ torture: $(BIN)/.dev ## Malformed input, kills, damage, full disks (as root), tw
 	python -m tests.campaigns.twice
 	python -m tests.campaigns.edits
 	python -m tests.campaigns.remotes
+	python -m tests.campaigns.places
 	python -m tests.campaigns.soak
 
 mutants: $(BIN)/.dev ## How many small changes of the code do its tests notice? Hours; pip install cosmic-ray==8.7.0 first

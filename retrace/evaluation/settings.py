@@ -15,7 +15,8 @@ KINDS = {"classification": "Classified", "question_answering": "Answered"}  # wh
 def metric_names(outcome: str) -> list[str]:
     """The metrics of an outcome's class. Their files are read and not imported, as that takes seconds."""
     folder = Path(__file__).parent / "metrics"
-    return sorted(path.stem for path in folder.glob("*.py") if f"def resampled(outcome: {outcome})" in path.read_text())
+    takes = f"def resampled(outcome: {outcome})"
+    return sorted(path.stem for path in folder.glob("*.py") if takes in path.read_text(encoding="utf-8"))
 
 
 class MetricSettings(Section):

@@ -31,11 +31,11 @@ class Place:
     prepare: Callable[[Path], object] | None = None  # given the project's folder
 
 
-def link_models(folder: Path) -> None:
-    """Put weights and tokens into a folder elsewhere, by a symbolic link."""
-    elsewhere = folder.with_name("models elsewhere")
-    shutil.move(folder / "models", elsewhere)
-    (folder / "models").symlink_to(elsewhere)
+def link_states(folder: Path) -> None:
+    """Keep checkpoints and locks on another disk, by a symbolic link."""
+    elsewhere = folder.with_name("states elsewhere")
+    elsewhere.mkdir()
+    (folder / ".retrace").symlink_to(elsewhere)
 
 
 def move_cache(folder: Path) -> None:
@@ -50,7 +50,7 @@ PLACES: Mapping[str, Place] = {
     "odd folder": Place(folder=ODD),
     "bare environment": Place(bare=True),
     "other caches": Place({"XDG_CACHE_HOME": f"{NOWHERE}/cache", "HF_HOME": f"{NOWHERE}/hub"}, prepare=move_cache),
-    "linked models": Place(prepare=link_models),
+    "linked states": Place(prepare=link_states),
     "time zone": Place({"TZ": "Pacific/Chatham"}),
     "terminal": Place({"TERM": "xterm", "COLUMNS": "40"}, command=("script", "-qec", "dvc repro", "/dev/null")),
 }

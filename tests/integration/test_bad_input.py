@@ -55,6 +55,9 @@ def _assert_one_line(project: Project, module: str, message: str, output: str) -
 
 
 def test_right_files_are_checked_and_copied(files: Project) -> None:
+    own, elsewhere = files.folder / "data/own", files.folder.parent / "another disk"
+    (own / "text").rename(elsewhere)
+    (own / "text").symlink_to(elsewhere)
     done = files.stage("sources.files")
     assert "squad: 1 of 1 questions of dev are in train too" in done.stdout
     card = json.loads((files.folder / "data/files/card.json").read_text())
