@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup repro demo test torture mutants bench hub-demo check format clean
+.PHONY: help setup repro demo test torture mutants bench hub-demo check lock format clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -61,6 +61,12 @@ check: $(BIN)/.dev ## Format, lint, types, architecture, spelling
 	lint-imports --no-logo
 	codespell
 
+lock: ## Write requirements*.lock anew after a change of requirements*.txt; pip install uv first
+	for name in requirements requirements-dev; do \
+		grep -v '^torch==\|^-r' $$name.txt | uv pip compile - --quiet --no-deps --generate-hashes --no-annotate \
+			--python-version 3.11 --custom-compile-command 'make lock' --output-file $$name.lock || exit; \
+	done
+
 format: $(BIN)/.dev ## Put the code in its format
 	ruff check --fix .
 	ruff format .
@@ -76,11 +82,14 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Retrace needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-$(BIN)/.run: requirements.txt pyproject.toml | $(BIN)/python
+# The locks have the SHA-256 of every package but torch, whose build depends on the machine: a second call adds that.
+$(BIN)/.run: requirements.txt requirements.lock pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-$(BIN)/.dev: requirements-dev.txt $(BIN)/.run
+$(BIN)/.dev: requirements-dev.txt requirements-dev.lock $(BIN)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@

@@ -1,4 +1,4 @@
-"""README and docs/ name only what there is: links, files, commands, and the rooms of each stage."""
+"""Pages and lists name only what there is: links, files, commands, the rooms of each stage, requirements."""
 
 import re
 from pathlib import Path
@@ -56,3 +56,11 @@ def _headings(page: Path) -> set[str]:
     """The anchors of a page's headings as GitHub makes them."""
     found = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("name", ["requirements", "requirements-dev"])
+def test_a_lock_has_hashes_of_what_is_required(name: str) -> None:
+    required, locked = ((ROOT / f"{name}.{kind}").read_text() for kind in ("txt", "lock"))
+    pins = {line for line in required.splitlines() if "==" in line and not line.startswith("torch==")}
+    hashed = {line.removesuffix(" \\") for line in locked.splitlines() if line.endswith(" \\") and "==" in line}
+    assert hashed == pins, "make lock"
