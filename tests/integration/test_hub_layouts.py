@@ -114,7 +114,7 @@ def _read(asked: dict[str, str], stream: int | None) -> dict[str, Any]:
     found = {}
     for pin, config in asked.items():
         split = open_split(HubDataset(repository=pin, config=config, stream=stream), "train", "hub.text")
-        found[pin] = [[row for _, row in split.records()], {name: list(of) for name, of in split.classes.items()}]
+        found[pin] = [[row for _, row in split.records], {name: list(of) for name, of in split.classes.items()}]
     return found
 
 

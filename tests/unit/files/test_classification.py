@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from retrace.core.errors import InputError
 from retrace.datasets.examples import SST2, Example, read_classes, read_examples, write_task
 from retrace.datasets.splits import held_out_split
-from retrace.files.formats import labels_of
+from retrace.files.formats import label_of
 from retrace.files.settings import ClassificationParams, ClassificationSettings
 from retrace.files.tasks import check_files, make_task_card, read_files
 from tests.toy import ROOT
@@ -133,8 +133,8 @@ def test_a_column_with_a_point_in_its_name_is_read_beside_a_structure_that_has_t
 
 
 def test_labels_are_text_however_they_are_written() -> None:
-    rows = [("f", {"label": label}) for label in ("None", " a ", 1, 1.0, -2.0)]
-    assert labels_of(rows, "label") == ["None", "a", "1", "1", "-2"]
+    labels = [label_of("f", {"label": label}, "label") for label in ("None", " a ", 1, 1.0, -2.0)]
+    assert labels == ["None", "a", "1", "1", "-2"]
 
 
 def test_a_split_by_row_divides_texts_that_one_by_text_keeps_together(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_what_to_fetch_and_where_to_put_it_is_said(tmp_path: Path) -> None:
         ("xyz", {"drop": ("x", "y", "z")}, "f.jsonl: no example in it"),
         ("xyz", {"dev": None, "split": 0.9}, "f.jsonl: 3 rows are too few for a split at 0.9"),
         ("1234", {"classes": tuple("abcde")}, "data/params.yaml: classification.own.classes: labels from 1 to 4 do not "
-         "tell whether the first of 5 names is that of 0 or of 1; expected a row of 0 or of 5, or names for labels"),
+         "tell whether the first of 5 classes is 0 or 1; expected a row labelled 0 or 5, or names as labels"),
     ],
 )  # fmt: skip
 def test_settings_that_the_rows_do_not_fit(tmp_path: Path, labels: str, settings, message: str) -> None:

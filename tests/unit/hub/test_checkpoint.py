@@ -32,7 +32,9 @@ def folder(tmp_path: Path) -> Path:
 def test_neither_a_tokenizer_nor_its_vocabulary(folder: Path) -> None:
     for name in ("tokenizer.json", "vocab.txt"):
         (folder / name).unlink()
-    with pytest.raises(InputError, match=r"^org/name: there is no tokenizer.json in it, nor vocab.txt to make one of$"):
+    with pytest.raises(
+        InputError, match=r"^org/name: there is no tokenizer.json in it, nor vocab.txt to make one from$"
+    ):
         check_model(folder, "org/name", "bert")
 
 

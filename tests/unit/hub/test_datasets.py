@@ -42,13 +42,13 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _words(split: str) -> str:
-    return "".join(row["word"] for _, row in open_split(SOURCE, split, "hub.text").records())
+    return "".join(row["word"] for _, row in open_split(SOURCE, split, "hub.text").records)
 
 
 def test_rows_classes_and_licence() -> None:
     split = open_split(SOURCE, "train", "hub.text")
     assert split.classes == {"label": ("low", "high")}
-    where, row = next(split.records())
+    where, row = next(iter(split.records))
     assert where == f"org/name@{COMMIT} small train: row 1"
     assert row == {"word": "a", "label": 0}
     assert _words("train") == "abcde"

@@ -58,8 +58,12 @@ def test_the_config_says_what_is_done_about_a_vocabulary(tmp_path: Path) -> None
     ("tokens", "config", "said"),
     [
         ([*TOKENS, "The"], {}, r"name: 1 of 9 tokens of vocab.txt have capital letters, and no tokenizer_config.json"),
-        (TOKENS[:4] + TOKENS[5:], {}, r"name: '\[MASK\]' is a token of its tokenizer, but not of its vocab.txt"),
-        ([token for token in TOKENS if token not in ("[MASK]", "[PAD]")], {}, r"name: '\[MASK\]' is a token of its"),
+        (TOKENS[:4] + TOKENS[5:], {}, r"name: its tokenizer and its vocab.txt differ in the token '\[MASK\]'$"),
+        (
+            [token for token in TOKENS if token not in ("[MASK]", "[PAD]")],
+            {},
+            r"name: its tokenizer and its vocab.txt differ in the token '\[MASK\]'$",
+        ),
         (TOKENS, {"do_basic_tokenize": False}, "do_basic_tokenize: false is not allowed, without tokenizer.json"),
     ],
 )
@@ -93,6 +97,6 @@ def test_code_that_comes_with_a_vocabulary_is_not_run(tmp_path: Path) -> None:
 def test_files_that_are_none_are_one_line(tmp_path: Path) -> None:
     folder = write_model(tmp_path, ROBERTA, "vocab.json", "config.json")
     (folder / "merges.txt").write_text("#version: 0.2\nno such\n")
-    said = r"^org/name: no tokenizer can be made of its vocab.json and merges.txt: [^\n]*$"
+    said = r"^org/name: no tokenizer can be made from its vocab.json and merges.txt: [^\n]*$"
     with pytest.raises(InputError, match=said):
         make_tokenizer(folder, "org/name", "roberta")
