@@ -14,7 +14,7 @@ from retrace.core.guard import guarded
 from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_path, source_folder, splits_of
 from retrace.core.records import SOURCES, timed
 from retrace.datasets.examples import read_sentences
-from retrace.datasets.splits import count_given_away, count_shared, keys_of, known_rows, shared_finding
+from retrace.datasets.splits import count_overlaps, count_shared, keys_of, known_rows, shared_finding
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 
@@ -74,10 +74,7 @@ def _sentences(folder: Path) -> Counted:
     counts = {
         part: {"sentences": len(found), "favourable": sum(row.label for row in found)} for part, found in rows.items()
     }
-    keys = {part: keys_of((row.text, None) for row in found) for part, found in rows.items()}
-    shared, findings = count_shared(keys, "sentences")
-    given, of_given = count_given_away(keys, "sentences")
-    findings += of_given
+    shared, given, findings = count_overlaps(rows, "sentences")
     for part, found in rows.items():
         quoted = sum(_QUOTED.fullmatch(row.text) is not None for row in found)
         if quoted:

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from retrace.core.errors import InputError
 from retrace.core.files import numbered_lines, read_json, write_json, write_text
-from retrace.datasets.examples import read_sentences
+from retrace.datasets.examples import Example, read_sentences
 from retrace.datasets.settings import SplitSettings
 from retrace.datasets.squad import read_questions
 
@@ -30,7 +30,6 @@ LONG = 4  # words; shorter texts, such as "the film", occur in many others by ch
 LOOSE = -1  # the group of a short text that occurs in texts of several groups
 Words = tuple[str, ...]
 Key = tuple[Words, Words | None]
-Counted = tuple[dict[str, int], list[str]]  # counts, and findings, one line each
 Item = TypeVar("Item")
 
 _SIGNS = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, which put no spaces between words
@@ -66,9 +65,7 @@ def given_away(texts: Sequence[Words], training: Sequence[Words]) -> np.ndarray:
     """
     index = PhraseIndex.of([*training, *texts])
     places_before = np.append(0, np.cumsum(index.owners < len(training)))  # how many of them are in training texts
-    held = np.zeros(
-        len(index.owners), dtype=np.int64
-    )  # by place: length of the longest training text that starts there
+    held = np.zeros(len(index.owners), dtype=np.int64)  # by place: length of the longest training text starting there
     inside = np.zeros(len(index.lengths), dtype=bool)
     for row in sorted(index.ranges, key=lambda row: index.lengths[row]):
         first, last = index.ranges[row]
@@ -94,8 +91,8 @@ def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: s
     return [f"{int(given.sum()):,} of {len(given):,} {what} of {part} {how}"]
 
 
-def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
-    """How many rows of each split are in an earlier one too, by `dev in train`; findings call the rows `what`."""
+def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> tuple[dict[str, int], list[str]]:
+    """How many rows of each split are in an earlier one too, by `dev in train`; and findings, calling rows `what`."""
     counts, findings = {}, []
     for earlier, later in combinations(keys, 2):
         shared = known_rows(keys[later], keys[earlier])
@@ -104,16 +101,19 @@ def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
     return counts, findings
 
 
-def count_given_away(keys: Mapping[str, Sequence[Key]], what: str) -> Counted:
-    """How many rows of each split but `train` have a first text that `train` gives away, as in `given_away`."""
-    counts, findings, train = {}, [], [text for text, _ in keys["train"]]
+def count_overlaps(
+    parts: Mapping[str, Sequence[Example]], what: str
+) -> tuple[dict[str, int], dict[str, int], list[str]]:
+    """Of `count_shared`, and how many examples of each split but `train` have a first text that `train` gives away."""
+    keys = {part: keys_of((example.text, example.pair) for example in examples) for part, examples in parts.items()}
+    shared, findings = count_shared(keys, what)
+    train, counts = keys.pop("train"), {}
     for part, rows in keys.items():
-        if part != "train":
-            given = given_away([text for text, _ in rows], train)
-            counts[part] = int(given.sum())
-            how = INSIDE if rows[0][1] is None else INSIDE_FIRST
-            findings += given_away_finding(given, known_rows(rows, keys["train"]), what, part, how)
-    return counts, findings
+        given = given_away([text for text, _ in rows], [text for text, _ in train])
+        counts[part] = int(given.sum())
+        how = INSIDE if rows[0][1] is None else INSIDE_FIRST
+        findings += given_away_finding(given, known_rows(rows, train), what, part, how)
+    return shared, counts, findings
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,10 @@ class FilesSettings(Section):
     def _other_tests(self) -> Self:
         _require_within(self, "squad_train", "squad_dev", "sst2_test", "squad_test")
         for task, (train, dev, test, split) in self._files.items():
-            taken, given = ((train, dev), test) if split is None else ((train,), test or dev)
-            allowed = f"expected another file than {' and '.join(taken)}"
-            require(given not in taken, f"{task}_test", given, allowed)
+            taken = (train, dev) if split is None else (train,)
+            require(test not in taken, f"{task}_test", test, f"expected another file than {' and '.join(taken)}")
+        is_trained_on = self.squad_split is not None and self.squad_dev == self.squad_train  # yet would be the test set
+        require(not is_trained_on, "squad_dev", self.squad_dev, "expected another file than squad_train")
         return self
 
     @property

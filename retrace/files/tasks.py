@@ -14,15 +14,7 @@ from retrace.core.settings import DATA_PARAMS
 from retrace.datasets.card import count_questions, write_card
 from retrace.datasets.examples import Example, class_order, write_task
 from retrace.datasets.settings import TaskSettings
-from retrace.datasets.splits import (
-    count_given_away,
-    count_shared,
-    groups_of,
-    held_out_split,
-    keys_of,
-    split_questions,
-    words_of,
-)
+from retrace.datasets.splits import count_overlaps, groups_of, held_out_split, split_questions, words_of
 from retrace.datasets.text import Records, Table, copied, text_cell
 from retrace.files.formats import label_of, read_records
 from retrace.files.settings import ClassificationSettings, TaskFiles
@@ -148,10 +140,8 @@ def make_task_card(data: TaskData) -> dict[str, Any]:
         counts = Counter(example.label for example in examples)
         by_class = {name: counts[number] for number, name in enumerate(data.classes)}
         parts[part] = {"examples": len(examples), "classes": by_class}
-    keys = {part: keys_of((example.text, example.pair) for example in of) for part, of in data.parts.items()}
-    shared, of_shared = count_shared(keys, "examples")
-    given, of_given = count_given_away(keys, "examples")
-    findings = [*data.notes, *of_shared, *of_given]
+    shared, given, overlaps = count_overlaps(data.parts, "examples")
+    findings = [*data.notes, *overlaps]
     for part, counts in parts.items():
         findings += [f"{part} has no example of {name}" for name, count in counts["classes"].items() if not count]
     return {"parts": parts, "shared": shared, "given_away": given, "dropped": data.dropped, "findings": findings}

@@ -100,22 +100,11 @@ def _open_kept(source: HubDataset, split: str, key: str) -> tuple[Any, Iterable[
 
 
 def _kept(source: HubDataset, key: str) -> Path:
-    """The folder with the config's splits as Arrow, and INFO; made if need be."""
+    """The folder with the config's splits as Arrow, and INFO; made from its files where there is none."""
     home = Path(constants.HF_HOME) / "retrace" / f"datasets-{version('datasets')}"
     folder = home / source.pin.repository / source.pin.commit / source.config
-    if not (folder / INFO).is_file():
-        _prepare(source, key, folder)
-    return folder
-
-
-def _table(folder: Path, split: str) -> pa.Table:
-    """A split in one file, or in several called NAME-SPLIT-00000-of-00002.arrow."""
-    files = sorted([*folder.glob(f"*-{split}.arrow"), *folder.glob(f"*-{split}-*-of-*.arrow")])
-    return pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files)
-
-
-def _prepare(source: HubDataset, key: str, folder: Path) -> None:
-    """Fetch the config's files, and write their rows and INFO to `folder`."""
+    if (folder / INFO).is_file():
+        return folder
     import datasets
 
     if not sys.stderr.isatty():
@@ -126,6 +115,13 @@ def _prepare(source: HubDataset, key: str, folder: Path) -> None:
         builder = _builder(source, card, described, Path(made).resolve() / "rows")
         builder.info.license = _licence(card)
         builder.download_and_prepare(str(folder))
+    return folder
+
+
+def _table(folder: Path, split: str) -> pa.Table:
+    """A split in one file, or in several called NAME-SPLIT-00000-of-00002.arrow."""
+    files = sorted([*folder.glob(f"*-{split}.arrow"), *folder.glob(f"*-{split}-*-of-*.arrow")])
+    return pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files)
 
 
 @contextmanager
@@ -165,9 +161,7 @@ def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view:
     try:
         builder = datasets.load_dataset_builder(str(view), _config(source))
     except BadZipFile:  # `datasets` looks inside for the format
-        raise ValueError(
-            "the data is in zip archives, which can only be read with `stream`, a number of rows"
-        ) from None
+        raise ValueError("the data is in zip archives; only `stream`, a number of rows, can read these") from None
     named = builder.config.data_files
     if not isinstance(named, DataFilesDict):
         raise ValueError("No data files found")

@@ -280,7 +280,12 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
                f"{where}not a tokenizer: [CLS] and [UNK] have the same id")  # fmt: skip
     yield case("huge number", "tokenizer.json", with_model(vocab={**tokenizer["model"]["vocab"], "x": 2**31}),
                f"model: the tokenizer has {2**31 + 1} tokens, but the model only {size} emb")  # fmt: skip
-    yield case("missing column", "tokenizer.json", None, "model: there is no vocab.txt in it", "model: there is no tok")
+    yield case(
+        "missing column",
+        "tokenizer.json",
+        None,
+        "model: there is no tokenizer.json in it, nor vocab.txt to make one from",
+    )
     few = {token: number for number, token in enumerate(tokens[:5])}
     yield case("one letter", "tokenizer.json", with_model(vocab={**few, "x": 5}, unk_token="no"), *no_tokenizer)
     for field, content in (

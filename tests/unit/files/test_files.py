@@ -55,6 +55,7 @@ def test_a_split_without_an_official_dev_file_leaves_no_test(tmp_path: Path) -> 
         ({"squad_dev": "../dev.json"}, "squad_dev: '../dev.json' is not allowed; expected a file in the folder"),
         ({"sst2_test": "dev.tsv"}, "sst2_test: 'dev.tsv' is not allowed; expected another file than train.tsv and"),
         ({"squad_test": "train-v2.0.json", "squad_split": 0.8}, "squad_test: 'train-v2.0.json' is not allowed"),
+        ({"squad_dev": "train-v2.0.json", "squad_split": 0.8}, "squad_dev: 'train-v2.0.json' is not allowed"),
     ],
 )
 def test_a_test_file_that_chooses_or_trains_is_refused(settings: dict[str, Any], message: str) -> None:

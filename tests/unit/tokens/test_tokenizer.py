@@ -89,12 +89,6 @@ def test_a_vocabulary_has_more_than_the_special_tokens() -> None:
     assert build(TokenizerSettings, {"tokenizer": {"vocab_size": 6}}, "tokenizer").vocab_size == 6
 
 
-def test_left_out_words_become_one_unknown_token() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=60), lambda: TEXT, "k")
-    (ids,) = tokenizer.encode_documents(["the <unk> fox"])
-    assert [tokenizer.id_to_token(number) for number in ids].count("[UNK]") == 1
-
-
 SPELT = ["the [CLS] fox [SEP]", "[MASK]", "the fox[PAD]over [UNK]", "<s> the </s> fox <mask>"]
 
 
@@ -139,17 +133,6 @@ def test_tokens_stand_where_their_text_does(kind, size: int) -> None:
     assert tokenizer.known(text) == text.replace("<unk>", "").replace("".join(sign), "")
     assert tokenizer.known(text, 13) == "The  fox"
     assert text[located[-1].start : located[-1].end].endswith("s")
-
-
-def test_a_given_tokenizer_must_say_what_begins_a_text(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text(
-        '{"version":"1.0","model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"a"}}'
-    )
-    with pytest.raises(InputError, match=r"no token begins a text: .* names no cls_token or bos_token"):
-        load_tokenizer(tmp_path)
-    (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(InputError, match="not a tokenizer"):
-        load_tokenizer(tmp_path)
 
 
 def _words(tokenizer: SubwordTokenizer, text: str) -> list[str]:
