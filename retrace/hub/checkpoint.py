@@ -73,7 +73,7 @@ def set_padding(folder: Path) -> None:
         write_json(folder / CONFIG, {**config, "pad_token_id": padding})
 
 
-def check_model(folder: Path, name: str, family: str, key: str = "family") -> None:
+def check_model(folder: Path, name: str, family: str, key: str) -> None:
     """Raise InputError unless `folder` holds a model of the family that is set at `key`, and a tokenizer.
 
     Messages call the model `name`.

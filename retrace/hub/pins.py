@@ -16,7 +16,6 @@ from retrace.core.errors import InputError
 from retrace.core.files import file_digest
 from retrace.core.settings import Params, Section, Seed, file_of
 
-DIGITS = 12  # of a folder's digest
 PINNED = "expected org/name@commit, the commit as 40 hex digits"
 _PIN = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?@[0-9a-f]{40}")
 
@@ -136,4 +135,4 @@ def folder_digest(folder: Path) -> str:
     """
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     lines = "".join(f"{name} {file_digest(folder / name)}\n" for name in names if "/." not in f"/{name}")
-    return hashlib.sha256(lines.encode()).hexdigest()[:DIGITS]
+    return hashlib.sha256(lines.encode()).hexdigest()[:12]

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,18 +124,12 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
     their checksums are not those of the hub.
     """
     hub = HfApi(token=hub_token())
-
-    def snapshot(local: bool) -> Path:
-        found = hub.snapshot_download(
-            pin.repository, repo_type=kind, revision=pin.commit, allow_patterns=list(patterns), local_files_only=local
-        )
-        return Path(found)
-
+    download = partial(hub.snapshot_download, pin.repository, repo_type=kind, revision=pin.commit)
     with hub_session(str(pin)):
         with suppress(errors.CachedRepoTreeNotFoundError, errors.LocalEntryNotFoundError):
             listing(pin, kind)  # fails where another client has fetched single files only
-            return snapshot(local=True)
-        folder = snapshot(local=False)
+            return Path(download(allow_patterns=list(patterns), local_files_only=True))
+        folder = Path(download(allow_patterns=list(patterns)))
         listing(pin, kind)
         if not folder.is_dir():  # no file matches
             return folder
