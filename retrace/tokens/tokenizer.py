@@ -1,6 +1,5 @@
 """Subword tokenizers, trained or read from a folder, and what models need to know of them."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -22,7 +21,7 @@ from tokenizers import (
 from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_object
+from retrace.core.files import read_object, write_json, write_text
 from retrace.core.paths import UNKNOWN
 from retrace.tokens.settings import OWN, SpecialTokens, TokenizerSettings
 
@@ -256,11 +255,10 @@ def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
 
 def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -> None:
     """Write the tokenizer in a form that transformers' AutoTokenizer loads."""
-    (folder / FILE).write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+    write_text(folder / FILE, tokenizer.to_str(pretty=True))
     tokens = {name: getattr(tokenizer.special, role) for role, (name, *_) in NAMES.items()}
     config = {name: token for name, token in tokens.items() if token is not None}
-    config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}
-    (folder / CONFIGS[0]).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / CONFIGS[0], config | {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase})
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:

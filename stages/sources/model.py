@@ -1,8 +1,9 @@
 """A checkpoint to start from: `model` in params.yaml → data/model, or `checkpoints.<name>` → data/checkpoints/<name>.
 
-Config, weights as safetensors and tokenizer, from the Hugging Face Hub or a folder, are checked and copied; a missing
+Config, weights as safetensors and tokenizer, from the Hugging Face Hub or from a folder, checked; a missing
 tokenizer.json is made from the vocabulary. source.json says where they are from. With a `random_seed` the weights are
-drawn anew. If `model.checkpoint` is null, training starts from random weights, and source.json, the only file, says so.
+drawn anew. If `model.checkpoint` is null, training starts from random weights and there is only source.json, which says
+so.
 
     python -m stages.sources.model [--name NAME]
 """
@@ -22,7 +23,7 @@ from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_i
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch a model to start from.")
     parser.add_argument("--name", help="an entry under checkpoints in data/params.yaml; model of params.yaml if absent")
-    name = parser.parse_args().name
+    name: str | None = parser.parse_args().name
     params = read_params()
     start = read_initial_checkpoint(params, name)
     origin = start.origin
