@@ -31,7 +31,7 @@ from retrace.evaluation.outcomes import (
     answered,
     sum_to_one,
 )
-from retrace.files.formats import Rows, label_of, read_rows
+from retrace.files.formats import Rows, labels_of, read_rows
 from retrace.statistics.intervals import intervals as intervals_of
 from retrace.statistics.scales import Flags
 
@@ -106,8 +106,8 @@ def classification(
     right, given = read_rows(gold), read_rows(predictions)
     if len(right) != len(given):
         raise InputError(f"{predictions}: {len(given)} rows, but {gold} has {len(right)}")
-    labels = [class_name(label_of(where, cells, label)) for where, cells in right]
-    predicted = [class_name(label_of(where, cells, prediction)) for where, cells in given]
+    labels = [class_name(value) for value in labels_of(right, label)]
+    predicted = [class_name(value) for value in labels_of(given, prediction)]
     flags = _unknown_classes(labels, predicted, gold, predictions)
     classes, probabilities = _probabilities(given, class_order([*labels, *predicted]), prediction, flags)
     never = class_order(set(classes) - set(labels))

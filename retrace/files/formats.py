@@ -47,6 +47,14 @@ def read_rows(path: Path) -> Rows:
     return rows
 
 
+def labels_of(rows: Rows, column: str) -> list[str]:
+    """The labels in a column, as text.
+
+    Raises InputError naming a row without one.
+    """
+    return [label_of(where, cells, column) for where, cells in rows]
+
+
 def label_of(where: str, cells: Mapping[str, Any], column: str) -> str:
     """A row's label as text without surrounding white space; 1.0, as pandas writes integers beside gaps, is 1.
 
