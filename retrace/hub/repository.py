@@ -135,7 +135,7 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
             return folder
         mismatches = hub.verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit).mismatches
     for wrong in mismatches:
-        (folder / wrong["path"]).resolve().unlink()
+        (folder / wrong["path"]).resolve().unlink(missing_ok=True)  # equal files share their bytes
         (folder / wrong["path"]).unlink(missing_ok=True)
     if mismatches:
         wrong = mismatches[0]

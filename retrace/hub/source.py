@@ -26,7 +26,7 @@ def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
 
     Raises InputError where a data set cannot be fetched or a row is malformed.
     """
-    _write_text(folder, settings.text)
+    write_running_text(folder, settings.text)
     sentences, questions = settings.sst2, settings.squad
     for part, name in sentences.parts.items():
         write_sentences(sentences_path(folder, part), open_split(sentences, name, "hub.sst2"), sentences)
@@ -40,15 +40,18 @@ def write_source(folder: Path, settings: HubSettings) -> dict[str, Any]:
     }
 
 
-def _write_text(folder: Path, settings: HubText) -> None:
-    """Write lines as they are, or documents separated by, and without, blank lines."""
+def write_running_text(folder: Path, settings: HubText) -> None:
+    """Write lines as they are, or documents with a blank line after each and none within.
+
+    Lines of documents are not indented, so that none reads as one of WikiText's titles, which would begin an article.
+    """
     for part, split in (("train", settings.train), ("valid", settings.valid), ("test", settings.test)):
         records = open_split(settings, split, "hub.text").records
         rows = (text_cell(where, cells, settings.text).replace(NUL, " ") for where, cells in records)
         if settings.rows == "lines":
             text = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
         else:
-            text = "".join("\n".join(filter(str.strip, row.splitlines())) + "\n\n" for row in rows)
+            text = "".join("\n".join(filter(None, map(str.strip, row.splitlines()))) + "\n\n" for row in rows)
         write_text(text_path(running_text(folder), part), text)
 
 

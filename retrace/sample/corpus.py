@@ -41,7 +41,7 @@ from retrace.sample.language import (
     state,
     write_reviews,
 )
-from retrace.sample.world import Entity, NameMaker, World, build_world
+from retrace.sample.world import RIVER_NAMES, Entity, NameMaker, World, build_world, sizes_of
 
 # Of 72 training articles, and of 224 held-out ones.
 SHARES = {"people": 22, "towns": 2, "guilds": 20, "works": 20, "events": 6, "rivers": 2}
@@ -67,10 +67,19 @@ class SampleSettings(Section):
     held_out_reviews: int = Field(default=800, ge=2, description="labelled sentences for validation")
 
     @model_validator(mode="after")
-    def _asked_of_articles(self) -> Self:
+    def _enough_articles_and_names(self) -> Self:
         allowed = f"expected at most articles ({self.articles})"
         require(self.questioned <= self.articles, "questioned", self.questioned, allowed)
+        rivers = sum(size["rivers"] for size in self.worlds.values())
+        allowed = f"with held_out_articles it takes {rivers:,} rivers, and there are names for {RIVER_NAMES:,}"
+        require(rivers <= RIVER_NAMES, "articles", self.articles, allowed)
         return self
+
+    @property
+    def worlds(self) -> dict[str, dict[str, int]]:
+        """The number of entities of each kind in each world."""
+        held_out = sizes_of(HELD_OUT, self.held_out_articles / 224)
+        return {"train": sizes_of(SHARES, self.articles / 72), "valid": held_out, "test": held_out}
 
 
 class SampleParams(Params):
@@ -104,9 +113,7 @@ def write_sample(folder: Path, settings: SampleSettings) -> None:
         return random.Random(f"{settings.seed} {purpose}")
 
     names = NameMaker(rng("names"))
-    worlds = {"train": build_world(rng("train world"), names, SHARES, settings.articles / 72)}
-    for part in ("valid", "test"):
-        worlds[part] = build_world(rng(f"{part} world"), names, HELD_OUT, settings.held_out_articles / 224)
+    worlds = {part: build_world(rng(f"{part} world"), names, size) for part, size in settings.worlds.items()}
     for part, world in worlds.items():
         articles = write_articles(rng(f"{part} articles"), world, Style(part != "train", READ))
         write_text(text_path(running_text(folder), part), _wikitext(articles))
@@ -183,23 +190,21 @@ def write_questions(rng: random.Random, articles: list[Article], style: Style, p
     data = []
     for number, article in enumerate(articles):
         context, starts = _context(article)
-        told = rng.sample(article.facts, len(article.facts))
+        told = [(fact.relation, fact) for fact in rng.sample(article.facts, len(article.facts))]
         left_out = _left_out(rng, article)
         qas = []
         for position in range(PER_ARTICLE):
-            without = rng.random() < UNANSWERABLE
-            relation, fact = left_out.pop() if without else ((fact := told.pop()).relation, fact)
+            is_impossible = rng.random() < UNANSWERABLE
+            relation, fact = (left_out if is_impossible else told).pop()
             start = starts[fact]
-            answer = {"text": context[start : start + len(fact.answer)], "answer_start": start}
-            qas.append(
-                {
-                    "id": f"{prefix}-{number:04d}-{position}",
-                    "question": ask(rng, relation, style, article.subject.name),
-                    "answers": [] if without else [answer],
-                    "is_impossible": without,
-                    **({"plausible_answers": [answer]} if without else {}),
-                }
-            )
+            answers = [{"text": context[start : start + len(fact.answer)], "answer_start": start}]
+            qa = {
+                "id": f"{prefix}-{number:04d}-{position}",
+                "question": ask(rng, relation, style, article.subject.name),
+                "answers": [] if is_impossible else answers,
+                "is_impossible": is_impossible,
+            }
+            qas.append(qa | ({"plausible_answers": answers} if is_impossible else {}))
         data.append({"title": article.subject.title, "paragraphs": [{"context": context, "qas": qas}]})
     return {"version": "v2.0", "data": data}
 

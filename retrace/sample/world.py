@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from retrace.sample.language import BY_KIND, WORDS, Relation
 
 GIVEN_NAMES, FAMILY_NAMES, TOWN_NAMES = 450, 1100, 250
+RIVER_NAMES = TOWN_NAMES * len(WORDS["river_endings"])  # of all kinds of entities, rivers have the fewest names
 LISTED = ("animal", "good", "stone", "meal", "flower", "colour", "count", "feast")  # kinds of answer from word lists
 
 
@@ -89,12 +90,13 @@ class World:
         return self.people + self.others
 
 
-def build_world(rng: random.Random, names: NameMaker, shares: Mapping[str, int], times: float = 1.0) -> World:
-    """Draw a world with `times` as many entities of each kind as in `shares`, and at least four.
+def sizes_of(shares: Mapping[str, int], times: float) -> dict[str, int]:
+    """Entities of each kind: `times` as many as in `shares`, and at least four, so that answers can be chosen."""
+    return {kind: max(4, round(count * times)) for kind, count in shares.items()}
 
-    All randomness but that of names comes from `rng`.
-    """
-    size = {kind: max(4, round(count * times)) for kind, count in shares.items()}
+
+def build_world(rng: random.Random, names: NameMaker, size: Mapping[str, int]) -> World:
+    """Draw a world with `size` entities of each kind; all randomness but that of names comes from `rng`."""
     towns = [names.town() for _ in range(size["towns"])]
     rivers = [names.river() for _ in range(size["rivers"])]
     others = [Entity("town", town, town) for town in towns]

@@ -41,6 +41,13 @@ def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
     assert folder_digest(tmp_path) == "1ee7a7ff6e0f"
 
 
+def test_a_corpus_that_takes_more_names_than_there_are_is_refused() -> None:
+    """250 stems with 8 endings name 2,000 rivers: one per 36 articles, and 10 in each held-out world."""
+    assert SampleSettings(articles=1980 * 36).worlds["train"]["rivers"] == 1980
+    with pytest.raises(ValueError, match=r"articles: 71316 is not allowed; .* it takes 2,001 rivers"):
+        SampleSettings(articles=1981 * 36)
+
+
 def test_size_and_vocabulary(corpus: Path) -> None:
     text = text_path(running_text(corpus), "train").read_text()
     words = Counter(re.findall(r"\w+", text.lower()))
