@@ -1,7 +1,7 @@
-"""Data sets of the Hugging Face Hub: the repositories in data/params.yaml, each at a commit → data/hub.
+"""Data sets of the Hugging Face Hub: the repositories that data/params.yaml names, each at a commit → data/hub.
 
-Running text, labelled sentences and questions, checked, in the official formats and under the usual names. Findings and
-licences are in data/hub/card.json. What has been fetched before is read without the network.
+Running text, labelled sentences and questions, in the official formats and under the names that stages read, checked;
+findings and licences are in data/hub/card.json. What was downloaded before is read without the network.
 
     python -m stages.sources.hub
 """
