@@ -21,6 +21,7 @@ from retrace.files.tasks import check_files, make_task_card, read_files
 from tests.toy import ROOT
 
 CELLS = [("One", 'a "quoted", text', "b"), ("Two", "another", "a"), ("Three", "a third", "c")]
+TOPICS = ("world", "sports", "business", "science")
 ROWS = pd.DataFrame(CELLS, columns=["title", "body", "kind"])
 XML = """<sentences>
 <sentence id="7"><text>Good <b>fish</b>, bad wine.</text><aspectTerms>
@@ -90,22 +91,19 @@ def _jsonl_of(*labels: object) -> str:
         ((1, 0, 1), ("no", "yes"), ("no", "yes"), [1, 0, 1]),
         (("yes", "no"), ("no", "yes"), ("no", "yes"), [1, 0]),
         ((2, 1), ("1", "2"), ("1", "2"), [1, 0]),
+        ((3, 0, 1), TOPICS, TOPICS, [3, 0, 1]),
     ],
 )
 def test_labels_are_names_or_numbers(tmp_path: Path, labels, classes, names, numbers) -> None:
     data = _read(tmp_path, "f.jsonl", _jsonl_of(*labels), classes=classes)
-    assert data.classes == names
+    assert (data.classes, data.notes) == (names, ())
     assert [example.label for example in data.parts["train"]] == numbers
 
 
 def test_numbers_from_1_to_the_last_name_are_counted_from_1(tmp_path: Path) -> None:
-    topics = ("world", "sports", "business", "science")
-    data = _read(tmp_path, "f.jsonl", _jsonl_of(3, "4", 1, "sports"), classes=topics)
+    data = _read(tmp_path, "f.jsonl", _jsonl_of(3, "4", 1, "sports"), classes=TOPICS)
     assert [example.label for example in data.parts["train"]] == [2, 3, 0, 1]
     assert make_task_card(data)["findings"][0] == "labels are numbered from 1: 1 is world, 4 is science"
-    data = _read(tmp_path, "f.jsonl", _jsonl_of(3, 0, 1), classes=topics)
-    assert [example.label for example in data.parts["train"]] == [3, 0, 1]
-    assert not data.notes
 
 
 def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path) -> None:

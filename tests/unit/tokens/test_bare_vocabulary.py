@@ -44,6 +44,7 @@ def test_the_config_says_what_is_done_about_a_vocabulary(tmp_path: Path) -> None
     for name, tokens, config, text, expected in (
         ("cased", [*TOKENS, "The", "Café"], {"do_lower_case": False}, "The Café the", ["The", "Café", "the"]),
         ("accents", [*TOKENS, "café"], {"do_lower_case": True, "strip_accents": False}, "CAFÉ", ["café"]),
+        ("a few capitals", [*TOKENS, *(f"w{number}" for number in range(200)), "The"], {}, "The", ["the"]),
     ):
         make_tokenizer(_bert(tmp_path / name, tokens, **config), name, "bert")
         assert load_tokenizer(tmp_path / name).encode(text).tokens[1:-1] == expected
@@ -79,11 +80,6 @@ def test_added_tokens_are_of_the_vocabulary_too(tmp_path: Path) -> None:
     (tmp_path / "added_tokens.json").write_text(json.dumps({"<new>": len(TOKENS)}))
     make_tokenizer(tmp_path, "org/name", "bert")
     assert load_tokenizer(tmp_path).encode("the <new> hall").tokens[1:-1] == ["the", "<new>", "hall"]
-
-
-def test_a_few_capitals_do_not_make_a_vocabulary_cased(tmp_path: Path) -> None:
-    make_tokenizer(_bert(tmp_path, [*TOKENS, *(f"w{number}" for number in range(200)), "The"]), "org/name", "bert")
-    assert load_tokenizer(tmp_path).encode("The").tokens[1:-1] == ["the"]
 
 
 def test_code_that_comes_with_a_vocabulary_is_not_run(tmp_path: Path) -> None:
