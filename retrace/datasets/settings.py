@@ -26,12 +26,12 @@ class SplitSettings(Section):
     train: str = Field(description="the training split")
     dev: str | None = Field(default=None, description="the validation split; null with split")
     test: str | None = Field(
-        default=None, description="a test split with labels, which is scored once and chooses no epoch"
+        default=None, description="a labelled test split, scored once and never used to choose the epoch"
     )
     split: Split | None = Field(
-        default=None, description="train on this share of train and validate on the rest, where there is no dev"
+        default=None, description="in place of dev: train on this share of train and validate on the rest"
     )
-    split_seed: int = Field(default=1, description="draws what is trained on")
+    split_seed: int = Field(default=1, description="seed of the split")
     split_by: SplitBy = Field(
         default="text", description="texts that contain one another stay together; row: they may be separated"
     )

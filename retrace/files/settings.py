@@ -20,15 +20,15 @@ class FilesSettings(Section):
     squad_train: str = Field(default="train-v2.0.json", description="file in squad, version 1.1 or 2.0")
     squad_dev: str = Field(default="dev-v2.0.json", description="file in squad")
     sst2_test: str | None = Field(
-        default=None, description="a test set with labels in sst2, which is scored once and chooses no epoch"
+        default=None, description="a labelled test set in sst2, scored once and never used to choose the epoch"
     )
     squad_test: str | None = Field(default=None, description="the same in squad")
     sst2_split: Split | None = Field(
         default=None,
         description="train on this share of train.tsv and validate on the rest; dev.tsv, if any, is the test set then",
     )
-    squad_split: Split | None = Field(default=None, description="the same of squad_train")
-    split_seed: int = Field(default=1, description="draws what is trained on")
+    squad_split: Split | None = Field(default=None, description="the same for squad_train")
+    split_seed: int = Field(default=1, description="seed of the split")
     split_by: SplitBy = Field(
         default="text",
         description="phrases of a sentence, and questions on a passage, stay together; row: they may be separated",
@@ -106,7 +106,7 @@ class TaskFiles(SplitSettings):
 
     folder: str = Field(description="relative to the project")
     published: str | None = Field(
-        default=None, description="where the files can be downloaded; said if one of them is missing"
+        default=None, description="where the files can be downloaded, for the message about a missing one"
     )
 
     @model_validator(mode="after")

@@ -33,7 +33,7 @@ class HubDataset(Section):
         default="default", description="the data set's configuration"
     )
     train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
-    stream: Count | None = Field(default=None, description="read so many rows of each split and fetch no more")
+    stream: Count | None = Field(default=None, description="read this many rows of each split and fetch no more")
 
     @property
     def pin(self) -> Pin:

@@ -57,7 +57,7 @@ PER_ARTICLE = 4  # questions
 class SampleSettings(Section):
     """The size of the embedded corpus."""
 
-    seed: int = Field(default=1, description="draws the corpus")
+    seed: int = Field(default=1, description="seed of the corpus")
     articles: int = Field(default=5600, ge=72, description="of the training encyclopedia")
     reviews: int = Field(default=7000, ge=2, description="labelled sentences for training")
     questioned: int = Field(default=1800, ge=1, description="training articles with questions, four each")

@@ -39,7 +39,7 @@ class TokenizerSettings(Section):
     )
     special: Literal["bert", "roberta"] = Field(
         default="bert",
-        description="whose ids special tokens get; as in RoBERTa, a model has two more rows of positions",
+        description="number special tokens as this model does; RoBERTa's numbers take two more rows of positions",
     )
 
     @model_validator(mode="after")
