@@ -92,9 +92,7 @@ def _read_parquet(path: Path) -> Records:
         for batch in pq.ParquetFile(path, read_dictionary=names).iter_batches(BATCH, columns=names):
             size += ROW * len(batch) + sum(map(_size, batch.columns))
             _require_size(path, size)
-            columns = [
-                _values(path, rows, name, batch.column(name)) for name in names
-            ]  # the name a.b also selects b of a
+            columns = [_values(path, rows, name, batch.column(name)) for name in names]  # a.b also selects b of a
             for row, cells in enumerate(zip(*columns, strict=True), start=rows + 1):
                 yield f"{path}: row {row}", dict(zip(names, cells, strict=True))
             rows += len(batch)
@@ -118,16 +116,14 @@ def _size(column: pa.Array) -> int:
 
 def _values(path: Path, before: int, name: str, column: pa.Array) -> list[Any]:
     """The values of a column in a batch that comes after `before` rows."""
-    try:
-        return column.to_pylist()
-    except UnicodeDecodeError:
-        for row, value in enumerate(column, start=before + 1):
-            try:
-                value.as_py()
-            except UnicodeDecodeError as error:
-                byte = error.object[error.start]
-                raise InputError(f"{path}: row {row}: byte 0x{byte:02x} of {name} is not UTF-8") from None
-        raise
+    values = []
+    for row, value in enumerate(column, start=before + 1):
+        try:
+            values.append(value.as_py())
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise InputError(f"{path}: row {row}: byte 0x{byte:02x} of {name} is not UTF-8") from None
+    return values
 
 
 def _read_semeval(path: Path) -> Records:
