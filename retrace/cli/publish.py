@@ -87,8 +87,8 @@ def publish(
         if address.base and stored_digest(address.base, BASE_WEIGHTS) != base_digest(start):
             raise InputError(f"--base: {address.base} is not {start} as retrace publish sends it; publish that first")
         message = f"{trained.name} of Retrace at {commit}"
-        sent = upload(folder, address.repository, address.branch, private, message, OURS)
-        print(f"published as {sent.pin}" if sent.is_new else f"nothing new: {sent.pin} has all of this already")
+        pin, is_new = upload(folder, address.repository, address.branch, private, message, OURS)
+        print(f"published as {pin}" if is_new else f"nothing new: {pin} has all of this already")
         return
     for refusal in refusals:
         print(f"would be refused: {refusal}")

@@ -1,16 +1,20 @@
-"""The data card of a source: counts of every split, and texts that splits have in common.
+"""The data card of a source: the counts of every split, and how many texts splits have in common.
 
-Texts in both training and validation data make scores too good; they are no error, as published data sets have some.
+Texts in both training and validation data inflate scores. They are not an error, since published data sets have some.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_path, splits_of
+from retrace.core.files import atomic_folder, write_json
+from retrace.core.guard import guarded
+from retrace.core.paths import UNKNOWN, questions_path, running_text, sentences_path, source_folder, splits_of
+from retrace.core.records import SOURCES, timed
 from retrace.datasets.examples import read_sentences
-from retrace.datasets.splits import count_given_away, count_shared, keys_of, known_rows, shared_finding
+from retrace.datasets.splits import count_overlaps, count_shared, keys_of, known_rows, shared_finding
 from retrace.datasets.squad import Question, read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 
@@ -19,13 +23,31 @@ SHARED = {
     "dev in train": "shared_between_splits", "test in train": "shared_by_test_and_train",
     "test in dev": "shared_by_test_and_dev",
 }  # fmt: skip
-_QUOTED = re.compile(r'".*"".*"')  # a cell with a quote in it, which is doubled
+_QUOTED = re.compile(r'".*"".*"')  # a quoted cell with a doubled quote in it
+
+
+@contextmanager
+def new_source(name: str, inputs: Collection[Path], settings: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the folder of a data source to fill, while guarding its inputs and settings; record the time taken."""
+    with (
+        guarded(name, inputs, settings),
+        timed("source", folder=SOURCES),
+        atomic_folder(source_folder(name), summed=True) as folder,
+    ):
+        yield folder
+
+
+def write_card(folder: Path, card: Mapping[str, Any], prefix: str = "") -> None:
+    """Write card.json, and print its findings, one on a line after `prefix`."""
+    write_json(folder / "card.json", card)
+    for finding in card["findings"]:
+        print(f"{prefix}{finding}")
 
 
 def make_card(folder: Path) -> dict[str, Any]:
-    """Read and check all files of the source in `folder`, and count.
+    """Read and check all files of the source in `folder`, and count what they hold.
 
-    Raises InputError naming file and line where something is wrong.
+    Raises InputError naming file and line where one is malformed.
     """
     text = {part: _text(text_path(running_text(folder), part)) for part in PARTS}
     files = {part: questions_path(folder, part) for part in splits_of(folder, "squad")}
@@ -52,10 +74,7 @@ def _sentences(folder: Path) -> Counted:
     counts = {
         part: {"sentences": len(found), "favourable": sum(row.label for row in found)} for part, found in rows.items()
     }
-    keys = {part: keys_of((row.text, None) for row in found) for part, found in rows.items()}
-    shared, findings = count_shared(keys, "sentences")
-    given, of_given = count_given_away(keys, "sentences")
-    findings += of_given
+    shared, given, findings = count_overlaps(rows, "sentences")
     for part, found in rows.items():
         quoted = sum(_QUOTED.fullmatch(row.text) is not None for row in found)
         if quoted:
@@ -65,9 +84,9 @@ def _sentences(folder: Path) -> Counted:
 
 
 def count_questions(files: Mapping[str, Path]) -> Counted:
-    """Counts of a set of questions by split, and what they share.
+    """Counts of a set of questions by split, and how much the splits share.
 
-    Raises InputError naming the file and the question where something is wrong.
+    Raises InputError naming the file and the question where one is malformed.
     """
     questions = {part: read_questions(path) for part, path in files.items()}
     counts = {
@@ -85,12 +104,12 @@ def count_questions(files: Mapping[str, Path]) -> Counted:
 
 
 def _named(shared: Mapping[str, int]) -> dict[str, int]:
-    """Counts of rows that splits share, by the names that the card has for them."""
+    """Counts of shared rows by the card's keys."""
     return {SHARED[splits]: count for splits, count in shared.items()}
 
 
 def _oddities(part: str, questions: Sequence[Question]) -> list[str]:
-    """Findings that are no errors, but seldom intended."""
+    """Findings on what is allowed but seldom intended."""
     counts = {
         "questions of {} have no text": sum(not question.text for question in questions),
         "questions of {} are on an empty passage": sum(not question.context.strip() for question in questions),

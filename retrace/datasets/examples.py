@@ -1,7 +1,7 @@
-"""Examples of classification tasks, the same whatever they were read from.
+"""Examples of classification tasks.
 
-SST-2's are part of the data source, tab-separated as in GLUE. Those of another task were brought into
-data/classification/<task> by a stage of data/dvc.yaml, with the names of their classes.
+Those of SST-2 are part of the data source, tab-separated as in GLUE. Those of any other task are in
+data/classification/<task>, where a stage of data/dvc.yaml writes them together with the class names.
 """
 
 import json
@@ -13,16 +13,19 @@ from pathlib import Path
 from retrace.core.errors import InputError
 from retrace.core.files import numbered_lines, read_json, write_json, write_text
 from retrace.core.paths import sentences_path, task_folder
-from retrace.datasets.text import read_table
+from retrace.core.settings import DATA_PARAMS
+from retrace.datasets.text import cell, read_table
 
-LABELS = ("0", "1")  # SST-2: negative, positive
-COLUMNS = ("sentence", "label")
-UNLABELLED = "; GLUE gives out its test set without labels, so that it cannot be scored"
+SST2, SENTIMENTS = "sst2", ("negative", "positive")
+CLASSES = "classes.json"
+LABELS = ("0", "1")  # of SST-2: negative, positive
+UNLABELLED = "; GLUE publishes its test set without labels, so it cannot be scored"
+_NUMBER = re.compile(r"-?[0-9]+")
 
 
 @dataclass(frozen=True)
 class Example:
-    """A text, or two that belong together, and the number of its class."""
+    """A text or a pair of texts, and the number of its class."""
 
     text: str
     pair: str | None
@@ -30,17 +33,14 @@ class Example:
 
 
 def read_sentences(path: Path) -> list[Example]:
-    """Read a tab-separated file whose header has the columns `sentence` and `label`.
+    """Read a tab-separated file with the columns `sentence` and `label`.
 
-    Raises InputError naming the file and line where a row is wrong.
+    Raises InputError naming the file and line of a malformed row.
     """
     sentences = []
+    hint = UNLABELLED if path.name == "test.tsv" else ""
     for where, cells in read_table(path):
-        missing = [column for column in COLUMNS if column not in cells]
-        if missing:
-            hint = UNLABELLED if missing == ["label"] and path.name == "test.tsv" else ""
-            raise InputError(f"{where}: no column {missing[0]!r}; the header has: {', '.join(cells)}{hint}")
-        text, label = cells["sentence"].strip(), cells["label"]
+        text, label = cell(where, cells, "sentence").strip(), cell(where, cells, "label", hint)
         if label not in LABELS:
             raise InputError(f"{where}: label {label!r} is not allowed; expected {' or '.join(LABELS)}")
         if not text:
@@ -51,30 +51,26 @@ def read_sentences(path: Path) -> list[Example]:
     return sentences
 
 
-SST2, SENTIMENTS = "sst2", ("negative", "positive")
-CLASSES = "classes.json"
-
-
 def read_classes(source: Path, task: str) -> tuple[str, ...]:
-    """The names of the task's classes, by number.
+    """The names of the task's classes, in the order of their numbers.
 
-    Raises InputError where the task's data was not prepared.
+    Raises InputError where the task's data has not been prepared.
     """
     if task == SST2:
         return SENTIMENTS
     path = task_folder(task, source.parent) / CLASSES
     if not path.is_file():
         raise InputError(
-            f"{path}: no such file; is {task} under 'classification' or 'hub.classification' in params.yaml, "
-            "and was it read?"
+            f"{path}: no such file; is {task} under 'classification' or 'hub.classification' in {DATA_PARAMS}, "
+            "and has its stage run?"
         )
     return tuple(read_json(path))
 
 
 def read_examples(source: Path, task: str, part: str) -> list[Example]:
-    """The examples of `train`, `dev` or, where the task has one, `test`, in the order of the data.
+    """The examples of `train`, `dev` or, if the task has one, `test`, in the order of the file.
 
-    Raises InputError where the file is missing or, for SST-2, a row is wrong.
+    Raises InputError where the file is missing or, for SST-2, a row is malformed.
     """
     path = sentences_path(source, part, task)
     if path.suffix == ".tsv":
@@ -90,10 +86,7 @@ def write_task(folder: Path, classes: Sequence[str], parts: Mapping[str, Sequenc
         write_text(folder / f"{part}.jsonl", "".join(f"{line}\n" for line in lines))
 
 
-_NUMBER = re.compile(r"-?[0-9]+")
-
-
 def class_order(names: Iterable[str]) -> list[str]:
-    """All classes, sorted by number where all are whole numbers, else alphabetically."""
+    """The distinct names, sorted numerically if all are whole numbers, else alphabetically."""
     every = sorted(set(names))
     return sorted(every, key=int) if all(_NUMBER.fullmatch(name) for name in every) else every

@@ -1,4 +1,4 @@
-"""Which splits a data set has, and, of a further task, which columns hold what."""
+"""Which splits a data set has, and which columns of a further task hold what."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from retrace.core.errors import InputError
 from retrace.core.paths import ON_TEST
 from retrace.core.settings import DATA_PARAMS, Params, Section, Split, require
 
-# What is drawn for validation: texts, each with all rows that lie in it and all questions on it; or rows, one by one.
+# What is held out for validation: whole texts, each with what is part of it and all questions on it; or single rows.
 SplitBy = Literal["text", "row"]
-# A task's name is also one of the sections of params.yaml, of the folders of models and of the entries of metrics.json.
+# A task's name is also that of a section of params.yaml, a folder of models/ and an entry of metrics.json.
 TAKEN = (
     "sst2", "squad", "tokenizer", "tokens", "model", "pretrain", "pretrained", "perplexity", "flags", "baselines",
     "intervals", "mean", "std", "data", "family", "lr", "seed", "precision", "finetune", "methods", "metrics",
@@ -21,19 +21,19 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
 class SplitSettings(Section):
-    """Which splits a data set has; the validation split may be drawn from the training split."""
+    """Which splits a data set has; validation data may be held out of the training split."""
 
     train: str = Field(description="the training split")
     dev: str | None = Field(default=None, description="the validation split; null with split")
     test: str | None = Field(
-        default=None, description="a test split with labels, which is scored once and chooses no epoch"
+        default=None, description="a labelled test split, scored once and never used to choose the epoch"
     )
     split: Split | None = Field(
-        default=None, description="train on this share of train and validate on the rest, where there is no dev"
+        default=None, description="in place of dev: train on this share of train and validate on the rest"
     )
-    split_seed: int = Field(default=1, description="draws what is trained on")
+    split_seed: int = Field(default=1, description="seed of the split")
     split_by: SplitBy = Field(
-        default="text", description="texts that lie in one another stay together; row: they may be in both parts"
+        default="text", description="texts that contain one another stay together; row: they may be separated"
     )
 
     @model_validator(mode="after")
@@ -45,7 +45,7 @@ class SplitSettings(Section):
 
     @property
     def parts(self) -> dict[str, str]:
-        """What the splits that there are are called where they come from."""
+        """The source's name of each split that it has."""
         named = {"train": self.train, "dev": self.dev, "test": self.test}
         return {part: name for part, name in named.items() if name is not None}
 
@@ -77,13 +77,13 @@ class TaskSettings(SplitSettings):
 
 
 class TaskParams(Params):
-    """What the stages of further classification tasks read."""
+    """What the stages of further tasks read."""
 
     @classmethod
     def read(cls, params: Mapping[str, Any] | None = None, **item: str) -> Self:
-        """Read and check the settings of the task that `key` names, and its name.
+        """Read and check the settings of the task called `key`, and that name.
 
-        Raises InputError where one of them is wrong.
+        Raises InputError where either is wrong.
         """
         (alias,) = cls.dvc_keys()
         name, prefix = item["key"], alias.removeprefix(f"{DATA_PARAMS}:").removesuffix("${key}")

@@ -1,6 +1,6 @@
-"""Splits of a data set: rows and texts that they share, and rows held out for validation so that they share little.
+"""Splits of a data set: which rows and texts they share, and holding out rows so that they share little.
 
-Words are compared without case, accents and white space, as a lower-case tokenizer does.
+Texts are compared word by word, ignoring case, accents and white space, as a lower-casing tokenizer does.
 """
 
 import random
@@ -20,53 +20,52 @@ from scipy.sparse.csgraph import connected_components
 
 from retrace.core.errors import InputError
 from retrace.core.files import numbered_lines, read_json, write_json, write_text
-from retrace.datasets.examples import read_sentences
-from retrace.datasets.settings import SplitBy
+from retrace.datasets.examples import Example, read_sentences
+from retrace.datasets.settings import SplitSettings
 from retrace.datasets.squad import read_questions
 
 INSIDE = "are part of a training text, or one makes up half of their words or more"
 INSIDE_FIRST = "have a first text that is part of one of train, or one makes up half of its words or more"  # of pairs
-LONG = 4  # words; shorter texts, such as "the film", are in many others by chance
-LOOSE = -1  # the group of a short text that lies in texts of several groups
+LONG = 4  # words; shorter texts, such as "the film", occur in many others by chance
+LOOSE = -1  # the group of a short text that occurs in texts of several groups
 Words = tuple[str, ...]
 Key = tuple[Words, Words | None]
-Counted = tuple[dict[str, int], list[str]]  # counts, and findings, one line each
 Item = TypeVar("Item")
 
-_SIGNS = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, whose words no space separates
+_SIGNS = "\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese, which put no spaces between words
 _WORD = re.compile(rf"[{_SIGNS}]|[^\W{_SIGNS}]+|[^\w\s]")
 
 
 def words_of(text: str) -> Words:
-    """The text's words and punctuation marks, by which it is compared."""
+    """The text's words and punctuation marks."""
     plain = text.lower()
     if not plain.isascii():
         plain = "".join(sign for sign in unicodedata.normalize("NFD", plain) if not unicodedata.combining(sign))
-        plain = unicodedata.normalize("NFC", plain)  # syllables of Hangul in one
+        plain = unicodedata.normalize("NFC", plain)  # puts Hangul syllables together again
     return tuple(_WORD.findall(plain))
 
 
 def keys_of(rows: Iterable[tuple[str, str | None]]) -> list[Key]:
-    """Words of rows of one text or two, by which they are compared."""
+    """The words of rows of one text or two, each different text cut into words once."""
     found = list(rows)
     words = {text: words_of(text) for row in found for text in row if text is not None}
     return [(words[first], None if second is None else words[second]) for first, second in found]
 
 
 def known_rows(rows: Sequence[Hashable], training: Sequence[Hashable]) -> np.ndarray:
-    """Which rows are in the training data too: (N,), bool."""
+    """Which rows also occur in the training data: (N,), bool."""
     known = set(training)
     return np.array([row in known for row in rows], dtype=bool)
 
 
 def given_away(texts: Sequence[Words], training: Sequence[Words]) -> np.ndarray:
-    """Which texts are part of a training text, or consist for at least half of their words of one: (N,), bool.
+    """Which texts are part of a training text, or contain one that makes up half of their words or more: (N,), bool.
 
-    Such a training text within a text has LONG words or more. A text without words never counts.
+    A contained training text counts only if it has LONG words or more. A text without words never counts.
     """
     index = PhraseIndex.of([*training, *texts])
-    places_before = np.append(0, np.cumsum(index.owners < len(training)))  # of training texts
-    held = np.zeros(len(index.owners), dtype=np.int64)  # by place: words of the longest training text from there on
+    places_before = np.append(0, np.cumsum(index.owners < len(training)))  # how many of them are in training texts
+    held = np.zeros(len(index.owners), dtype=np.int64)  # by place: length of the longest training text starting there
     inside = np.zeros(len(index.lengths), dtype=bool)
     for row in sorted(index.ranges, key=lambda row: index.lengths[row]):
         first, last = index.ranges[row]
@@ -79,22 +78,21 @@ def given_away(texts: Sequence[Words], training: Sequence[Words]) -> np.ndarray:
 
 
 def shared_finding(shared: np.ndarray, what: str, part: str, training: str = "train") -> list[str]:
-    """A line on the rows (N,), bool, of a split that are in another split too, if there are any."""
+    """A line that says how many rows of a split, (N,), bool, are in another one too; no line if none are."""
     if not shared.any():
         return []
     return [f"{int(shared.sum()):,} of {len(shared):,} {what} of {part} are in {training} too"]
 
 
 def given_away_finding(given: np.ndarray, shared: np.ndarray, what: str, part: str, how: str = INSIDE) -> list[str]:
-    """A line on the rows (N,), bool, of a split that the training data gives away, if they are more than the shared."""
+    """A line that says how many rows, (N,), bool, the training data gives away; no line if it has all of these."""
     if not (given & ~shared).any():
         return []
-    count = f"{int(given.sum()):,} of {len(given):,} {what} of {part}"
-    return [f"{count} {how}"]
+    return [f"{int(given.sum()):,} of {len(given):,} {what} of {part} {how}"]
 
 
-def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
-    """How many rows of each split are in an earlier one too, as `dev in train`; `what` the rows are, in findings."""
+def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> tuple[dict[str, int], list[str]]:
+    """How many rows of each split are in an earlier one too, by `dev in train`; and findings, calling rows `what`."""
     counts, findings = {}, []
     for earlier, later in combinations(keys, 2):
         shared = known_rows(keys[later], keys[earlier])
@@ -103,24 +101,27 @@ def count_shared(keys: Mapping[str, Sequence[Hashable]], what: str) -> Counted:
     return counts, findings
 
 
-def count_given_away(keys: Mapping[str, Sequence[Key]], what: str) -> Counted:
-    """How many rows of each split but `train` have a first text that `train` gives away."""
-    counts, findings, train = {}, [], [text for text, _ in keys["train"]]
+def count_overlaps(
+    parts: Mapping[str, Sequence[Example]], what: str
+) -> tuple[dict[str, int], dict[str, int], list[str]]:
+    """Of `count_shared`, and how many examples of each split but `train` have a first text that `train` gives away."""
+    keys = {part: keys_of((example.text, example.pair) for example in examples) for part, examples in parts.items()}
+    shared, findings = count_shared(keys, what)
+    train, counts = keys.pop("train"), {}
     for part, rows in keys.items():
-        if part != "train":
-            given = given_away([text for text, _ in rows], train)
-            counts[part] = int(given.sum())
-            how = INSIDE if rows[0][1] is None else INSIDE_FIRST
-            findings += given_away_finding(given, known_rows(rows, keys["train"]), what, part, how)
-    return counts, findings
+        given = given_away([text for text, _ in rows], [text for text, _ in train])
+        counts[part] = int(given.sum())
+        how = INSIDE if rows[0][1] is None else INSIDE_FIRST
+        findings += given_away_finding(given, known_rows(rows, train), what, part, how)
+    return shared, counts, findings
 
 
 @dataclass(frozen=True)
 class PhraseIndex:
-    """A suffix array of several texts: all places, sorted by the words from there on; equal phrases are adjacent."""
+    """A suffix array of several texts: all places, sorted by the words that follow, so that equal phrases adjoin."""
 
-    owners: np.ndarray  # the text that each place is in, by its number
-    ranges: dict[int, tuple[int, int]]  # by text: first place where it occurs, and end; texts without words have none
+    owners: np.ndarray  # the number of the text that each place is in
+    ranges: dict[int, tuple[int, int]]  # of each text that has words: first and end of the places where it occurs
     lengths: np.ndarray  # of the texts, in words
 
     @classmethod
@@ -130,10 +131,10 @@ class PhraseIndex:
         words = array("i")
         for text in texts:
             words.extend(numbers.setdefault(word, len(numbers) + 1) for word in text)
-            words.append(0)  # where a text ends
+            words.append(0)  # ends the text
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         starts = np.append(0, np.cumsum(lengths + 1))
-        most = int(np.sort(np.append(lengths, (1, 1)))[-2])  # what is longer lies in no other text
+        most = int(np.sort(np.append(lengths, (1, 1)))[-2])  # the one text that may be longer occurs in no other
         order = _sorted_places(np.array(words, dtype=np.int64), most)
         places = array("i", order.astype(np.int32).tobytes())
         ranges = {}
@@ -151,8 +152,8 @@ def _range(places: "array[int]", words: "array[int]", text: "array[int]") -> tup
 
 
 def _sorted_places(words: np.ndarray, longest: int) -> np.ndarray:
-    """Places by the `longest` words or more from there on, by prefix doubling (Manber and Myers 1993)."""
-    rank, known = words, 1  # the rank of each place by the `known` words from there on
+    """Places sorted by the `longest` words or more that follow, by prefix doubling (Manber and Myers 1993)."""
+    rank, known = words, 1  # the rank of each place by the `known` words that follow
     while known < longest:
         after = np.zeros_like(rank)
         after[:-known] = rank[known:] + 1
@@ -162,13 +163,13 @@ def _sorted_places(words: np.ndarray, longest: int) -> np.ndarray:
 
 
 def held_out_split(
-    items: Sequence[Item], share: float, seed: int, name: str, groups: Sequence[int] | None = None
+    items: Sequence[Item], share: float, seed: int, name: str, groups: Sequence[Hashable] | None = None
 ) -> tuple[list[Item], list[Item]]:
-    """A random `share` of the items and the rest, both in their old order; the same for the same seed.
+    """A random `share` of the items, and the rest; both keep the order of the items.
 
-    Items of one of the `groups`, a number for each item, stay together, and those that are LOOSE are in the first part,
-    as is a group far larger than the second part is to be. Raises InputError, naming the items by `name`, where one of
-    the two would be empty.
+    With `groups`, which gives the group of each item, groups stay together; LOOSE items go to the first part, as does
+    a group far larger than the second part should be. Raises InputError, calling the items `name`, where a part would
+    be empty.
     """
     size = round(share * len(items))
     if not 0 < size < len(items):
@@ -177,7 +178,7 @@ def held_out_split(
     chosen = set(generator.sample(range(len(items)), size)) if groups is None else _chosen(groups, size, generator)
     if not 0 < len(chosen) < len(items):
         raise InputError(
-            f"{name}: {len(items)} rows are too few texts for a split at {share}; split_by: row divides a text"
+            f"{name}: {len(items)} rows are too few texts for a split at {share}; split_by: row divides texts"
         )
     return (
         [item for number, item in enumerate(items) if number in chosen],
@@ -186,11 +187,12 @@ def held_out_split(
 
 
 def groups_of(texts: Sequence[Words]) -> list[int]:
-    """A number for each text, the same for texts that lie in one another word for word; LOOSE for some.
+    """A group number for each text, such that texts that contain one another, word for word, are in one group.
 
-    A text of LONG words or more is of one group with all texts that it lies in. A shorter one is with those that it
-    lies in if they are of one group, and LOOSE otherwise, for "the film" would tie all groups together. So no text of a
-    group lies in one of another group or in a LOOSE one, nor holds a text of LONG words that is not of its group.
+    A text of LONG words or more is in one group with all texts that contain it. A shorter one joins the texts that
+    contain it if these are in one group, and is LOOSE otherwise, since "the film" would tie all groups together. So no
+    text of a group is part of a text of another group or of a LOOSE one, nor contains a text of LONG words that is not
+    in its group.
     """
     numbers = {words: number for number, words in enumerate(dict.fromkeys(texts))}
     index = PhraseIndex.of(list(numbers))
@@ -199,11 +201,11 @@ def groups_of(texts: Sequence[Words]) -> list[int]:
         if index.lengths[row] >= LONG:
             changes[first] += 1
             changes[last - 1] -= 1
-    tied = np.flatnonzero(np.cumsum(changes) > 0)  # places that hold the same long text as the place after
+    tied = np.flatnonzero(np.cumsum(changes) > 0)  # places where the same long text occurs as at the next one
     pairs = index.owners[tied], index.owners[tied + 1]
     graph = coo_array((np.ones(len(tied), dtype=bool), pairs), shape=(len(numbers), len(numbers)))
     groups = connected_components(graph, directed=False)[1].astype(np.int64)
-    for length in range(LONG - 1, 0, -1):  # the longest first, for shorter ones lie in them
+    for length in range(LONG - 1, 0, -1):  # the longest first, as they may contain shorter ones
         for row in np.flatnonzero(index.lengths == length).tolist():
             owners = index.owners[slice(*index.ranges[row])]
             holders = groups[owners[owners != row]]
@@ -212,12 +214,12 @@ def groups_of(texts: Sequence[Words]) -> list[int]:
     return groups[[numbers[words] for words in texts]].tolist()
 
 
-def _chosen(groups: Sequence[int], size: int, generator: random.Random) -> set[int]:
-    """The numbers of `size` items, or about as many: whole groups in a random order, each where it still fits."""
-    members: dict[int, list[int]] = {}
+def _chosen(groups: Sequence[Hashable], size: int, generator: random.Random) -> set[int]:
+    """The numbers of about `size` items: whole groups in random order, each taken if it still fits."""
+    members: dict[Hashable, list[int]] = {}
     for number, group in enumerate(groups):
         members.setdefault(group, []).append(number)
-    largest = 2 * (len(groups) - size)  # a larger one would make the held-out part more than twice what it is to be
+    largest = 2 * (len(groups) - size)  # a larger group would make the held-out part more than twice too large
     chosen = set(members.pop(LOOSE, []))
     if len(chosen) > size:
         return set()  # nothing is left to draw
@@ -228,29 +230,34 @@ def _chosen(groups: Sequence[int], size: int, generator: random.Random) -> set[i
     return chosen
 
 
-def split_sentences(train: Path, dev: Path, share: float, seed: int, by: SplitBy) -> None:
-    """Move all but a share of the rows of `train` to `dev`; by text, the phrases of a sentence stay together.
+def split_sentences(train: Path, dev: Path, settings: SplitSettings) -> None:
+    """Where there is a `split`, move all but that share of the rows of `train` to `dev`.
 
-    Raises InputError where a row is wrong or there are too few.
+    By text, the phrases of a sentence stay together. Raises InputError where a row is malformed or there are too few.
     """
-    sentences = read_sentences(train)  # while the lines have the numbers that the user knows
+    if settings.split is None:
+        return
+    sentences = read_sentences(train)  # before the split, so that errors give the line numbers of the user's file
     header, *rows = [line for _, line in numbered_lines(train) if line.strip()]
-    groups = groups_of([words_of(sentence.text) for sentence in sentences]) if by == "text" else None
-    for path, kept in zip((train, dev), held_out_split(rows, share, seed, str(train), groups), strict=True):
+    groups = groups_of([words_of(sentence.text) for sentence in sentences]) if settings.split_by == "text" else None
+    parts = held_out_split(rows, settings.split, settings.split_seed, str(train), groups)
+    for path, kept in zip((train, dev), parts, strict=True):
         write_text(path, "".join(f"{line}\n" for line in (header, *kept)))
 
 
-def split_questions(train: Path, dev: Path, share: float, seed: int, by: SplitBy) -> None:
-    """Move all but a share of the questions of `train` to `dev`; by text, those on a passage stay together.
+def split_questions(train: Path, dev: Path, settings: SplitSettings) -> None:
+    """Where there is a `split`, move all but that share of the questions of `train` to `dev`.
 
-    Raises InputError where a question is wrong or there are too few.
+    By text, the questions on a passage stay together. Raises InputError where a question is malformed or there are too
+    few.
     """
-    questions = read_questions(train)
-    passages = keys_of((question.context, None) for question in questions)
-    numbers = {passage: number for number, passage in enumerate(dict.fromkeys(passages))}
-    groups = [numbers[passage] for passage in passages] if by == "text" else None
-    ids, document = [question.id for question in questions], read_json(train)
-    for path, kept in zip((train, dev), held_out_split(ids, share, seed, str(train), groups), strict=True):
+    if settings.split is None:
+        return
+    questions, document = read_questions(train), read_json(train)
+    passages = keys_of((question.context, None) for question in questions) if settings.split_by == "text" else None
+    ids = [question.id for question in questions]
+    parts = held_out_split(ids, settings.split, settings.split_seed, str(train), passages)
+    for path, kept in zip((train, dev), parts, strict=True):
         write_json(path, {**document, "data": _with_questions(document["data"], set(kept))})
 
 

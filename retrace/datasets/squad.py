@@ -1,7 +1,6 @@
 """Questions on passages in SQuAD's json, version 1.1 or 2.0."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from json import scanner
 from json.decoder import JSONObject  # pyright: ignore[reportAttributeAccessIssue] - not in its stubs
@@ -14,7 +13,7 @@ from retrace.core.files import parse_json, read_text
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer's text without surrounding white space, and the character of the passage where it starts."""
+    """An answer's text without surrounding white space, and its offset in the passage, in characters."""
 
     text: str
     start: int
@@ -23,7 +22,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """A question on a passage; no answers means that the passage does not answer it."""
+    """A question on a passage; it is unanswerable if it has no answers."""
 
     id: str
     title: str
@@ -32,15 +31,15 @@ class Question:
     answers: tuple[Answer, ...]
 
 
-class _Wrong(Exception):  # noqa: N818 - becomes an InputError, which names the place of what it is about
-    """What is wrong, and the object that it is wrong with."""
+class _Wrong(Exception):  # noqa: N818 - becomes an InputError, which also names the place
+    """What is wrong, and the json object in which it is."""
 
 
 def read_questions(path: Path) -> list[Question]:
     """Read all questions of a file.
 
-    Raises FileNotFoundError where it is absent; InputError naming the file, line and column where json, a field or an
-    answer's offset is wrong or an id occurs twice, and where there is no question.
+    Raises FileNotFoundError where it is absent. Raises InputError where there is no question, and, naming file, line
+    and column, where the json, a field or an answer's offset is wrong or an id occurs twice.
     """
     text = read_text(path)
     try:
@@ -53,8 +52,8 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def _where_wrong(text: str) -> str:
-    """Line, column and message of what is wrong; reads the file again, several times as slowly."""
-    begins: dict[int, int] = {}  # where each object begins, by its `id`
+    """Line, column and message; parses the text again with a much slower parser, which knows where objects begin."""
+    begins: dict[int, int] = {}  # offset of each object, by its `id()`
 
     def located(place: tuple[str, int], *how: Any) -> tuple[Any, int]:
         found, end = JSONObject(place, *how)
@@ -71,22 +70,13 @@ def _where_wrong(text: str) -> str:
         message, holder = wrong.args
         at = begins.get(id(holder), 0)
         return f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}: {message}"
-    raise AssertionError("the same text is as wrong as before")
+    raise AssertionError("unreachable: the first parser has refused the same text")
 
 
 def _read(document: Any) -> list[Question]:
     if not isinstance(document, dict) or not isinstance(document.get("data"), list):
         raise _Wrong("not SQuAD: the top level has no list called 'data'", document)
     questions: dict[str, Question] = {}
-    for question, qa in _questions(document):
-        if question.id in questions:
-            raise _Wrong(f"question {question.id}: the id occurs twice", qa)
-        questions[question.id] = question
-    return list(questions.values())
-
-
-def _questions(document: dict[str, Any]) -> Iterator[tuple[Question, dict[str, Any]]]:
-    """Each question, and what it was made of."""
     for number, article in enumerate(_objects("", document, "data"), start=1):
         where = f"article {number}: "
         title = article.get("title", "")
@@ -95,7 +85,11 @@ def _questions(document: dict[str, Any]) -> Iterator[tuple[Question, dict[str, A
         for paragraph in _objects(where, article, "paragraphs"):
             context = _field(where, paragraph, "context", str)
             for qa in _objects(where, paragraph, "qas"):
-                yield _question(where, title or "", context, qa), qa
+                question = _question(where, title or "", context, qa)
+                if question.id in questions:
+                    raise _Wrong(f"question {question.id}: the id occurs twice", qa)
+                questions[question.id] = question
+    return list(questions.values())
 
 
 def _question(where: str, title: str, context: str, qa: dict[str, Any]) -> Question:
@@ -114,12 +108,12 @@ def _question(where: str, title: str, context: str, qa: dict[str, Any]) -> Quest
 def _answer(where: str, context: str, item: dict[str, Any]) -> Answer:
     text, start = _field(where, item, "text", str), _field(where, item, "answer_start", int)
     if not text.strip():
-        raise _Wrong(f"{where}the answer {text!r} is empty; a question without an answer has none", item)
+        raise _Wrong(f"{where}the answer {text!r} is empty; an unanswerable question has no answers", item)
     if start < 0 or context[start : start + len(text)] != text:
         inside = context.encode(errors="replace")[max(0, start) :].startswith(text.encode(errors="replace"))
-        counted = ", but at that byte; expected the number of characters before it" if start >= 0 and inside else ""
+        counted = ", but at that byte; offsets count characters" if start >= 0 and inside else ""
         raise _Wrong(f"{where}the answer {text!r} is not at character {start}{counted}", item)
-    # No token covers surrounding white space, so the answer would not match any tokens.
+    # No token covers white space, so an answer that begins or ends in it would match no tokens.
     bare = text.strip()
     return Answer(bare, start + len(text) - len(text.lstrip()), bare != text)
 

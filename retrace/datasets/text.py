@@ -1,34 +1,47 @@
-"""Running text, as WikiText or plain, read document by document; tables, each error with its place."""
+"""Readers of running text, WikiText or plain, and of tables; errors name file and line."""
 
 import csv
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from retrace.core.errors import InputError
 from retrace.core.files import numbered_lines
 
-csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # in place of 128 KiB, which a document may well exceed
+PARTS = ("train", "valid", "test")
+csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # the default of 128 KiB is too small for a document
 _LONE_RETURN = "new-line character seen in unquoted field"  # as csv says it
+_TITLE = re.compile(r"^ = (?!= ).+ = ?$")  # of an article; headings of its sections have two signs or more
+
+Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: where each stands, for messages, and its cells by column
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a file or of a data set, which can be read once."""
+
+    name: str  # for messages
+    records: Records
 
 
 def read_table(
     path: Path, delimiter: str = "\t", quoting: Literal[0, 3] = csv.QUOTE_NONE
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Read a table row by row, without quotes as in GLUE unless told: the file and line of each, and cells by column.
+    """Read a table row by row: the file and line of each row, and its cells by column. Quotes are text, as in GLUE.
 
-    The header names the columns, and every row has as many cells; pandas would fill up short rows without a word, and
-    tells no lines. Raises InputError naming file and line.
+    The header names the columns, and every row must have as many cells; pandas would silently fill short rows, and
+    gives no line numbers. With another `quoting` cells may be quoted. Raises InputError naming file and line.
     """
     lines = (f"{line}\n" for _, line in numbered_lines(path))
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     header: list[str] = []
     while True:
-        where = f"{path}:{reader.line_num + 1}"  # where the row starts: a quoted cell may go over several lines
+        where = f"{path}:{reader.line_num + 1}"  # where the row starts, as a quoted cell may span several lines
         try:
             cells = next(reader)
         except StopIteration:
@@ -47,9 +60,24 @@ def read_table(
             yield where, dict(zip(header, cells, strict=True))
 
 
+def cell(where: str, cells: Mapping[str, Any], column: str, hint: str = "") -> Any:
+    """A row's value in a column; raises InputError, ending in `hint`, where there is no such column."""
+    if column not in cells:
+        raise InputError(f"{where}: no column {column!r}; the columns are: {', '.join(cells)}{hint}")
+    return cells[column]
+
+
+def text_cell(where: str, cells: Mapping[str, Any], column: str) -> str:
+    """The same for a column of text; raises InputError where the value is anything else."""
+    value = cell(where, cells, column)
+    if not isinstance(value, str):
+        raise InputError(f"{where}: {column} {value!r} is not allowed; expected text")
+    return value
+
+
 @contextmanager
 def copied(sources: Mapping[Path, Path]) -> Iterator[None]:
-    """Copy the user's files, given by what each copy is called; errors about a copy name the file itself.
+    """Copy the user's files, `sources` giving the original of each copy; errors within name the original.
 
     Raises InputError where one is missing.
     """
@@ -67,21 +95,16 @@ def copied(sources: Mapping[Path, Path]) -> Iterator[None]:
         raise InputError(message) from None
 
 
-PARTS = ("train", "valid", "test")
-
-_TITLE = re.compile(r"^ = (?!= ).+ = ?$")  # a section's heading has two signs or more
-
-
 def text_path(folder: Path, part: str) -> Path:
     """The file of a split, named as in WikiText."""
     return folder / f"wiki.{part}.tokens"
 
 
 def read_documents(path: Path) -> Iterator[str]:
-    """Yield documents: articles where the file has WikiText's ` = Title = ` lines, else paragraphs.
+    """Yield documents: articles if the file has WikiText's ` = Title = ` lines, else paragraphs.
 
-    A paragraph ends at an empty line. A carriage return ends a line too, as in files of old. Raises InputError where
-    the file has no text.
+    Paragraphs are separated by blank lines. A lone carriage return also ends a line, as on the classic Mac. Raises
+    InputError where the file has no text.
     """
     lines: list[str] = []
     articles = found = False
@@ -89,14 +112,13 @@ def read_documents(path: Path) -> Iterator[str]:
         title = bool(_TITLE.match(line))
         articles = articles or title
         ends = title if articles else not line.strip()
-        if ends and any(lines):
+        if ends and lines:
             found = True
             yield "\n".join(lines)
             lines = []
         if line.strip():
             lines.append(line.strip())
     if lines:
-        found = True
         yield "\n".join(lines)
-    if not found:
+    elif not found:
         raise InputError(f"{path}: no text in it")

@@ -1,7 +1,7 @@
-"""Rows of a user's file, whatever its format, each with the place that error messages name."""
+"""The rows of a user's file, whatever its format, each with its place for error messages."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,22 +13,20 @@ import pyarrow.parquet as pq
 
 from retrace.core.errors import InputError
 from retrace.core.files import numbered_lines, parse_json
-from retrace.datasets.text import read_table
+from retrace.datasets.text import Records, cell, read_table
 
-Records = Iterator[tuple[str, dict[str, Any]]]  # the place of each row, and its cells by column
 Rows = Sequence[tuple[str, Mapping[str, Any]]]
-# A file of a few kilobytes can refer to one text a billion times. What a file unpacks to, with what Python takes of a
-# row, is limited to a multiple of its size, where it is not little anyway.
+# A file of a few kilobytes can refer to one text a billion times. So the bytes that a file unpacks to, with what Python
+# adds for each row, are limited to a multiple of its size, unless they are few.
 BATCH = 256  # rows at a time
-ROW = 256  # bytes that Python takes for a row
-LITTLE, FOLD = 64 << 20, 100  # bytes that any file may unpack to; how many times its own
+ROW = 256  # bytes that Python adds for a row
+LITTLE, FOLD = 64 << 20, 100  # bytes that any file may unpack to; how many times its own size
 
 
 def read_records(path: Path, file_format: str | None = None) -> Records:
-    """Read a file row by row; its ending tells the format unless `file_format` names it.
+    """Read a file row by row; the format is that of its suffix unless `file_format` names it.
 
-    Raises InputError naming the file, and the row where it is one, where the format is unknown, the file is missing
-    or a row is malformed.
+    Raises InputError where the format is unknown, the file is missing or, naming it, a row is malformed.
     """
     name = path.suffix.removeprefix(".").lower() if file_format is None else file_format
     if name not in FORMATS:
@@ -41,7 +39,7 @@ def read_records(path: Path, file_format: str | None = None) -> Records:
 def read_rows(path: Path) -> Rows:
     """Read all rows of a file.
 
-    Raises InputError as `read_records` does, and where there is no row.
+    Raises InputError as `read_records` does, and where there are none.
     """
     rows = list(read_records(path))
     if not rows:
@@ -52,22 +50,15 @@ def read_rows(path: Path) -> Rows:
 def labels_of(rows: Rows, column: str) -> list[str]:
     """The labels in a column, as text.
 
-    Raises InputError naming the row that has none.
+    Raises InputError naming a row without one.
     """
     return [label_of(where, cells, column) for where, cells in rows]
 
 
-def cell(where: str, cells: Mapping[str, Any], column: str) -> Any:
-    """What a row has in a column; raises InputError naming the row where there is no such column."""
-    if column not in cells:
-        raise InputError(f"{where}: no {column!r}; there is: {', '.join(cells)}")
-    return cells[column]
-
-
 def label_of(where: str, cells: Mapping[str, Any], column: str) -> str:
-    """A row's label as text without surrounding white space; 1.0, as tables with gaps write whole numbers, is 1.
+    """A row's label as text without surrounding white space; 1.0, as pandas writes integers beside gaps, is 1.
 
-    Raises InputError naming the row where it is missing, empty, true or false, or anything else that is no label.
+    Raises InputError naming the row where it is missing or empty, or neither text nor a whole number.
     """
     label = cell(where, cells, column)
     if isinstance(label, float) and label.is_integer():
@@ -78,7 +69,7 @@ def label_of(where: str, cells: Mapping[str, Any], column: str) -> str:
 
 
 def _read_jsonl(path: Path) -> Records:
-    """A json object a line."""
+    """One json object per line."""
     for number, line in numbered_lines(path):
         if line.strip():
             record = parse_json(line, path, number)
@@ -88,7 +79,7 @@ def _read_jsonl(path: Path) -> Records:
 
 
 def _read_parquet(path: Path) -> Records:
-    """Rows of the columns that are no lists or structures."""
+    """The rows, without columns of lists or structures."""
     try:
         metadata = pq.read_metadata(path)
         size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
@@ -110,13 +101,13 @@ def _read_parquet(path: Path) -> Records:
 
 
 def _require_size(path: Path, unpacked: int) -> None:
-    """Raise InputError where a file unpacks to far more than it is."""
+    """Raise InputError where a file unpacks to far more bytes than it has."""
     if unpacked > max(LITTLE, FOLD * path.stat().st_size):
         raise InputError(f"{path}: it unpacks to more than {FOLD} times its {path.stat().st_size:,} bytes")
 
 
 def _size(column: pa.Array) -> int:
-    """Bytes of all values, each of which may be there once only."""
+    """Bytes of all values, counting each as often as it occurs even if it is stored once."""
     if not isinstance(column, pa.DictionaryArray):
         return column.nbytes
     lengths = pc.binary_length(column.dictionary).take(column.indices)  # pyright: ignore[reportAttributeAccessIssue]
@@ -124,17 +115,15 @@ def _size(column: pa.Array) -> int:
 
 
 def _values(path: Path, before: int, name: str, column: pa.Array) -> list[Any]:
-    """The values of a column in a batch, which so many rows stand before."""
-    try:
-        return column.to_pylist()
-    except UnicodeDecodeError:
-        for row, value in enumerate(column, start=before + 1):
-            try:
-                value.as_py()
-            except UnicodeDecodeError as error:
-                byte = error.object[error.start]
-                raise InputError(f"{path}: row {row}: byte 0x{byte:02x} of {name} is not UTF-8") from None
-        raise
+    """The values of a column in a batch that comes after `before` rows."""
+    values = []
+    for row, value in enumerate(column, start=before + 1):
+        try:
+            values.append(value.as_py())
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise InputError(f"{path}: row {row}: byte 0x{byte:02x} of {name} is not UTF-8") from None
+    return values
 
 
 def _read_semeval(path: Path) -> Records:
@@ -147,12 +136,12 @@ def _read_semeval(path: Path) -> Records:
     except ElementTree.ParseError as error:
         line, column = error.position
         raise InputError(f"{path}:{line}:{column + 1}: not xml: {str(error).partition(': line')[0]}") from None
-    except (LookupError, ValueError) as error:  # of an encoding
+    except (LookupError, ValueError) as error:  # unknown or unsupported encoding
         raise InputError(f"{path}:1: not xml: {error}") from None
     for number, sentence in enumerate(sentences, start=1):
         where = f"{path}: sentence {sentence.get('id', f'number {number}')}"
         text = sentence.find("text")
-        words = None if text is None else "".join(text.itertext())  # with those of elements in it
+        words = None if text is None else "".join(text.itertext())  # also those of nested elements
         for aspect in sentence.iter("aspectTerm"):
             missing = [name for name in ("term", "polarity") if name not in aspect.attrib]
             if missing:
@@ -160,7 +149,7 @@ def _read_semeval(path: Path) -> Records:
             yield where, {"text": words, **aspect.attrib}
 
 
-# By the ending of the file's name. Comma-separated cells are quoted where they need it (RFC 4180).
+# By suffix. Comma-separated cells may be quoted (RFC 4180).
 FORMATS: dict[str, Callable[[Path], Records]] = {
     "csv": partial(read_table, delimiter=",", quoting=csv.QUOTE_MINIMAL),
     "jsonl": _read_jsonl,

@@ -1,47 +1,30 @@
-"""Further tasks: classification in files of any format or rows from elsewhere, and questions in SQuAD's format."""
+"""Further tasks: classification, from files of any format or rows from elsewhere, and questions in SQuAD's format."""
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from retrace.core.errors import InputError
-from retrace.core.files import atomic_folder, write_json
+from retrace.core.files import atomic_folder
 from retrace.core.paths import QUESTIONS, task_folder
 from retrace.core.settings import DATA_PARAMS
-from retrace.datasets.card import count_questions
+from retrace.datasets.card import count_questions, write_card
 from retrace.datasets.examples import Example, class_order, write_task
 from retrace.datasets.settings import TaskSettings
-from retrace.datasets.splits import (
-    count_given_away,
-    count_shared,
-    groups_of,
-    held_out_split,
-    keys_of,
-    split_questions,
-    words_of,
-)
-from retrace.datasets.text import copied
-from retrace.files.formats import cell, label_of, read_records
-from retrace.files.settings import ClassificationSettings, QuestionsSettings
+from retrace.datasets.splits import count_overlaps, groups_of, held_out_split, split_questions, words_of
+from retrace.datasets.text import Records, Table, copied, text_cell
+from retrace.files.formats import label_of, read_records
+from retrace.files.settings import ClassificationSettings, TaskFiles
 
-_WHOLE = re.compile(r"-?[0-9]+\.0+")  # as tables with gaps write whole numbers
-Records = Iterable[tuple[str, Mapping[str, Any]]]  # rows: their place and their cells by column
-
-
-@dataclass(frozen=True)
-class Table:
-    """A part of a task, as it is read."""
-
-    name: str  # for messages
-    records: Records
+_WHOLE = re.compile(r"-?[0-9]+\.0+")  # as pandas writes integers beside gaps
 
 
 @dataclass(frozen=True)
 class LabelledRow:
-    """A row, its label as it is there."""
+    """A row with its label as written."""
 
     where: str  # file and line, or data set and row
     text: str
@@ -55,14 +38,14 @@ class TaskData:
 
     classes: tuple[str, ...]
     parts: dict[str, list[Example]]
-    dropped: int  # rows of a label that is left out
-    notes: tuple[str, ...] = ()  # how labels were understood, where that is not plain
+    dropped: int  # rows whose label is left out
+    notes: tuple[str, ...] = ()  # how labels were interpreted, where that is not obvious
 
 
 def read_files(settings: ClassificationSettings, key: str) -> TaskData:
     """Read all files of a task; `key` is its entry in data/params.yaml.
 
-    Raises InputError naming the file and row where something is wrong.
+    Raises InputError naming the file and row of what is wrong.
     """
     folder = Path(settings.folder)
     tables = {
@@ -72,8 +55,8 @@ def read_files(settings: ClassificationSettings, key: str) -> TaskData:
     return read_task(settings, key, tables)
 
 
-def check_files(settings: ClassificationSettings | QuestionsSettings, key: str) -> None:
-    """Raise an InputError that says what to put where, unless all files of a task are there."""
+def check_files(settings: TaskFiles, key: str) -> None:
+    """Raise an InputError that says which files to put where, unless all files of a task are there."""
     folder, names = Path(settings.folder), list(dict.fromkeys(settings.parts.values()))
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
@@ -85,7 +68,7 @@ def check_files(settings: ClassificationSettings | QuestionsSettings, key: str) 
 def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> TaskData:
     """Make examples of a task's tables, by part; `key` is its entry in data/params.yaml.
 
-    Raises InputError naming the table and row where something is wrong.
+    Raises InputError naming the table and row of what is wrong.
     """
     rows = {part: list(_read_rows(table.records, settings)) for part, table in tables.items()}
     labels = {row.label for part in rows.values() for row in part}
@@ -112,8 +95,8 @@ def read_task(settings: TaskSettings, key: str, tables: Mapping[str, Table]) -> 
 def _read_rows(records: Records, settings: TaskSettings) -> Iterator[LabelledRow]:
     columns = (settings.text,) if isinstance(settings.text, str) else settings.text
     for where, record in records:
-        text = " ".join(filter(None, (_text(where, record, column) for column in columns)))
-        pair = None if settings.pair is None else _text(where, record, settings.pair)
+        text = " ".join(filter(None, (text_cell(where, record, column).strip() for column in columns)))
+        pair = None if settings.pair is None else text_cell(where, record, settings.pair).strip()
         label = label_of(where, record, settings.label)
         if _WHOLE.fullmatch(label) and label not in (*(settings.classes or ()), *settings.drop):
             label = label.partition(".")[0]
@@ -123,15 +106,8 @@ def _read_rows(records: Records, settings: TaskSettings) -> Iterator[LabelledRow
         yield LabelledRow(where, text, pair, label)
 
 
-def _text(where: str, record: Mapping[str, Any], column: str) -> str:
-    value = cell(where, record, column)
-    if not isinstance(value, str):
-        raise InputError(f"{where}: {column} {value!r} is not allowed; expected text")
-    return value.strip()
-
-
 def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) -> tuple[dict[str, int], int]:
-    """The class by its name and, where names are no numbers, by a number from 0 or 1 on; and which of the two.
+    """Class numbers by label: by name and, unless names are numbers, by numbers from 0 or 1 up; and which of the two.
 
     Raises InputError where the labels do not tell which.
     """
@@ -143,8 +119,7 @@ def _class_numbers(labels: Collection[str], classes: Sequence[str], key: str) ->
     if first and max(numbers) < len(classes):
         raise InputError(
             f"{DATA_PARAMS}: {key}.classes: labels from {min(numbers)} to {max(numbers)} do not tell whether the first "
-            f"of {len(classes)} names is that of 0 or of 1; expected a row of 0 or of {len(classes)}, or names for "
-            "labels"
+            f"of {len(classes)} classes is 0 or 1; expected a row labelled 0 or {len(classes)}, or names as labels"
         )
     return by_name | {str(first + number): number for number in range(len(classes))}, first
 
@@ -156,44 +131,38 @@ def _example(row: LabelledRow, numbers: Mapping[str, int], classes: Sequence[str
 
 
 def make_task_card(data: TaskData) -> dict[str, Any]:
-    """Counts, and what a user should know of them, one line each.
+    """Counts, and findings that a user should know, one line each.
 
-    `shared` counts the later split's examples, `given_away` those whose text is in one of the training data or half so.
+    `shared` counts examples of the later split, `given_away` those that the training data gives away.
     """
     parts = {}
     for part, examples in data.parts.items():
         counts = Counter(example.label for example in examples)
         by_class = {name: counts[number] for number, name in enumerate(data.classes)}
         parts[part] = {"examples": len(examples), "classes": by_class}
-    keys = {part: keys_of((example.text, example.pair) for example in of) for part, of in data.parts.items()}
-    shared, of_shared = count_shared(keys, "examples")
-    given, of_given = count_given_away(keys, "examples")
-    findings = [*data.notes, *of_shared, *of_given]
+    shared, given, overlaps = count_overlaps(data.parts, "examples")
+    findings = [*data.notes, *overlaps]
     for part, counts in parts.items():
         findings += [f"{part} has no example of {name}" for name, count in counts["classes"].items() if not count]
     return {"parts": parts, "shared": shared, "given_away": given, "dropped": data.dropped, "findings": findings}
 
 
 def write_task_source(task: str, data: TaskData) -> None:
-    """Write examples, classes and card, and say what a user should know of the data."""
-    card = make_task_card(data)
+    """Write examples, classes and card, and print the findings."""
     with atomic_folder(task_folder(task), summed=True) as folder:
         write_task(folder, data.classes, data.parts)
-        write_json(folder / "card.json", card)
-    print(*(f"{task}: {finding}" for finding in card["findings"]), sep="\n")
+        write_card(folder, make_task_card(data), f"{task}: ")
 
 
-def write_questions_source(task: str, settings: QuestionsSettings) -> None:
-    """Copy, split and check a question-answering set, and print findings.
+def write_questions_source(task: str, settings: TaskFiles) -> None:
+    """Copy, split and check a question-answering set, write its card and print the findings.
 
-    Raises InputError naming the user's file and the question where something is wrong.
+    Raises InputError naming the user's file and the question that is wrong.
     """
     with atomic_folder(QUESTIONS / task, summed=True) as folder:
         files = {part: folder / f"{part}.json" for part in dict.fromkeys(("train", "dev", *settings.parts))}
         with copied({files[part]: Path(settings.folder) / name for part, name in settings.parts.items()}):
-            if settings.split is not None:
-                split_questions(files["train"], files["dev"], settings.split, settings.split_seed, settings.split_by)
+            split_questions(files["train"], files["dev"], settings)
             counts, findings = count_questions(files)
         parts = {part: counts.pop(part) for part in files}
-        write_json(folder / "card.json", {"parts": parts, **counts, "findings": findings})
-    print(*(f"{task}: {finding}" for finding in findings), sep="\n")
+        write_card(folder, {"parts": parts, **counts, "findings": findings}, f"{task}: ")

@@ -1,6 +1,6 @@
-"""The files of a checkpoint to start from: copied, checked, and completed where they can be.
+"""The files of a checkpoint to start from: checked, copied, and completed where possible.
 
-Weights are read as safetensors only. A missing tokenizer.json is made from the vocabulary files.
+Weights must be safetensors. A missing tokenizer.json is made from the vocabulary files.
 """
 
 import shutil
@@ -22,41 +22,42 @@ from retrace.hub.repository import fetch, listing
 from retrace.tokens.bare_vocabulary import VOCABULARIES, make_tokenizer
 from retrace.tokens.tokenizer import TOKENIZER_FILES, Vocabulary, load_tokenizer
 
-CONFIG = "config.json"
+CONFIG, TOKENIZER = "config.json", TOKENIZER_FILES[0]
 PATTERNS = (CONFIG, WEIGHTS, "model-*-of-*.safetensors", INDEX, *TOKENIZER_FILES, "README.md", "LICENSE*")
 FACTS_OF_CARD = ("license", "license_name", "license_link", "language", "datasets", "base_model")
 FAMILIES = "retrace.families"
-PICKLED = "pytorch_model*.bin"  # reading this format may run any program
+PICKLED = "pytorch_model*.bin"  # loading this format can execute arbitrary code
 
 
 def copy_checkpoint(folder: Path, start: InitialCheckpoint, origin: Pin | PinnedFolder) -> None:
-    """Copy the checkpoint's files into `folder`, and write FACTS, which says where they are from.
+    """Copy the checkpoint's files from `origin` into `folder`, and write FACTS, which says where they are from.
 
-    Raises InputError where they are not a model of the expected family with weights and a tokenizer.
+    Raises InputError unless they are a model of the expected family with weights and a tokenizer.
     """
     if isinstance(origin, Pin):
         source, called = fetch(origin, "model", PATTERNS), origin.repository
     else:
         source, called = origin.path, str(origin.path)
+    has_tokenizer = (source / TOKENIZER).is_file()
     check_model(source, called, start.family, start.family_key)
     check_weights(source, called, origin)
-    if (source / TOKENIZER_FILES[0]).is_file():
-        check_vocabulary(source, called)
     for pattern in PATTERNS:
         for path in sorted(source.glob(pattern)):
             shutil.copyfile(path, folder / path.name)
-    if not (folder / TOKENIZER_FILES[0]).is_file():
+    if not has_tokenizer:
         make_tokenizer(folder, called, start.family)
-        print(f"{TOKENIZER_FILES[0]} is made of its {' and '.join(VOCABULARIES[start.family])}")
-        check_vocabulary(folder, called)
+        print(f"{TOKENIZER} is made from its {' and '.join(VOCABULARIES[start.family])}")
+    check_vocabulary(source if has_tokenizer else folder, called)
+    found = facts(origin, source)
     if start.seed is not None:
         draw_weights(folder, start.seed)
-    write_json(folder / FACTS, facts(origin, source) | ({} if start.seed is None else {"random": start.seed}))
+        found["random"] = start.seed
+    write_json(folder / FACTS, found)
 
 
 def draw_weights(folder: Path, seed: int) -> None:
     """Replace the weights of the model saved in `folder` by random ones."""
-    from retrace.models.heads import make_model, pretraining_head, read_config  # here, as it takes seconds
+    from retrace.models.heads import make_model, pretraining_head, read_config  # imported here, as it takes seconds
 
     config = read_config(folder)
     for path in [*folder.glob("*.safetensors"), *folder.glob(INDEX)]:
@@ -65,15 +66,15 @@ def draw_weights(folder: Path, seed: int) -> None:
 
 
 def set_padding(folder: Path) -> None:
-    """Write the tokenizer's padding token into a config that has none; a classifier needs one."""
+    """Add the tokenizer's padding token to a config without one; classifiers need it."""
     config = read_object(folder / CONFIG)
     if config.get("pad_token_id") is None:
         padding = Vocabulary.of(load_tokenizer(folder)).pad
         write_json(folder / CONFIG, {**config, "pad_token_id": padding})
 
 
-def check_model(folder: Path, name: str, family: str, key: str = "family") -> None:
-    """Raise InputError unless `folder` holds a model of the family, which `key` says, and a tokenizer.
+def check_model(folder: Path, name: str, family: str, key: str) -> None:
+    """Raise InputError unless `folder` holds a model of the family that is set at `key`, and a tokenizer.
 
     Messages call the model `name`.
     """
@@ -86,15 +87,15 @@ def check_model(folder: Path, name: str, family: str, key: str = "family") -> No
     if found != family:
         raise InputError(f"{file_of(key)}: {key}: {family} is not allowed; {name} is a {found}")
     bare = VOCABULARIES.get(family, ())
-    if not (folder / TOKENIZER_FILES[0]).is_file() and not (bare and all((folder / file).is_file() for file in bare)):
-        otherwise = f", nor {' and '.join(bare)} to make one of" if bare else ""
-        raise InputError(f"{name}: there is no {TOKENIZER_FILES[0]} in it{otherwise}")
+    if not (folder / TOKENIZER).is_file() and not (bare and all((folder / file).is_file() for file in bare)):
+        otherwise = f", nor {' and '.join(bare)} to make one from" if bare else ""
+        raise InputError(f"{name}: there is no {TOKENIZER} in it{otherwise}")
     _check_sizes(folder / CONFIG)
 
 
 def _check_sizes(path: Path) -> None:
-    """Raise InputError unless transformers makes a model of these sizes; only its shapes are made, and no weights."""
-    import torch  # here, as they take seconds
+    """Raise InputError unless transformers can make a model of this config; no memory is allocated for its weights."""
+    import torch  # imported here, as they take seconds
     from transformers import AutoModel
 
     from retrace.models.heads import read_config
@@ -109,35 +110,30 @@ def _check_sizes(path: Path) -> None:
 
 def check_weights(folder: Path, name: str, origin: Pin | PinnedFolder) -> None:
     """Raise InputError unless `folder` holds all weights as safetensors."""
-    missing = [part for part in weight_files(folder) if not (folder / part).is_file()]
-    if not missing:
-        for part in weight_files(folder):
-            require_whole(folder / part)
-        return
-    there = listing(origin, "model") if isinstance(origin, Pin) else [path.name for path in folder.iterdir()]
-    message = f"{name}: there is no {missing[0]} in it; weights are read from safetensors only"
-    if missing == [WEIGHTS] and any(fnmatch(file, PICKLED) for file in there):
-        message += f"; docs/models.md has the commands that convert its {PICKLED}"
-    raise InputError(message)
+    parts = weight_files(folder)
+    missing = [part for part in parts if not (folder / part).is_file()]
+    if missing:
+        there = listing(origin, "model") if isinstance(origin, Pin) else [path.name for path in folder.iterdir()]
+        is_pickled = missing == [WEIGHTS] and any(fnmatch(file, PICKLED) for file in there)
+        hint = f"; docs/models.md has the commands that convert its {PICKLED}" if is_pickled else ""
+        raise InputError(f"{name}: there is no {missing[0]} in it; weights are read from safetensors only{hint}")
+    for part in parts:
+        require_whole(folder / part)
 
 
 def check_vocabulary(folder: Path, name: str) -> None:
     """Raise InputError unless the model has an embedding for every token of its tokenizer."""
     tokens, embedded = load_tokenizer(folder).size, read_object(folder / CONFIG).get("vocab_size", 0)
     if tokens > embedded:
-        raise InputError(f"{name}: the tokenizer has {tokens} tokens, of which the model knows {embedded}")
+        raise InputError(f"{name}: the tokenizer has {tokens} tokens, but the model only {embedded} embeddings")
 
 
 def facts(origin: Pin | PinnedFolder, folder: Path) -> dict[str, Any]:
-    """Where the model is from, and from its card: licence, languages, data sets, base model."""
+    """Where the model is from, and what its card says: licence, languages, data sets, base model."""
     pin = origin if isinstance(origin, Pin) else None
-    source = {"from": str(origin), "repository": pin and pin.repository, "commit": pin and pin.commit}
-    return source | {key: value for key, value in _card(folder / "README.md").items() if key in FACTS_OF_CARD}
-
-
-def _card(path: Path) -> dict[str, Any]:
-    """The metadata of a model card; empty where there is none or it cannot be read."""
     try:
-        return metadata_load(path) or {} if path.is_file() else {}
-    except (ValueError, YAMLError):
-        return {}
+        card = metadata_load(folder / "README.md") or {}
+    except (OSError, ValueError, YAMLError):
+        card = {}
+    source = {"from": str(origin), "repository": pin and pin.repository, "commit": pin and pin.commit}
+    return source | {key: card[key] for key in card if key in FACTS_OF_CARD}

@@ -1,9 +1,9 @@
-"""A data set of the Hugging Face Hub, pinned to a commit, as rows.
+"""The rows of a data set of the Hugging Face Hub that is pinned to a commit.
 
-`datasets` reads its files once, whatever their format, and keeps the rows as Arrow under HF_HOME, where pyarrow finds
-them with and without network. It gets files that were fetched before, so that the commit in params.yaml is what is
-read: offline, `datasets` itself takes the latest version that it has. It is imported where it is needed, which is
-seldom and takes seconds.
+`datasets` reads the files once, whatever their format, and writes the rows as Arrow under HF_HOME, from where pyarrow
+reads them with or without network. It is given files that are fetched already, so that they are those of the pinned
+commit: offline, `datasets` itself takes the latest version it has. It is imported only where needed, as that takes
+seconds.
 """
 
 import shutil
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,55 +26,49 @@ from huggingface_hub import DatasetCard, constants
 from retrace.core.errors import InputError
 from retrace.core.files import read_object
 from retrace.core.settings import file_of
+from retrace.datasets.text import Table
 from retrace.hub.repository import fetch, hub_session, hub_token, listing
 from retrace.hub.settings import HubDataset
 
 INFO = "dataset_info.json"  # where `datasets` writes sizes of splits, features, licence
 CARD = "README.md"
-DESCRIBING = (CARD, "dataset_infos.json", ".huggingface.yaml")  # of which nowadays there is the card alone
-DEFAULT = "default"  # in params.yaml: the config that the data set itself takes where none is named
+DESCRIBING = (CARD, "dataset_infos.json", ".huggingface.yaml")  # the last two in old repositories
+DEFAULT = "default"  # in params.yaml: the data set's own default config, whatever its name
 BATCH = 1000  # rows read at a time, which is much faster than one by one
 
 
 @dataclass(frozen=True)
-class Split:
-    """A split's rows, to be read once, and the names of the classes in columns that hold them by number."""
+class Split(Table):
+    """A split's rows, and the class names of each column that holds classes by number."""
 
-    name: str  # for messages
-    batches: Iterable[pa.RecordBatch | pa.Table]
     classes: dict[str, tuple[str, ...]]
-
-    def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield each row's place and cells by column."""
-        rows = (row for batch in self.batches for row in batch.to_pylist())
-        for number, row in enumerate(rows, start=1):
-            yield f"{self.name}: row {number}", row
 
 
 def open_split(source: HubDataset, split: str, key: str) -> Split:
-    """A split of the data set that `key` of the settings describes.
+    """A split of the data set that is at `key` of the settings.
 
     Raises InputError where it cannot be read.
     """
     name = f"{source.pin} {source.config} {split}"
     features, batches = _stream(source, split, key, name) if source.stream else _open_kept(source, split, key)
-    of_classes = {
+    rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+    classes = {
         column: tuple(feature["names"])
         for column, feature in features.items()
         if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel"
     }
-    return Split(name, batches, of_classes)
+    return Split(name, ((f"{name}: row {number}", row) for number, row in enumerate(rows, start=1)), classes)
 
 
 def licence(source: HubDataset, key: str) -> str | None:
-    """The licence that the data set's card names."""
+    """The licence on the data set's card, if any."""
     if source.stream:
-        return _licence(_read_card(fetch(source.pin, "dataset", [CARD])))
+        return _licence(_read_card(fetch(source.pin, "dataset", [CARD]))) or None
     return read_object(_kept(source, key) / INFO)["license"] or None
 
 
 def _stream(source: HubDataset, split: str, key: str, name: str) -> tuple[Any, Iterator[pa.Table]]:
-    """The features and the first `source.stream` rows of a split; no more is fetched."""
+    """The features and the first `source.stream` rows of a split; no further rows are fetched."""
     import datasets
 
     with _session(source, key):
@@ -90,6 +85,7 @@ def _stream(source: HubDataset, split: str, key: str, name: str) -> tuple[Any, I
 
 
 def _open_kept(source: HubDataset, split: str, key: str) -> tuple[Any, Iterable[pa.RecordBatch]]:
+    """The features and all rows of a split or of an expression such as train[:90%]."""
     folder = _kept(source, key)
     info = read_object(folder / INFO)
     sizes = {name: one["num_examples"] for name, one in info["splits"].items()}
@@ -97,18 +93,28 @@ def _open_kept(source: HubDataset, split: str, key: str) -> tuple[Any, Iterable[
         return info["features"], _table(folder, split).to_batches(BATCH)
     import datasets
 
-    with _session(source, key):  # an expression such as train[:90%]
+    with _session(source, key):
         parts = datasets.ReadInstruction.from_spec(split).to_absolute(sizes)
     tables = [_table(folder, part.splitname)[part.from_ : part.to] for part in parts]
     return info["features"], pa.concat_tables(tables).to_batches(BATCH)
 
 
 def _kept(source: HubDataset, key: str) -> Path:
-    """The folder that holds the config's splits as Arrow and INFO, made where there is none."""
+    """The folder with the config's splits as Arrow, and INFO; made from its files where there is none."""
     home = Path(constants.HF_HOME) / "retrace" / f"datasets-{version('datasets')}"
     folder = home / source.pin.repository / source.pin.commit / source.config
-    if not (folder / INFO).is_file():
-        _prepare(source, key, folder)
+    if (folder / INFO).is_file():
+        return folder
+    import datasets
+
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    with TemporaryDirectory() as made, _session(source, key, made):
+        described = fetch(source.pin, "dataset", DESCRIBING)
+        card = _read_card(described)
+        builder = _builder(source, card, described, Path(made).resolve() / "rows")
+        builder.info.license = _licence(card)
+        builder.download_and_prepare(str(folder))
     return folder
 
 
@@ -118,23 +124,9 @@ def _table(folder: Path, split: str) -> pa.Table:
     return pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(file))).read_all() for file in files)
 
 
-def _prepare(source: HubDataset, key: str, folder: Path) -> None:
-    """Fetch the files of the config, and write rows and INFO to `folder`."""
-    import datasets
-
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-    with TemporaryDirectory() as made, _session(source, key, made):
-        described = fetch(source.pin, "dataset", DESCRIBING)
-        card = _read_card(described)
-        builder = _builder(source, card, described, Path(made).resolve() / "rows")
-        builder.info.license = _licence(card) or ""
-        builder.download_and_prepare(str(folder))
-
-
 @contextmanager
 def _session(source: HubDataset, key: str, made: str = "") -> Iterator[None]:
-    """Errors of the hub and of `datasets` end in one line, without the temporary folder `made`."""
+    """Turn errors of the hub and of `datasets` into one line, which does not name the temporary folder `made`."""
     from datasets.exceptions import DatasetGenerationError, DatasetsError
 
     try:
@@ -143,16 +135,16 @@ def _session(source: HubDataset, key: str, made: str = "") -> Iterator[None]:
     except (ValueError, FileNotFoundError, DatasetsError, yaml.YAMLError) as error:  # no such config or split
         cause = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
         message = " ".join(line.strip() for line in str(cause).strip().splitlines()[:2])  # the second lists what exists
-        message = message.replace(f" in {Path(made).resolve()}/rows", "") if made else message
+        message = message.replace(f" in {Path(made).resolve()}/rows", "")
         raise InputError(f"{file_of(key)}: {key}: {source.pin}: {message}") from error
 
 
 def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view: Path) -> Any:
-    """The `DatasetBuilder` that reads the config's files, all of them fetched.
+    """The `DatasetBuilder` of the config, whose files are fetched here.
 
-    `datasets` finds out which files these are, and their format, from the names of a repository's files and from its
-    card. So it gets a folder, `view`, with all names and empty files, and a card of this config alone: else it would
-    judge the format by the files of the first config.
+    `datasets` infers these files and their format from the file names of a repository and from its card. So it is
+    shown the folder `view`, which has empty files of the same names, and a card with this config alone: otherwise it
+    would infer the format from the files of the first config.
     """
     import datasets
     from datasets.data_files import DataFilesDict, DataFilesList
@@ -168,8 +160,8 @@ def _builder(source: HubDataset, card: Mapping[str, Any], described: Path, view:
     (view / CARD).write_text(f"---\n{yaml.safe_dump(_card_of(card, source.config), sort_keys=False)}---\n")
     try:
         builder = datasets.load_dataset_builder(str(view), _config(source))
-    except BadZipFile:  # it looks for the format inside
-        raise ValueError("the data is in zip archives, which are only read with stream, a number of rows") from None
+    except BadZipFile:  # `datasets` looks inside for the format
+        raise ValueError("the data is in zip archives; only `stream`, a number of rows, can read these") from None
     named = builder.config.data_files
     if not isinstance(named, DataFilesDict):
         raise ValueError("No data files found")
@@ -191,14 +183,14 @@ def _read_card(folder: Path) -> dict[str, Any]:
 
 
 def _card_of(card: Mapping[str, Any], config: str) -> dict[str, Any]:
-    """The part of a card that `datasets` reads, with this config alone where the card has it."""
-    # `configs` used to be a list of names.
+    """The part of a card that `datasets` reads, reduced to this config if the card lists it."""
+    # In old cards `configs` is a list of names.
     configs = [one for one in card.get("configs") or [] if isinstance(one, Mapping)]
     chosen = [one for one in configs if one.get("config_name", DEFAULT) == config]
     found = {"configs": chosen or configs, "dataset_info": card.get("dataset_info")}
     return {key: value for key, value in found.items() if value}
 
 
-def _licence(card: Mapping[str, Any]) -> str | None:
-    found = card.get("license")
+def _licence(card: Mapping[str, Any]) -> str:
+    found = card.get("license") or ""
     return ", ".join(found) if isinstance(found, list) else found

@@ -1,4 +1,4 @@
-"""What is pinned: repositories of the hub, and checkpoints to start from.
+"""Pinned repositories of the hub, and the checkpoints to start from.
 
 A checkpoint is `model.checkpoint` in params.yaml or `checkpoints.<name>` in data/params.yaml.
 """
@@ -16,23 +16,22 @@ from retrace.core.errors import InputError
 from retrace.core.files import file_digest
 from retrace.core.settings import Params, Section, Seed, file_of
 
-DIGITS = 12  # of a folder's digest
 PINNED = "expected org/name@commit, the commit as 40 hex digits"
-_PIN = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?@[0-9a-f]{40}")  # of a folder, too
+_PIN = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)?@[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A repository at a commit; a branch or tag may move and is none."""
+    """A repository at a commit; not at a branch or tag, since these move."""
 
     repository: str
     commit: str
 
     @classmethod
     def parse(cls, text: str, place: str) -> "Pin":
-        """The pin that stands in a place, which messages name.
+        """The pin written as org/name@commit.
 
-        Raises InputError where it is none.
+        Raises InputError, beginning with `place`, where the text is no pin.
         """
         if not is_pin(text):
             raise InputError(f"{place}: {text!r} is not allowed; {PINNED}")
@@ -79,7 +78,7 @@ class CheckpointParams(Params):
 
 @dataclass(frozen=True)
 class PinnedFolder:
-    """A folder whose files have the digest that params.yaml says."""
+    """A folder, and the digest of its files."""
 
     path: Path
     digest: str
@@ -92,20 +91,22 @@ class PinnedFolder:
 class InitialCheckpoint:
     """A model to start from."""
 
-    origin: Pin | PinnedFolder | None  # None: random weights, of sizes that params.yaml says
+    origin: Pin | PinnedFolder | None  # None: random weights, with the sizes in params.yaml
     family: str
-    seed: int | None = None  # draws the weights anew, so that tokenizer and sizes alone are the model's
-    family_key: str = "family"  # of the settings
+    seed: int | None = None  # replaces the weights by random ones; only tokenizer and sizes are the checkpoint's
+    family_key: str = "family"  # where the settings give the family
 
 
 def read_initial_checkpoint(params: Mapping[str, Any], name: str | None = None) -> InitialCheckpoint:
-    """The checkpoint under `checkpoints.<name>`, or under `model` where None.
+    """The checkpoint under `checkpoints.<name>`, or that under `model` if the name is None.
 
-    Raises InputError where it is neither a commit of the hub nor a folder as it is now.
+    Raises InputError unless it is a commit of the hub or a folder with its present digest.
     """
-    settings = ModelParams.read(params) if name is None else CheckpointParams.read(params, key=name).entry
-    key = "model.checkpoint" if name is None else f"checkpoints.{name}.checkpoint"
-    family_key = "family" if name is None else f"checkpoints.{name}.family"
+    if name is None:
+        settings, key, family_key = ModelParams.read(params), "model.checkpoint", "family"
+    else:
+        settings = CheckpointParams.read(params, key=name).entry
+        key, family_key = f"checkpoints.{name}.checkpoint", f"checkpoints.{name}.family"
     return InitialCheckpoint(_origin(settings.checkpoint, key), settings.family, settings.random_seed, family_key)
 
 
@@ -113,25 +114,25 @@ def _origin(value: str | None, key: str) -> Pin | PinnedFolder | None:
     if value is None:
         return None
     if is_pin(value):
-        return Pin.parse(value, f"{file_of(key)}: {key}")
+        return Pin(*value.split("@"))
     named, _, digest = value.rpartition("@")
     path = Path(named) if named and Path(named).is_dir() else Path(value)
     if not value or not path.is_dir():
         raise InputError(
             f"{file_of(key)}: {key}: {value!r} is not allowed; expected org/name@commit, all 40 digits of it, "
-            "or folder@digest of a folder that is there"
+            "or folder@digest of a folder that exists"
         )
     found = PinnedFolder(path, folder_digest(path))
     if digest != found.digest:
-        raise InputError(f"{file_of(key)}: {key}: {value!r} is not the folder as it is now; that is {found}")
+        raise InputError(f"{file_of(key)}: {key}: {value!r} does not match the folder, which is now {found}")
     return found
 
 
 def folder_digest(folder: Path) -> str:
-    """The first digits of the SHA-256 of a line for each file, sorted: its name in the folder and its own SHA-256.
+    """The first 12 hex digits of the SHA-256 of sorted lines, one per file: its path in the folder, its own SHA-256.
 
     Hidden files are left out.
     """
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     lines = "".join(f"{name} {file_digest(folder / name)}\n" for name in names if "/." not in f"/{name}")
-    return hashlib.sha256(lines.encode()).hexdigest()[:DIGITS]
+    return hashlib.sha256(lines.encode()).hexdigest()[:12]

@@ -1,8 +1,8 @@
-"""Repositories of the Hugging Face Hub: fetched once at a commit and compared with the hub's checksums; uploaded.
+"""Repositories of the Hugging Face Hub: fetched once, at a commit, and verified by checksum; uploaded.
 
-Requests are retried after passing faults, and errors end in one line. HF_ENDPOINT names another hub, HF_TOKEN opens
+Requests are retried after transient faults, and errors end in one line. HF_ENDPOINT names another hub, HF_TOKEN opens
 private and gated repositories, and with HF_HUB_OFFLINE=1 nothing is requested. A token stored elsewhere on the machine
-is not sent.
+is never sent.
 """
 
 import os
@@ -10,8 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,18 +24,18 @@ Kind = Literal["model", "dataset"]
 PASSING = (408, 429, 500, 502, 503, 504)  # status codes after which the same request may succeed
 BROKEN = (httpx.TimeoutException, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 WAITS = (0.5, 1.0, 2.0)  # seconds between tries of one request; huggingface_hub retries downloads only
-LONGEST_WAIT = 60.0  # seconds, if the hub asks for another wait
+LONGEST_WAIT = 60.0  # seconds, even if the hub asks for a longer wait
 
 
 class RetryingClient(httpx.Client):
-    """A client that retries a request after a passing fault, with the hub's timeout where none is set."""
+    """A client that retries requests after transient faults, and has the hub's timeout where none is set."""
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send a request; after PASSING answers and BROKEN connections again, as often as there are WAITS."""
+        """Send a request; retry it after PASSING answers and BROKEN connections, as often as there are WAITS."""
         if not any((request.extensions.get("timeout") or {}).values()):  # huggingface_hub often sets none
             timeout = httpx.Timeout(constants.HF_HUB_DOWNLOAD_TIMEOUT)
             request.extensions = {**request.extensions, "timeout": timeout.as_dict()}
-        # A file that is streamed cannot be sent again from here; huggingface_hub rewinds it and retries.
+        # A streamed file cannot be sent again from here; huggingface_hub rewinds it and retries.
         if not isinstance(request.stream, httpx.ByteStream):
             return super().send(request, **options)
         for wait in WAITS:
@@ -71,7 +70,7 @@ def hub_session(about: str) -> Iterator[None]:
         messages = [message for cause in reversed(causes) if (message := _message(cause))]
         if not messages:
             raise
-        raise InputError(f"{about}: {messages[0]}") from error  # that of the innermost error of the hub
+        raise InputError(f"{about}: {messages[0]}") from error  # the innermost is closest to the cause
 
 
 def hub_token() -> str | Literal[False]:
@@ -83,13 +82,13 @@ def hub_token() -> str | Literal[False]:
 def _set_client() -> None:
     hooks = get_session().event_hooks  # they enforce HF_HUB_OFFLINE
     set_client_factory(lambda: RetryingClient(event_hooks=hooks, follow_redirects=True))
-    logging.set_verbosity_error()  # retries need no warning
+    logging.set_verbosity_error()  # no warnings about retries
     if not sys.stderr.isatty():
         disable_progress_bars()
 
 
 def _message(error: BaseException) -> str:
-    """What went wrong, where it is an error of the hub or of the network."""
+    """What went wrong; empty unless it is an error of the hub or of the network."""
     hub = constants.ENDPOINT
     match error:
         case errors.GatedRepoError():
@@ -119,30 +118,24 @@ def _first_line(text: str) -> str:
 
 
 def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
-    """Fetch the files that match the globs; returns their folder, which does not exist where none match.
+    """Fetch the files that match the globs; returns their folder, which does not exist if none match.
 
-    Nothing is requested if all of them were fetched before. Raises InputError where they cannot be fetched, or their
-    checksums are not those of the hub.
+    Nothing is requested if all of them have been fetched before. Raises InputError where they cannot be fetched, or
+    their checksums are not those of the hub.
     """
     hub = HfApi(token=hub_token())
-
-    def snapshot(local: bool) -> Path:
-        found = hub.snapshot_download(
-            pin.repository, repo_type=kind, revision=pin.commit, allow_patterns=list(patterns), local_files_only=local
-        )
-        return Path(found)
-
+    download = partial(hub.snapshot_download, pin.repository, repo_type=kind, revision=pin.commit)
     with hub_session(str(pin)):
         with suppress(errors.CachedRepoTreeNotFoundError, errors.LocalEntryNotFoundError):
-            listing(pin, kind)  # another client may have fetched some of the files alone
-            return snapshot(local=True)
-        folder = snapshot(local=False)
+            listing(pin, kind)  # fails where another client has fetched single files only
+            return Path(download(allow_patterns=list(patterns), local_files_only=True))
+        folder = Path(download(allow_patterns=list(patterns)))
         listing(pin, kind)
-        if not folder.is_dir():  # no file matches, and none was fetched before
+        if not folder.is_dir():  # no file matches
             return folder
         mismatches = hub.verify_repo_checksums(pin.repository, repo_type=kind, revision=pin.commit).mismatches
     for wrong in mismatches:
-        (folder / wrong["path"]).resolve().unlink()
+        (folder / wrong["path"]).resolve().unlink(missing_ok=True)  # equal files share their bytes
         (folder / wrong["path"]).unlink(missing_ok=True)
     if mismatches:
         wrong = mismatches[0]
@@ -154,19 +147,11 @@ def fetch(pin: Pin, kind: Kind, patterns: Sequence[str]) -> Path:
 
 
 def listing(pin: Pin, kind: Kind) -> list[str]:
-    """The names of all files of a repository of which some were fetched before; nothing is requested.
+    """The names of all files of a repository, as stored when it was fetched; nothing is requested.
 
-    Raises CachedRepoTreeNotFoundError where they are not known.
+    Raises CachedRepoTreeNotFoundError where it was not fetched.
     """
     return [file.path for file in get_cached_repo_tree(pin.repository, repo_type=kind, revision=pin.commit)]
-
-
-@dataclass(frozen=True)
-class Upload:
-    """The commit that holds an uploaded folder."""
-
-    pin: Pin
-    is_new: bool  # false: the repository had all files already
 
 
 def require_token() -> None:
@@ -179,11 +164,12 @@ def require_token() -> None:
 
 def upload(
     folder: Path, repository: str, branch: str | None, private: bool, message: str, ours: Sequence[str]
-) -> Upload:
-    """Upload the files; the repository and the branch are created where they are missing.
+) -> tuple[Pin, bool]:
+    """Upload a folder; returns the commit that holds it, and whether it is new: else the repository had all files.
 
-    Files of the repository that are not in `folder` are deleted if one of the globs `ours` matches. Raises InputError
-    where the hub refuses it, or the repository is public although it should be `private`.
+    The repository and the branch are created if need be. Files of the repository that are not in `folder` are deleted
+    if one of the globs `ours` matches. Raises InputError where the hub refuses the upload, or the repository is public
+    although it should be `private`.
     """
     hub = HfApi(token=hub_token())
     with hub_session(repository):
@@ -196,11 +182,11 @@ def upload(
         commit = hub.upload_folder(
             repo_id=repository, folder_path=folder, revision=branch, commit_message=message, delete_patterns=list(ours)
         )
-    return Upload(Pin(repository, commit.oid), commit.oid != before)
+    return Pin(repository, commit.oid), commit.oid != before
 
 
 def stored_digest(pin: Pin, path: str) -> str | None:
-    """The SHA-256 of a large file at the hub; None where the file is missing or small.
+    """The SHA-256 of a large file at the hub; None if the file is missing or small.
 
     Raises InputError where the repository cannot be read.
     """

@@ -1,6 +1,7 @@
-"""What data/params.yaml says of data sets of the hub.
+"""Data sets of the hub in data/params.yaml.
 
-Apart from what reads them, so that settings are checked without the hub's client, which takes long to import.
+These are apart from the code that reads the data sets, so that settings are checked without importing the hub's client,
+which takes long.
 """
 
 from typing import Annotated, Any, Literal
@@ -19,20 +20,20 @@ def _pinned(repository: str) -> str:
 
 
 def _named(config: str) -> str:
-    if "/" in config or config.startswith("."):  # a folder has its name
-        raise ValueError(f"{config!r} is not allowed; expected a name without / that does not begin with a point")
+    if "/" in config or config.startswith("."):  # it becomes the name of a folder
+        raise ValueError(f"{config!r} is not allowed; expected a name without / that does not begin with a dot")
     return config
 
 
 class HubDataset(Section):
-    """Which data set; a split is one of its own or, unless streamed, an expression such as train[:90%]."""
+    """A data set; each split is one of its splits or, unless it is streamed, an expression such as train[:90%]."""
 
     repository: Annotated[str, AfterValidator(_pinned)] = Field(description="org/name@commit")
     config: Annotated[str, AfterValidator(_named)] = Field(
         default="default", description="the data set's configuration"
     )
     train: str = Field(default="train", description="the training split, or a part of one: train[:90%]")
-    stream: Count | None = Field(default=None, description="read so many rows of each split and fetch no more")
+    stream: Count | None = Field(default=None, description="read this many rows of each split and fetch no more")
 
     @property
     def pin(self) -> Pin:
@@ -52,7 +53,7 @@ class HubText(HubDataset):
 
 
 class HubSplits(HubDataset, SplitSettings):
-    """A data set with a validation split, or one that is drawn from its training split."""
+    """A data set with a validation split, or with validation data held out of its training split."""
 
     dev: str | None = Field(default="validation", description="the validation split; null with split")
 
@@ -75,7 +76,7 @@ class HubQuestions(HubSplits):
 
 
 class HubSettings(Section):
-    """The data sets of the three parts of the data source, and further tasks, which have stages of their own."""
+    """The data sets of the three parts of the data source, and of further tasks, which have their own stages."""
 
     text: HubText
     sst2: HubSentences
@@ -90,7 +91,7 @@ class HubParams(Params):
 
 
 class HubTaskSettings(HubDataset, TaskSettings):
-    """A further classification task on a data set; train, dev and test are splits of it."""
+    """A further classification task; train, dev and test are splits of the data set."""
 
 
 class HubClassificationParams(TaskParams):

@@ -1,18 +1,18 @@
 """The embedded corpus: an encyclopedia of an invented country, reviews and questions, in the official formats.
 
-Three worlds, for training, validation and test, share no entity, and the held-out ones are put in phrasings that
-training never uses. The labelled questions have each of their many nouns only now and then, so a model that has read
-the encyclopedia knows more than the labels teach. The labelled reviews seldom use rare adjectives, which the validation
-reviews often do: a bag of words hardly learns them. A model that has read the encyclopedia learns them from few labels;
-it does not know from reading alone which of them praise.
+Three worlds, for training, validation and test, share no entity, and the held-out ones are worded in phrasings that
+training never uses. Each of many nouns occurs only rarely in the labelled questions, so a model that has read the
+encyclopedia knows more than the labels teach. The labelled reviews seldom use rare adjectives, but the validation
+reviews often do: a bag of words hardly learns them. A model that has read the encyclopedia learns them from few labels,
+though from reading alone it does not know which of them praise.
 
-An article is a paragraph of facts, the same facts again in other words, and a reception or a list of deeds.
-The restatement is what an encyclopedia's summary box is, and it teaches a language model to look a
-fact up; a person's deeds are the facts of other articles from the other side, and agree with them.
+An article is a paragraph of facts, the same facts in other words, and a reception or a list of deeds. The restatement
+stands for an encyclopedia's summary box, and teaches a language model to look facts up. A person's deeds are facts of
+other articles, told from the other side, and agree with these.
 
-Questions are on first paragraphs, in the style of SQuAD v2.0. A third of them have no answer: they ask for something
-that holds but that the paragraph leaves out. What a hasty reader could take for it, a town where a river was asked for,
-is kept as the plausible answer; if the paragraph names nothing of the sort, any other fact.
+Questions are on first paragraphs, in the style of SQuAD v2.0. A third of them have no answer: they ask for a fact that
+the paragraph omits. What a hasty reader might take for the answer, such as a town if a river was asked for, is the
+plausible answer; if the paragraph names nothing of the sort, it is any other fact.
 """
 
 import json
@@ -41,23 +41,23 @@ from retrace.sample.language import (
     state,
     write_reviews,
 )
-from retrace.sample.world import Entity, NameMaker, World, build_world
+from retrace.sample.world import RIVER_NAMES, Entity, NameMaker, World, build_world, sizes_of
 
 # Of 72 training articles, and of 224 held-out ones.
 SHARES = {"people": 22, "towns": 2, "guilds": 20, "works": 20, "events": 6, "rivers": 2}
 HELD_OUT = {"people": 60, "towns": 14, "guilds": 55, "works": 55, "events": 30, "rivers": 10}
 READ, LABELLED, ASKED = 0.7, 0.08, 0.5  # share of rare adjectives: encyclopedia, training labels, validation labels
-TOLD = 4  # facts an article tells; the rest of what holds is left out
-DEEDS = 2
+TOLD = 4  # facts in an article; others are left out
+DEEDS = 2  # at most, in an article on a person
 ASIDE_SHARE = 0.2
-UNANSWERABLE = 1 / 3
+UNANSWERABLE = 1 / 3  # of the questions
 PER_ARTICLE = 4  # questions
 
 
 class SampleSettings(Section):
-    """How large the embedded corpus is."""
+    """The size of the embedded corpus."""
 
-    seed: int = Field(default=1, description="draws the corpus")
+    seed: int = Field(default=1, description="seed of the corpus")
     articles: int = Field(default=5600, ge=72, description="of the training encyclopedia")
     reviews: int = Field(default=7000, ge=2, description="labelled sentences for training")
     questioned: int = Field(default=1800, ge=1, description="training articles with questions, four each")
@@ -67,10 +67,19 @@ class SampleSettings(Section):
     held_out_reviews: int = Field(default=800, ge=2, description="labelled sentences for validation")
 
     @model_validator(mode="after")
-    def _asked_of_articles(self) -> Self:
+    def _enough_articles_and_names(self) -> Self:
         allowed = f"expected at most articles ({self.articles})"
         require(self.questioned <= self.articles, "questioned", self.questioned, allowed)
+        rivers = sum(size["rivers"] for size in self.worlds.values())
+        allowed = f"with held_out_articles it takes {rivers:,} rivers, and there are names for {RIVER_NAMES:,}"
+        require(rivers <= RIVER_NAMES, "articles", self.articles, allowed)
         return self
+
+    @property
+    def worlds(self) -> dict[str, dict[str, int]]:
+        """The number of entities of each kind in each world."""
+        held_out = sizes_of(HELD_OUT, self.held_out_articles / 224)
+        return {"train": sizes_of(SHARES, self.articles / 72), "valid": held_out, "test": held_out}
 
 
 class SampleParams(Params):
@@ -81,7 +90,7 @@ class SampleParams(Params):
 
 @dataclass(frozen=True)
 class StatedFact:
-    """A fact as a paragraph says it."""
+    """A fact, and the sentence of a paragraph that tells it."""
 
     relation: Relation
     answer: str
@@ -104,9 +113,7 @@ def write_sample(folder: Path, settings: SampleSettings) -> None:
         return random.Random(f"{settings.seed} {purpose}")
 
     names = NameMaker(rng("names"))
-    worlds = {"train": build_world(rng("train world"), names, SHARES, settings.articles / 72)}
-    for part in ("valid", "test"):
-        worlds[part] = build_world(rng(f"{part} world"), names, HELD_OUT, settings.held_out_articles / 224)
+    worlds = {part: build_world(rng(f"{part} world"), names, size) for part, size in settings.worlds.items()}
     for part, world in worlds.items():
         articles = write_articles(rng(f"{part} articles"), world, Style(part != "train", READ))
         write_text(text_path(running_text(folder), part), _wikitext(articles))
@@ -133,7 +140,7 @@ def _wikitext(articles: Iterable[Article]) -> str:
 
 
 def write_articles(rng: random.Random, world: World, style: Style) -> list[Article]:
-    """One article an entity, in random order."""
+    """One article per entity, in random order."""
     articles = [_article(rng, entity, style) for entity in world.entities]
     rng.shuffle(articles)
     return articles
@@ -179,33 +186,31 @@ def _sentence(text: str) -> str:
 
 
 def write_questions(rng: random.Random, articles: list[Article], style: Style, prefix: str) -> dict[str, Any]:
-    """A SQuAD v2.0 document over `articles`, ids beginning with `prefix`."""
+    """A SQuAD v2.0 document of questions on `articles`, with ids that begin with `prefix`."""
     data = []
     for number, article in enumerate(articles):
         context, starts = _context(article)
-        told = rng.sample(article.facts, len(article.facts))
+        told = [(fact.relation, fact) for fact in rng.sample(article.facts, len(article.facts))]
         left_out = _left_out(rng, article)
         qas = []
         for position in range(PER_ARTICLE):
-            without = rng.random() < UNANSWERABLE
-            relation, fact = left_out.pop() if without else ((fact := told.pop()).relation, fact)
+            is_impossible = rng.random() < UNANSWERABLE
+            relation, fact = (left_out if is_impossible else told).pop()
             start = starts[fact]
-            answer = {"text": context[start : start + len(fact.answer)], "answer_start": start}
-            qas.append(
-                {
-                    "id": f"{prefix}-{number:04d}-{position}",
-                    "question": ask(rng, relation, style, article.subject.name),
-                    "answers": [] if without else [answer],
-                    "is_impossible": without,
-                    **({"plausible_answers": [answer]} if without else {}),
-                }
-            )
+            answers = [{"text": context[start : start + len(fact.answer)], "answer_start": start}]
+            qa = {
+                "id": f"{prefix}-{number:04d}-{position}",
+                "question": ask(rng, relation, style, article.subject.name),
+                "answers": [] if is_impossible else answers,
+                "is_impossible": is_impossible,
+            }
+            qas.append(qa | ({"plausible_answers": answers} if is_impossible else {}))
         data.append({"title": article.subject.title, "paragraphs": [{"context": context, "qas": qas}]})
     return {"version": "v2.0", "data": data}
 
 
 def _left_out(rng: random.Random, article: Article) -> list[tuple[Relation, StatedFact]]:
-    """Relations that the paragraph leaves out, each with the told fact that is taken for it, in random order."""
+    """Relations that the paragraph leaves out, each with a told fact as its plausible answer, in random order."""
     told = {fact.relation.name for fact in article.facts}
     found = []
     for relation in BY_KIND[article.subject.kind]:
@@ -217,7 +222,7 @@ def _left_out(rng: random.Random, article: Article) -> list[tuple[Relation, Stat
 
 
 def _context(article: Article) -> tuple[str, dict[StatedFact, int]]:
-    """The first paragraph as running text, and where each fact's answer starts in it."""
+    """The first paragraph as running text, and the offset of each fact's answer in it."""
     sentences, starts, position = [], {}, 0
     for fact in article.facts:
         sentence = fact.sentence.replace(" ,", ",").replace(" .", ".")

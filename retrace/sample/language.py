@@ -1,21 +1,20 @@
-"""What the corpus can say, by words.json: relations and the nouns that name them, and judgements of praise and blame.
+"""The language of the corpus, from words.json: relations and the nouns that name them; judgements that praise or blame.
 
-Every relation has seven nouns for one meaning ("founder", "originator"). There are so many of them that the labelled
-questions have each too seldom to teach what it asks for, a person or a year or a river; the encyclopedia does. The
-frames are the same for all relations: no "who" or "when" gives the kind of answer away.
+Every relation has seven synonymous nouns ("founder", "originator"). Each is too rare in the labelled questions to teach
+what it asks for, a person, a year or a river; the encyclopedia teaches that. All relations share the same frames: no
+"who" or "when" gives the kind of answer away.
 
 No subject has two relations with the same kind of answer. A small model learns from the encyclopedia which kind of
-answer goes with a noun, and little else; had a guild both a founder and a head, which of the two a question asks for
-would be a guess, and the score a matter of luck.
+answer goes with a noun, and little else; if a guild had both a founder and a head, the answer to a question for one of
+them would be a guess, and the score a matter of luck.
 
-A phrasing is a pair (frame, noun). Phrasings are divided between the training part and the held-out part by
-`is_held_out`, so both parts know every frame and every noun, yet no phrasing of a held-out statement or question was
-seen in training.
+A phrasing is a pair (frame, noun). `is_held_out` divides phrasings between training and held-out parts such that both
+use every frame and every noun, yet no phrasing of a held-out statement or question occurs in training.
 
 The encyclopedia's receptions and the labelled reviews (the sentiment task) share adjectives, negators and connectives.
-In the encyclopedia every judgement ends with what came of it ("and guests stayed away"); the reviews carry a label
-instead and seldom use rare adjectives. The default model learns from the encyclopedia how such sentences are built, not
-yet which adjectives praise: without rare adjectives in the labels it does hardly better than one never pretrained.
+In the encyclopedia every judgement ends with its consequence ("and guests stayed away"); reviews carry a label instead,
+and seldom use rare adjectives. From the encyclopedia the default model learns how such sentences are built, but not
+which adjectives praise: without rare adjectives in the labels it does hardly better than one never pretrained.
 """
 
 import random
@@ -34,21 +33,21 @@ STATEMENTS, QUESTIONS = PHRASES["statements"], PHRASES["questions"]
 PRAISE, BLAME, ASPECTS = WORDS["praise"], WORDS["blame"], WORDS["aspects"]
 COMMON = 14  # of the words of praise and of blame; the rest is rare in labelled reviews
 DEGREES, NEGATORS = PHRASES["degrees"], PHRASES["negators"]
-CONTRASTS = PHRASES["contrasts"]  # the judgement that counts is y, the other, of the opposite kind, is x
+CONTRASTS = PHRASES["contrasts"]  # {y}: the judgement that counts; {x}: one of the opposite kind
 WITH_PLACE = 0.3  # share of reviews that name the place
-HELD_OUT = 4  # one of so many phrasings of a judgement is kept for the held-out part
+HELD_OUT = 4  # one of this many phrasings of a judgement is kept for the held-out parts
 
 SHOWN: dict[str, str] = _FILE["shown"]  # how a sentence names an answer, by its kind
-LIKE: dict[str, str] = _FILE["like"]  # kinds that a hasty reader takes for one another: what makes answers plausible
-SHORT_NAMES: dict[str, str] = _FILE["short_names"]  # of kinds of subjects, from an article's second sentence on
+LIKE: dict[str, str] = _FILE["like"]  # a class of each kind of answer; those of one class are plausible for one another
+SHORT_NAMES: dict[str, str] = _FILE["short_names"]  # by kind of subject, from an article's second sentence on
 
 
 @dataclass(frozen=True)
 class Style:
     """How a part of the corpus is worded."""
 
-    held_out: bool  # whether its phrasings are those kept for the held-out parts
-    rare_share: float  # how often a judgement is put in a rare word
+    held_out: bool  # whether its phrasings are those of the held-out parts
+    rare_share: float  # share of judgements that use a rare adjective
 
 
 @dataclass(frozen=True)
@@ -70,13 +69,13 @@ def is_held_out(frame: int, noun: int) -> bool:
 
 
 def state(rng: random.Random, relation: Relation, style: Style, subject: str, answer: str) -> str:
-    """A statement in a phrasing that belongs to the part, without its full stop."""
+    """A statement in a phrasing of the part, without a full stop."""
     frame, noun = _phrase(rng, relation, style)
     return STATEMENTS[frame].format(n=relation.nouns[noun], s=subject, a=SHOWN[relation.answer].format(answer))
 
 
 def ask(rng: random.Random, relation: Relation, style: Style, subject: str) -> str:
-    """A question about `subject` in such a phrasing, with its question mark or full stop."""
+    """A question about `subject` in a phrasing of the part, with question mark or full stop."""
     frame, noun = _phrase(rng, relation, style)
     text = QUESTIONS[frame].format(n=relation.nouns[noun], s=subject)
     return text[0].upper() + text[1:]
@@ -90,7 +89,7 @@ def _phrase(rng: random.Random, relation: Relation, style: Style) -> tuple[int, 
 
 
 def _clause(rng: random.Random, favourable: bool, rare_share: float, negate: bool) -> tuple[str, int]:
-    """'the ale was hardly stale' and the index of its phrasing, negator by aspect."""
+    """Such as 'the ale was hardly stale', and a number for its phrasing."""
     aspect = rng.randrange(len(ASPECTS))
     noun = ASPECTS[aspect]
     verb = "were" if noun in WORDS["plural_aspects"] else "was"
@@ -105,7 +104,7 @@ def _clause(rng: random.Random, favourable: bool, rare_share: float, negate: boo
 
 
 def judge(rng: random.Random, favourable: bool, rare_share: float) -> tuple[str, int]:
-    """Draw a judgement, plain, negated, contrasted or doubled: its text, and a number for its phrasing."""
+    """Draw a judgement, plain, negated, contrasted or double: its text, and a number for its phrasing."""
     draw = rng.random()
     if draw < 0.40:
         return _clause(rng, favourable, rare_share, negate=draw < 0.24)
@@ -120,9 +119,9 @@ def judge(rng: random.Random, favourable: bool, rare_share: float) -> tuple[str,
 
 
 def write_reviews(
-    rng: random.Random, places: Sequence[str], count: int, style: Style, without: Container[str] = ()
+    rng: random.Random, places: Sequence[str], count: int, style: Style, without: Container[str]
 ) -> list[tuple[str, int]]:
-    """`count` different (sentence, label) pairs, half of them favourable, none of whose sentences is in `without`."""
+    """`count` distinct (sentence, label) pairs, half of them favourable, with no sentence that is in `without`."""
     reviews: dict[str, int] = {}
     while len(reviews) < count:
         favourable = len(reviews) % 2 == 0

@@ -1,8 +1,7 @@
 """An invented country: who lived where, who founded what, and when.
 
-Every fact is decided here once, before a word is written, so articles that mention the same fact
-agree. Dates are possible: whoever founds, builds, wins or rules something in a year was grown up
-and alive in it.
+Every fact is decided here, once, before anything is written, so that articles agree on it. Dates are possible: whoever
+founds, builds, wins or rules something in a year was alive and grown up then.
 """
 
 import random
@@ -13,15 +12,15 @@ from dataclasses import dataclass, field
 from retrace.sample.language import BY_KIND, WORDS, Relation
 
 GIVEN_NAMES, FAMILY_NAMES, TOWN_NAMES = 450, 1100, 250
+RIVER_NAMES = TOWN_NAMES * len(WORDS["river_endings"])  # of all kinds of entities, rivers have the fewest names
 LISTED = ("animal", "good", "stone", "meal", "flower", "colour", "count", "feast")  # kinds of answer from word lists
 
 
 class NameMaker:
-    """Draws names; never the same one twice within a kind, over the maker's lifetime.
+    """Draws names, none of them twice.
 
-    Given names, family names and the parts of place names come from closed lists that every part of the
-    corpus shares and uses as often as Zipf's law has it, while no whole name occurs in two parts. A
-    held-out name is thus new, and yet spelt with pieces that a subword vocabulary has seen.
+    All parts of the corpus share closed lists of given names, family names and parts of place names, with Zipfian
+    frequencies, but no whole name. So a held-out name is new, yet spelt in pieces that a subword vocabulary has seen.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -68,13 +67,13 @@ GROWN_UP, OLDEST = 18, 80  # years
 
 @dataclass(eq=False)
 class Entity:
-    """One article's subject and the facts that hold for it."""
+    """The subject of an article, and the facts about it."""
 
     kind: str
-    name: str  # as a sentence uses it: "Drelin Houskard", "the Weavers of Brandmere"
-    title: str  # as a heading uses it: "Weavers of Brandmere"
+    name: str  # in a sentence: "Drelin Houskard", "the Weavers of Brandmere"
+    title: str  # in a heading: "Weavers of Brandmere"
     facts: dict[str, str] = field(default_factory=dict)  # relation name → answer
-    deeds: list[tuple["Entity", Relation]] = field(default_factory=list)  # a person's agent facts
+    deeds: list[tuple["Entity", Relation]] = field(default_factory=list)  # facts whose answer this person is
 
 
 @dataclass
@@ -83,20 +82,21 @@ class World:
 
     people: list[Entity]
     others: list[Entity]
-    pools: dict[str, list[str]]  # kind of answer → what there is to choose from
+    pools: dict[str, list[str]]  # kind of answer → the possible ones
 
     @property
     def entities(self) -> list[Entity]:
-        """Everyone and everything that an article is about."""
+        """The subjects of all articles."""
         return self.people + self.others
 
 
-def build_world(rng: random.Random, names: NameMaker, shares: Mapping[str, int], times: float = 1.0) -> World:
-    """Draw a world of `times` as many entities of each kind as `shares` has; all randomness comes from `rng`.
+def sizes_of(shares: Mapping[str, int], times: float) -> dict[str, int]:
+    """Entities of each kind: `times` as many as in `shares`, and at least four, so that answers can be chosen."""
+    return {kind: max(4, round(count * times)) for kind, count in shares.items()}
 
-    Of each kind there are at least four: whom a fact is about, and others to choose from.
-    """
-    size = {kind: max(4, round(count * times)) for kind, count in shares.items()}
+
+def build_world(rng: random.Random, names: NameMaker, size: Mapping[str, int]) -> World:
+    """Draw a world with `size` entities of each kind; all randomness but that of names comes from `rng`."""
     towns = [names.town() for _ in range(size["towns"])]
     rivers = [names.river() for _ in range(size["rivers"])]
     others = [Entity("town", town, town) for town in towns]
@@ -125,7 +125,7 @@ def _people(rng: random.Random, names: NameMaker, count: int) -> list[Entity]:
 
 
 def _decide(rng: random.Random, entity: Entity, world: World) -> None:
-    """Give every relation of the entity's kind its answer, no answer twice and none that is in its name."""
+    """Draw the answer of every relation of the entity's kind: no answer twice, and none that is part of its name."""
     year = max(FIRST_YEAR + 60, LAST_YEAR - 60 - int(rng.expovariate(1 / 50)))
     if "birth" in entity.facts:
         year = int(entity.facts["birth"]) + 25
@@ -148,7 +148,7 @@ def _decide(rng: random.Random, entity: Entity, world: World) -> None:
 
 
 def _contemporary(rng: random.Random, people: list[Entity], year: int, used: set[str]) -> Entity:
-    """A person grown up and alive in `year`; the nearest in age if the world has none. People are sorted by birth."""
+    """A person alive and grown up in `year`, or else the one nearest in age. People are sorted by birth."""
     first = bisect_left(people, year - OLDEST, key=_birth)
     last = bisect_right(people, year - GROWN_UP, key=_birth)
     alive = [p for p in people[first:last] if p.name not in used and year <= int(p.facts["death"])]

@@ -1,6 +1,6 @@
-"""Token streams on disk, memory-mapped, and cut into blocks of one length.
+"""Token streams: written to disk, memory-mapped, and cut into blocks of equal length.
 
-A stream is an array file of all documents in order, each between the tokens that begin and end one. Neither writing nor
+A stream is one array of the token ids of all documents in order, each between begin and end token. Neither writing nor
 reading holds more than a batch of it in memory.
 """
 
@@ -20,9 +20,9 @@ SCANNED = 1 << 20  # tokens searched at a time
 
 
 def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[str]) -> dict[str, int]:
-    """Encode `documents` into the array file `path` (one row of token ids, the smallest type that holds them).
+    """Encode `documents` into the array file `path`, as token ids of the smallest type that holds them.
 
-    Gives the numbers of documents, words, characters, bytes, tokens and, of these, unknown ones.
+    Returns the numbers of documents, words, characters, bytes, tokens and unknown tokens.
     """
     vocabulary, counts = Vocabulary.of(tokenizer), Counter[str]()
     kind = np.dtype(np.uint16 if vocabulary.size <= 1 << 16 else np.uint32)
@@ -43,7 +43,7 @@ def write_stream(path: Path, tokenizer: SubwordTokenizer, documents: Iterable[st
 
 
 def _write_header(file: IO[bytes], kind: np.dtype, count: int) -> None:
-    """Begin an array file; the header is as long whatever the count."""
+    """Begin an array file; the header has the same length whatever the count."""
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (count,)}
     np.lib.format.write_array_header_1_0(file, header)
 
@@ -56,7 +56,7 @@ def open_stream(path: Path) -> np.ndarray:
 
 
 def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
-    """The stream from `offset` on, cut into whole blocks: a view of shape (blocks, length).
+    """A view of the stream from `offset` on as whole blocks: (blocks, length).
 
     Raises InputError where the stream is shorter than one block.
     """
@@ -67,7 +67,7 @@ def cut_blocks(stream: np.ndarray, length: int, offset: int = 0) -> np.ndarray:
 
 
 def find_documents(stream: np.ndarray, begin: int) -> np.ndarray:
-    """First position and end of each document, without the special tokens around it: (documents, 2)."""
+    """Start and end of each document, without the special tokens around it: (documents, 2)."""
     parts = range(0, len(stream), SCANNED)
     starts = np.concatenate([np.flatnonzero(stream[part : part + SCANNED] == begin) + part for part in parts])
     return np.stack([starts + 1, np.append(starts[1:], len(stream)) - 1], axis=1)

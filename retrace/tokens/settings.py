@@ -20,7 +20,7 @@ class SpecialTokens:
 
 
 OWN = SpecialTokens("[CLS]", "[SEP]", "[PAD]", "[UNK]", "[MASK]")
-# In the order of their ids. RoBERTa's positions start after the id of the padding, which is 1 in the original.
+# In the order of their ids. RoBERTa's positions start after the id of its padding token, which originally is 1.
 SPECIAL = {
     "bert": (OWN.pad, "[UNK]", OWN.begin, OWN.end, "[MASK]"),
     "roberta": (OWN.begin, OWN.pad, OWN.end, "[UNK]", "[MASK]"),
@@ -28,7 +28,7 @@ SPECIAL = {
 
 
 class TokenizerSettings(Section):
-    """The tokenizer that is trained; a checkpoint has its own."""
+    """The tokenizer to train; checkpoints bring their own."""
 
     kind: Literal["wordpiece", "bpe"] = Field(default="wordpiece", description="the kind of subwords")
     vocab_size: int = Field(default=8192, description="tokens, special ones included")
@@ -39,7 +39,7 @@ class TokenizerSettings(Section):
     )
     special: Literal["bert", "roberta"] = Field(
         default="bert",
-        description="whose ids special tokens get; as in RoBERTa, a model has two more rows of positions",
+        description="number special tokens as this model does; RoBERTa's numbers take two more rows of positions",
     )
 
     @model_validator(mode="after")

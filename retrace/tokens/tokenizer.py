@@ -1,6 +1,5 @@
-"""Subword tokenizers, trained on the training text or read from a folder, and the ids that a model knows of them."""
+"""Subword tokenizers, trained or read from a folder, and what models need to know of them."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -22,21 +21,21 @@ from tokenizers import (
 from tokenizers.implementations.base_tokenizer import BaseTokenizer
 
 from retrace.core.errors import InputError
-from retrace.core.files import read_object
+from retrace.core.files import read_object, write_json, write_text
 from retrace.core.paths import UNKNOWN
 from retrace.tokens.settings import OWN, SpecialTokens, TokenizerSettings
 
 FILE, CONFIGS = "tokenizer.json", ("tokenizer_config.json", "special_tokens_map.json")
-# All files that a tokenizer may consist of: some kinds are also loaded from a vocabulary.
+# All files that a tokenizer may have; some kinds can also be loaded from vocabulary files.
 TOKENIZER_FILES = (
     FILE, *CONFIGS, "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model",
     "chat_template.jinja",
 )  # fmt: skip
-PART = "\ufffd"  # what bytes that are no whole character are decoded to
+PART = "\ufffd"  # what bytes of an incomplete character are decoded to
 RIGHT_PAD = "<|finetune_right_pad_id|>"  # Llama 3 has it in its vocabulary, but names no padding token
-# The files of the original BERT and RoBERTa name no tokens: transformers' tokenizers of these families assume them.
+# The original files of BERT and RoBERTa name no tokens; transformers' tokenizers of these families assume these.
 ASSUMED = (OWN, SpecialTokens("<s>", "</s>", "<pad>", "<unk>", "<mask>"))
-# What those files call special tokens, by purpose.
+# The keys of CONFIGS that name special tokens, by purpose.
 NAMES = {
     "pad": ("pad_token",), "unknown": ("unk_token",), "begin": ("cls_token", "bos_token"),
     "end": ("sep_token", "eos_token"), "mask": ("mask_token",),
@@ -45,7 +44,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class PairFormat:
-    """The special tokens around two texts that belong together."""
+    """The special tokens around a pair of texts."""
 
     before: tuple[int, ...]
     between: tuple[int, ...]
@@ -56,7 +55,7 @@ class PairFormat:
 
 
 class Located(NamedTuple):
-    """A token's id, and the characters of the text that it stands for."""
+    """A token's id, and its span in the text, in characters."""
 
     number: int
     start: int
@@ -66,7 +65,7 @@ class Located(NamedTuple):
 class SubwordTokenizer(BaseTokenizer):
     """A tokenizer of the tokenizers library that knows the purpose of its special tokens.
 
-    A special token in a text, such as [CLS], is ordinary text: only formats insert special tokens.
+    A special token that is spelt out in a text, such as [CLS], is ordinary text: only formats insert special tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, special: SpecialTokens) -> None:
@@ -81,7 +80,7 @@ class SubwordTokenizer(BaseTokenizer):
 
     @property
     def pair_format(self) -> PairFormat:
-        """The tokenizer's own format of two texts."""
+        """The tokenizer's own format for a pair of texts."""
         encoding = self.encode("a", "a")
         owners = encoding.sequence_ids  # which of the two texts each token belongs to
         first, second = owners.index(0), owners.index(1)
@@ -97,9 +96,9 @@ class SubwordTokenizer(BaseTokenizer):
         return self._tokenizer.encode_batch_fast(texts)
 
     def encode_documents(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text between the tokens that begin and end one, whatever the tokenizer's own format is.
+        """The ids of each text between begin and end token, whatever the tokenizer's own format.
 
-        WikiText's mark for an unknown word becomes the unknown token, where there is one.
+        WikiText's mark for an unknown word becomes the unknown token, if there is one.
         """
         begin, end = token_id(self, self.special.begin), token_id(self, self.special.end)
         pieces = [self._pieces(text) for text in texts]
@@ -113,7 +112,7 @@ class SubwordTokenizer(BaseTokenizer):
         return documents
 
     def located(self, text: str) -> list[Located]:
-        """The tokens of a text as in `encode_documents`, without those that begin and end it."""
+        """The tokens of a text as in `encode_documents`, without begin and end token."""
         found, start = [], 0
         for number, piece in enumerate(self._pieces(text)):
             if number:
@@ -126,7 +125,7 @@ class SubwordTokenizer(BaseTokenizer):
         return found
 
     def known(self, text: str, end: int | None = None) -> str:
-        """The text up to `end`, without what becomes the unknown token."""
+        """The text up to the character `end`, without the parts that become unknown tokens."""
         end = len(text) if end is None else end
         if self.special.unknown is None:
             return text[:end]
@@ -141,16 +140,16 @@ class SubwordTokenizer(BaseTokenizer):
         return token_id(self, self.special.unknown)
 
     def _pieces(self, text: str) -> list[str]:
-        """The text between marks for unknown words."""
+        """The text, split at the marks for unknown words."""
         return [text] if self.special.unknown is None else text.split(UNKNOWN)
 
 
 def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterable[str]], key: str) -> SubwordTokenizer:
     """Train a WordPiece (Schuster and Nakajima 2012) or byte-level BPE (Sennrich et al. 2016) tokenizer.
 
-    `documents` is called for each pass over the text; the unknown token takes the place of WikiText's mark for an
-    unknown word. The same text gives the same tokenizer. Raises InputError, naming the `key` of params.yaml, where the
-    text is too small to fill the vocabulary.
+    `documents` is called for each pass over the text. The unknown token replaces WikiText's mark for an unknown word.
+    The same text gives the same tokenizer. Raises InputError, naming the `key` of params.yaml, where the text is too
+    small to fill the vocabulary.
     """
 
     def texts() -> Iterator[str]:
@@ -168,7 +167,7 @@ def train_tokenizer(settings: TokenizerSettings, documents: Callable[[], Iterabl
 
 
 def load_tokenizer(folder: Path) -> SubwordTokenizer:
-    """Load the tokenizer in `folder`; one without tokens before a text or between two gets BERT's format.
+    """Load the tokenizer in `folder`; if its format puts no token before a text or between two, it gets BERT's format.
 
     Raises InputError where there is none, or it has no tokens that begin and end a text.
     """
@@ -177,7 +176,7 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
         raise InputError(f"{path}: no such file")
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises nothing more specific
+    except Exception as error:  # the library raises nothing more specific
         raise InputError(f"{path}: not a tokenizer: {error}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -186,7 +185,7 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
     found = SubwordTokenizer(tokenizer, special)
     try:
         own = found.pair_format
-    except Exception as error:  # nor here; or the vocabulary has no letter
+    except Exception as error:  # likewise; or the vocabulary lacks the letter
         raise InputError(f"{path}: not a tokenizer: it cannot encode a letter: {error}") from None
     if not own.before or not own.between:
         tokenizer.post_processor = _template(tokenizer, special)
@@ -194,7 +193,7 @@ def load_tokenizer(folder: Path) -> SubwordTokenizer:
 
 
 def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
-    """The special tokens that the files in `folder` name or, of BERT and RoBERTa, that their vocabulary has.
+    """The special tokens that the files in `folder` name or, for BERT and RoBERTa, those in the vocabulary.
 
     Raises InputError where no token begins a text, or none ends it.
     """
@@ -216,7 +215,7 @@ def find_special_tokens(folder: Path, tokenizer: Tokenizer) -> SpecialTokens:
         names = " or ".join(NAMES[role])
         raise InputError(f"{folder}: no token {role}s a text: {CONFIGS[0]} names no {names} that the vocabulary has")
     pad = first("pad") or (RIGHT_PAD if tokenizer.token_to_id(RIGHT_PAD) is not None else end)
-    # Some tokenizers name the token that ends a text as the unknown token too.
+    # Some tokenizers name the same token as end of text and as unknown.
     return SpecialTokens(begin, end, pad, None if unknown in (begin, end, pad) else unknown, first("mask"))
 
 
@@ -232,9 +231,9 @@ def token_id(tokenizer: Tokenizer | SubwordTokenizer, token: str) -> int:
 
 
 def continuing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
-    """For each id, whether it continues the word of the token before: `##…`, or letters without a space before them.
+    """For each id, whether it continues the word of the previous token: `##…`, or a letter without a space before it.
 
-    Bytes of a character that is split into several tokens count as letters.
+    Bytes of a character that is split over several tokens count as letters.
     """
     wordpiece = isinstance(tokenizer.model, models.WordPiece)
     found = [False] * tokenizer.size
@@ -244,9 +243,9 @@ def continuing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
 
 
 def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
-    """For each id, whether a word begins after it whatever follows, as after a line break.
+    """For each id, whether any token after it begins a word, as after a line break.
 
-    A single space begins a word and does not end one: byte-level BPE may have no token of it and the next letter.
+    A single space begins a word rather than ending one: byte-level BPE may have no token of it with the next letter.
     """
     found = [False] * tokenizer.size
     for _, text, number in _spelt(tokenizer):
@@ -256,15 +255,14 @@ def closing_tokens(tokenizer: SubwordTokenizer) -> list[bool]:
 
 def save_tokenizer(tokenizer: SubwordTokenizer, folder: Path, lowercase: bool) -> None:
     """Write the tokenizer in a form that transformers' AutoTokenizer loads."""
-    (folder / FILE).write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+    write_text(folder / FILE, tokenizer.to_str(pretty=True))
     tokens = {name: getattr(tokenizer.special, role) for role, (name, *_) in NAMES.items()}
     config = {name: token for name, token in tokens.items() if token is not None}
-    config |= {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase}
-    (folder / CONFIGS[0]).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / CONFIGS[0], config | {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": lowercase})
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:
-    """Copy a tokenizer's files, whichever it has."""
+    """Copy those of a tokenizer's files that exist."""
     for name in TOKENIZER_FILES:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
@@ -278,7 +276,7 @@ def _spelt(tokenizer: SubwordTokenizer) -> Iterator[tuple[str, str, int]]:
 
 
 def _call_special(tokenizer: Tokenizer, special: SpecialTokens, path: Path) -> None:
-    """Mark all special tokens as special, which not every file does."""
+    """Mark all special tokens as special, since not every file does."""
     added = tokenizer.get_added_tokens_decoder()
     names = sorted({name for name in astuple(special) if name is not None})
     ids = {token_id(tokenizer, name): name for name in names}
@@ -290,10 +288,10 @@ def _call_special(tokenizer: Tokenizer, special: SpecialTokens, path: Path) -> N
 
 
 def _train_wordpiece(settings: TokenizerSettings, documents: Callable[[], Iterable[str]]) -> Tokenizer:
-    """Train with the pieces of one character given as special tokens, so that the result is deterministic.
+    """Train with all pieces of one character as special tokens, which makes the result deterministic.
 
     The trainer numbers these pieces in the order of a hash table, which differs from run to run, and breaks ties
-    between merges by number. The tokenizer is then made anew from the vocabulary, where they are ordinary tokens.
+    between merges by number. The tokenizer is then rebuilt from the vocabulary, so that they are ordinary tokens.
     """
     tokenizer = _empty_wordpiece({}, settings)
     pieces = [f"##{character}" for character in _inner_characters(tokenizer, documents())]
@@ -314,7 +312,7 @@ def _empty_wordpiece(vocabulary: dict[str, int], settings: TokenizerSettings) ->
 
 
 def _inner_characters(tokenizer: Tokenizer, documents: Iterable[str]) -> list[str]:
-    """All characters that occur in a word after its first, sorted."""
+    """All characters that occur in words after the first position, sorted."""
     words: set[str] = set()
     for document in documents:
         text = tokenizer.normalizer.normalize_str(document)
@@ -339,7 +337,7 @@ def _train_bpe(settings: TokenizerSettings, documents: Callable[[], Iterable[str
 
 
 def _template(tokenizer: Tokenizer, special: SpecialTokens) -> processors.TemplateProcessing:
-    """BERT's format: one text between the tokens that begin and end it, a second one up to another end."""
+    """BERT's format: begin token, text, end token and, for a pair, second text, end token."""
     begin, end = special.begin, special.end
     ends = [(token, token_id(tokenizer, token)) for token in dict.fromkeys((begin, end))]
     return processors.TemplateProcessing(
@@ -367,5 +365,5 @@ class Vocabulary:
 
     @property
     def special(self) -> tuple[int, ...]:
-        """The special ids, each once; they are never masked or predicted."""
+        """The distinct special ids, which are never masked or predicted."""
         return tuple(dict.fromkeys(number for number in astuple(self)[1:] if number is not None))

@@ -1,17 +1,19 @@
 """A further classification task: a data set of the hub, an entry in data/params.yaml → data/classification/<task>.
 
-Checked, and as json lines of text, second text and class number; the classes' names are in classes.json, and what was
-found in card.json.
+Checked, and written as json lines of text, second text and class number; the classes' names are in classes.json,
+findings in card.json.
 
     python -m stages.sources.hub_classification --task ag_news
 """
 
 import argparse
+from dataclasses import replace
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
-from retrace.files.tasks import Records, Table, TaskData, read_task, write_task_source
-from retrace.hub.datasets import Split, open_split
+from retrace.datasets.text import Records
+from retrace.files.tasks import TaskData, read_task, write_task_source
+from retrace.hub.datasets import open_split
 from retrace.hub.settings import HubClassificationParams, HubTaskSettings
 
 
@@ -25,24 +27,24 @@ def main() -> None:
 
 
 def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
-    """Read all parts of a task; classes have the data set's names unless the settings give them others.
+    """Read all parts of a task; classes have the data set's names unless the settings name them.
 
-    Raises InputError where the data set cannot be had, or naming the row where something is wrong.
+    Raises InputError where the data set cannot be fetched, or naming the row where something is wrong.
     """
     splits = {part: open_split(settings, name, key) for part, name in settings.parts.items()}
     known = splits["train"].classes.get(settings.label) if settings.classes is None else None
-    if known is None:
-        return read_task(settings, key, {part: Table(of.name, of.records()) for part, of in splits.items()})
-    kept = tuple(name for name in known if name not in settings.drop)
-    tables = {part: Table(of.name, _named(of, settings.label, known)) for part, of in splits.items()}
-    return read_task(settings.model_copy(update={"classes": kept}), key, tables)
+    if known is not None:
+        kept = tuple(name for name in known if name not in settings.drop)
+        settings = settings.model_copy(update={"classes": kept})
+        splits = {part: replace(of, records=_named(of.records, settings.label, known)) for part, of in splits.items()}
+    return read_task(settings, key, splits)
 
 
-def _named(split: Split, column: str, names: tuple[str, ...]) -> Records:
-    """The records with the class's name in place of its number, where it has one; -1 stands for no class."""
-    for where, record in split.records():
-        number = record[column]
-        yield where, {**record, column: names[number] if number in range(len(names)) else number}
+def _named(records: Records, column: str, names: tuple[str, ...]) -> Records:
+    """The records with the class's name in place of its number, if it has one; -1 stands for no class."""
+    for where, cells in records:
+        number = cells[column]
+        yield where, {**cells, column: names[number] if number in range(len(names)) else number}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A further task in files: its entry in data/params.yaml → data/classification/<task>, data/question_answering/<task>.
 
-A classification task is checked and written as json lines of text, second text and class number, whatever the format
-was, with the classes' names in classes.json. A question-answering set is in SQuAD's format. Counts and findings are in
-card.json.
+The examples of a classification task are checked and written as json lines of text, second text and class number,
+whatever format they were in; the class names are in classes.json. Questions stay in SQuAD's format. Counts and findings
+are in card.json.
 
     python -m stages.sources.task classification --task ag_news
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from retrace.core.errors import exit_cleanly
 from retrace.core.guard import guarded
-from retrace.files.settings import ClassificationParams, QuestionAnsweringParams, QuestionsSettings
+from retrace.files.settings import ClassificationParams, ClassificationSettings, QuestionAnsweringParams
 from retrace.files.tasks import check_files, read_files, write_questions_source, write_task_source
 
 KINDS = {"classification": ClassificationParams, "question_answering": QuestionAnsweringParams}
@@ -28,10 +28,10 @@ def main() -> None:
     settings = params.task
     check_files(settings, key)
     with guarded(f"{kind}-{task}", [Path(settings.folder)], params.settings):
-        if isinstance(settings, QuestionsSettings):
-            write_questions_source(task, settings)
-        else:
+        if isinstance(settings, ClassificationSettings):
             write_task_source(task, read_files(settings, key))
+        else:
+            write_questions_source(task, settings)
 
 
 if __name__ == "__main__":

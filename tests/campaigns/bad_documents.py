@@ -78,14 +78,14 @@ def question_cases(draw: Random) -> Iterator[Case]:
     for start in (4.0, "4", None, True, [4]):
         refuse("type", "answer_start", f"{name}: no 'answer_start' of type int", answer_start=start)
     for text in ("", " ", "\u00a0"):
-        said = f"{name}: the answer {text!r} is empty; a question without an answer has none"
+        said = f"{name}: the answer {text!r} is empty; an unanswerable question has no answers"
         refuse("empty text", "answer_start", said, text=text)
     refuse("type", "answer_start", no_text, text=None)
     refuse("missing column", "answer_start", no_text, lambda p, q, a: a.pop("text"))
     refuse("answer's place", "answer_start", misplaced(4, WORDS[chosen].title()), text=WORDS[chosen].title())
     refuse("answer's place", "answer_start", misplaced(4),
            lambda p, q, a: p.update(context="\U0001f600" + p["context"]))  # fmt: skip
-    refuse("answer's place", "answer_start", f"{misplaced(6)}, but at that byte; expected the number of",
+    refuse("answer's place", "answer_start", f"{misplaced(6)}, but at that byte; offsets count",
            lambda p, q, a: (p.update(context="Th\u20ac" + p["context"][3:]), a.update(answer_start=6)))  # fmt: skip
     for impossible in ("false", 1, 0.0, []):
         said = f"{name}: is_impossible {impossible!r} is not allowed; expected true or false"
@@ -279,8 +279,13 @@ def checkpoint_cases(draw: Random) -> Iterator[Case]:
     yield case("twice", "tokenizer.json", with_model(vocab=dict.fromkeys(tokens, 3)),
                f"{where}not a tokenizer: [CLS] and [UNK] have the same id")  # fmt: skip
     yield case("huge number", "tokenizer.json", with_model(vocab={**tokenizer["model"]["vocab"], "x": 2**31}),
-               f"model: the tokenizer has {2**31 + 1} tokens, of which the model knows {size}")  # fmt: skip
-    yield case("missing column", "tokenizer.json", None, "model: there is no vocab.txt in it", "model: there is no tok")
+               f"model: the tokenizer has {2**31 + 1} tokens, but the model only {size} emb")  # fmt: skip
+    yield case(
+        "missing column",
+        "tokenizer.json",
+        None,
+        "model: there is no tokenizer.json in it, nor vocab.txt to make one from",
+    )
     few = {token: number for number, token in enumerate(tokens[:5])}
     yield case("one letter", "tokenizer.json", with_model(vocab={**few, "x": 5}, unk_token="no"), *no_tokenizer)
     for field, content in (

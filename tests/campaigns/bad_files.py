@@ -86,8 +86,8 @@ def text_cases(draw: Random) -> Iterator[Case]:
     yield from cases_of("text", "t.txt", lambda path: (len(list(read_documents(path))), []), faults)
 
 
-def table_faults(draw: Random, name: str, delimiter: str, column: str, none: str, empty: str) -> Iterator[Fault]:
-    """Of a table of `column` and label, cells in no quotes; messages call a missing column `none`."""
+def table_faults(draw: Random, name: str, delimiter: str, column: str, empty: str) -> Iterator[Fault]:
+    """Of a table of `column` and label, without quotes; a message about an empty one says no `empty`."""
     count = draw.randint(4, 9)
     texts = [sentence(draw) for _ in range(count)]
     labels = [str(row % 2) for row in range(count)]
@@ -109,10 +109,10 @@ def table_faults(draw: Random, name: str, delimiter: str, column: str, none: str
     yield "line ends", table().replace(b"\n", b"\r"), (f"{name}:1: not a row: a carriage return",)
     yield "line ends", cells(text + "\r" + text, label), (f"{place}not a row: a carriage return",)
     yield "missing column", table(text), (f"{place}1 columns where the header has 2",)
-    yield "missing column", table(head=f"{column}{delimiter}mood"), (f"{name}:2: no {none}'label'",)
-    yield "missing column", table(head=f"body{delimiter}label"), (f"{name}:2: no {none}'{column}'",)
-    yield "missing column", table().partition(b"\n")[2], (f"{name}:2: no {none}'{column}'",)
-    yield "missing column", table().replace(delimiter.encode(), b";"), (f"{name}:2: no {none}'{column}'",)
+    yield "missing column", table(head=f"{column}{delimiter}mood"), (f"{name}:2: no column 'label'",)
+    yield "missing column", table(head=f"body{delimiter}label"), (f"{name}:2: no column '{column}'",)
+    yield "missing column", table().partition(b"\n")[2], (f"{name}:2: no column '{column}'",)
+    yield "missing column", table().replace(delimiter.encode(), b";"), (f"{name}:2: no column '{column}'",)
     yield "extra column", cells(text, label, "x"), (f"{place}3 columns where the header has 2",)
     yield "extra column", cells(text, label, ""), (f"{place}3 columns where the header has 2",)
     yield "extra column", table(head=header + delimiter + "x"), (f"{name}:2: 2 columns where the header has 3",)
@@ -128,12 +128,12 @@ def table_faults(draw: Random, name: str, delimiter: str, column: str, none: str
     yield "one letter", cells("a", label), count
     yield "emoji", cells("\U0001f600", label), count
     yield "emoji", cells("\u0301", label), count
-    yield "not the format", b"{}\n{}\n", (f"{name}:2: no {none}'{column}'",)
+    yield "not the format", b"{}\n{}\n", (f"{name}:2: no column '{column}'",)
 
 
 def sentence_cases(draw: Random) -> Iterator[Case]:
     """SST-2's table."""
-    faults = list(table_faults(draw, "s.tsv", "\t", "sentence", "column ", "row below the header"))
+    faults = list(table_faults(draw, "s.tsv", "\t", "sentence", "row below the header"))
     for label in ("1.0", "0.5", "", "2", "-1", "null", "True", "\uff11", "1 ", "nan", "9" * 400):
         content = f"sentence\tlabel\na\t1\nb\t{label}\n".encode()
         faults.append(("label", content, (f"s.tsv:3: label {label!r} is not allowed; expected 0 or 1",)))
@@ -144,7 +144,7 @@ def sentence_cases(draw: Random) -> Iterator[Case]:
 def task_cases(draw: Random) -> Iterator[Case]:
     """Classification tasks as tsv and csv."""
     for name, delimiter in (("f.tsv", "\t"), ("f.csv", ",")):
-        faults = list(table_faults(draw, name, delimiter, "text", "", "example in it"))
+        faults = list(table_faults(draw, name, delimiter, "text", "example in it"))
         for label in ("", " "):
             content = f"text\tlabel\na\t1\nb\t{label}\nc\t0\n".replace("\t", delimiter).encode()
             faults.append(("label", content, (f"{name}:3: label {label!r} is not allowed; expected text or a whole",)))
@@ -190,8 +190,8 @@ def json_line_cases(draw: Random) -> Iterator[Case]:
         ("label", cells('"a"', "1.0"), count),
         ("label", cells('"a"', "1" * 5000), (f"{place}not json: a number of more than",)),
         ("empty text", cells('" "', "1"), (f"{place}the text is empty",)),
-        ("missing column", changed('{"label": 1}'), (f"{place}no 'text'; there is: label",)),
-        ("missing column", changed("{}"), (f"{place}no 'text'; there is: ",)),
+        ("missing column", changed('{"label": 1}'), (f"{place}no column 'text'; the columns are: label",)),
+        ("missing column", changed("{}"), (f"{place}no column 'text'; the columns are: ",)),
         ("extra column", changed('{"text": "a", "label": 1, "more": [NaN, {"x": null}]}'), count),
         ("twice", changed('{"text": "a", "label": 1, "label": 0}'), (f"{place}not json: the key 'label' occurs",)),
         ("truncated", changed('{"text": "a'), (f"f.jsonl:{row + 1}:10: not json: Unterminated string",)),
@@ -249,8 +249,8 @@ def parquet_cases(draw: Random) -> Iterator[Case]:
         ("empty text", made(text=["  "] * count), ("f.parquet: row 1: the text is empty",)),
         ("empty text", made(text=pa.nulls(count, pa.string())), ("f.parquet: row 1: text None is not allowed",)),
         ("empty text", made(text=[b"a"] * count), ("f.parquet: row 1: text b'a' is not allowed; expected text",)),
-        ("missing column", parquet({"text": texts}), ("f.parquet: row 1: no 'label'; there is: text",)),
-        ("nesting", made(text=[[text] for text in texts]), ("f.parquet: row 1: no 'text'; there is: label",)),
+        ("missing column", parquet({"text": texts}), ("f.parquet: row 1: no column 'label'; the columns are: text",)),
+        ("nesting", made(text=[[text] for text in texts]), ("f.parquet: row 1: no column 'text'; the columns are",)),
         ("extra column", made(more=[[0.5]] * count, even=[{"a": None}] * count), count),
         ("twice", parquet_table(pa.table([texts, labels, labels], ["text", "label", "label"])),
          ("f.parquet: the column 'label' occurs twice",)),

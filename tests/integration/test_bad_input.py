@@ -165,7 +165,7 @@ def test_an_entry_without_its_files(project: Project) -> None:
     for message in (
         "data/params.yaml: classification.own: 'data/own/topics' is not a folder; put t.csv into data/own/topics",
         "data/params.yaml: classification.own: data/own/topics/t.csv: no such file; put t.csv into data/own/topics",
-        "data/own/topics/t.csv:2: no 'text'; there is: body, label",
+        "data/own/topics/t.csv:2: no column 'text'; the columns are: body, label",
     ):
         assert project.stage(*arguments, code=2).stderr == f"error: {message}\n"
         assert not output.exists()

@@ -206,7 +206,7 @@ def test_without_network_the_line_says_so(user: Project) -> None:
         ("config", "imdb", "BuilderConfig 'imdb' not found. Available: ['ax', 'cola', 'sst2'"),
         ("config", "default", "Config name is missing. Please pick one among the available configs: ['ax', 'cola',"),
         ("train", "training", 'Unknown split "training"'),
-        ("text", "review", "row 1: no 'review'; there is: sentence, label, idx"),
+        ("text", "review", "row 1: no column 'review'; the columns are: sentence, label, idx"),
         ("test", "test", "label '-1' is not allowed; expected one of negative, positive"),
     ],
 )

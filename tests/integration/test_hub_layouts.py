@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.hub import LocalHub
+from tests.hub import LocalHub, WrongBytes
 from tests.hub.client import run_client
 
 pytestmark = pytest.mark.slow
@@ -114,7 +114,7 @@ def _read(asked: dict[str, str], stream: int | None) -> dict[str, Any]:
     found = {}
     for pin, config in asked.items():
         split = open_split(HubDataset(repository=pin, config=config, stream=stream), "train", "hub.text")
-        found[pin] = [[row for _, row in split.records()], {name: list(of) for name, of in split.classes.items()}]
+        found[pin] = [[row for _, row in split.records], {name: list(of) for name, of in split.classes.items()}]
     return found
 
 
@@ -155,3 +155,12 @@ def test_layouts_are_read_as_datasets_reads_them(hub: LocalHub, tmp_path: Path) 
     asked_before = len(hub.requests)
     assert run_client(hub, home, _read, asked, None, variables={"HF_HUB_OFFLINE": "1"}) == found
     assert len(hub.requests) == asked_before
+
+
+def test_wrong_bytes_of_equal_files_are_fetched_anew(hub: LocalHub, tmp_path: Path) -> None:
+    """The client keeps equal files once, so that the second has nothing left to remove."""
+    pin = f"org/twins@{hub.add('dataset', 'org/twins', {'train.csv': TRAIN, 'test.csv': TRAIN})}"
+    hub.fail(r"\.csv", 1, WrongBytes())
+    with pytest.raises(AssertionError, match="it was removed, run again to fetch it anew"):
+        run_client(hub, tmp_path / "home", _read, {pin: "default"}, None)
+    assert run_client(hub, tmp_path / "home", _read, {pin: "default"}, None)[pin][0] == ROWS

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 from retrace.datasets.examples import read_sentences
 from retrace.sample.corpus import HELD_OUT, READ, Article, SampleSettings, write_articles, write_sample
 from retrace.sample.language import ASPECTS, Style
-from retrace.sample.world import NameMaker, build_world
+from retrace.sample.world import NameMaker, build_world, sizes_of
 
 SIZE = SampleSettings(articles=600, reviews=1800, questioned=300, held_out_articles=100, held_out_reviews=400)
 TOPICS = {"town": 0, "event": 1, "guild": 2, "work": 3}  # of AG News: world, sports, business, science
@@ -49,7 +49,7 @@ def _write_squad(folder: Path) -> None:
 def _write_articles(folder: Path, names: NameMaker, times: float, parts: Mapping[str, str]) -> None:
     """The parts of data sets that a world's articles make; another world shares no name with it."""
     rng = random.Random(str(dict(parts)))
-    articles = write_articles(rng, build_world(rng, names, HELD_OUT, times), Style(False, READ))
+    articles = write_articles(rng, build_world(rng, names, sizes_of(HELD_OUT, times)), Style(False, READ))
     for name, part in parts.items():
         (folder / name).mkdir(exist_ok=True)
         labels: Mapping[str, Any] = TOPICS if name == "ag-news" else PURPOSES

@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from retrace.core.errors import InputError
 from retrace.core.paths import questions_path, sentences_path
 from retrace.core.settings import build
 from retrace.datasets.examples import read_sentences
+from retrace.datasets.text import Table
 from retrace.files.settings import FilesSettings
-from retrace.hub.datasets import Split
 from retrace.hub.settings import HubSentences
 from retrace.hub.source import write_sentences
 
@@ -47,7 +46,7 @@ def test_the_official_dev_file_is_the_test_where_train_is_split(tmp_path: Path, 
 
 def test_a_split_without_an_official_dev_file_leaves_no_test(tmp_path: Path) -> None:
     tasks = FilesSettings(**_own(tmp_path), sst2_split=0.8, squad_split=0.8).tasks.values()
-    assert [list(files.parts) for files in tasks] == [["train"], ["train"]]
+    assert [list(splits.parts) for splits in tasks] == [["train"], ["train"]]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +55,7 @@ def test_a_split_without_an_official_dev_file_leaves_no_test(tmp_path: Path) -> 
         ({"squad_dev": "../dev.json"}, "squad_dev: '../dev.json' is not allowed; expected a file in the folder"),
         ({"sst2_test": "dev.tsv"}, "sst2_test: 'dev.tsv' is not allowed; expected another file than train.tsv and"),
         ({"squad_test": "train-v2.0.json", "squad_split": 0.8}, "squad_test: 'train-v2.0.json' is not allowed"),
+        ({"squad_dev": "train-v2.0.json", "squad_split": 0.8}, "squad_dev: 'train-v2.0.json' is not allowed"),
     ],
 )
 def test_a_test_file_that_chooses_or_trains_is_refused(settings: dict[str, Any], message: str) -> None:
@@ -66,9 +66,9 @@ def test_a_test_file_that_chooses_or_trains_is_refused(settings: dict[str, Any],
 def test_a_test_set_without_labels_is_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "test.tsv"
     path.write_text("index\tsentence\n0\tgood\n")
-    with pytest.raises(InputError, match=r"no column 'label'.*; GLUE gives out its test set without labels, so that"):
+    with pytest.raises(InputError, match=r"no column 'label'.*; GLUE publishes its test set without labels, so it"):
         read_sentences(path)
     settings = HubSentences(repository=PIN)
-    rows = Split("glue test", [pa.table({"sentence": ["good"], "label": [-1]})], {})
-    with pytest.raises(InputError, match="glue test: row 1: label -1 is not allowed; expected 0 or 1; GLUE gives out"):
+    rows = Table("glue test", [("glue test: row 1", {"sentence": "good", "label": -1})])
+    with pytest.raises(InputError, match="glue test: row 1: label -1 is not allowed; expected 0 or 1; GLUE publishes"):
         write_sentences(path, rows, settings)

@@ -29,13 +29,6 @@ def folder(tmp_path: Path) -> Path:
     return write_model(tmp_path, BERT)
 
 
-def test_neither_a_tokenizer_nor_its_vocabulary(folder: Path) -> None:
-    for name in ("tokenizer.json", "vocab.txt"):
-        (folder / name).unlink()
-    with pytest.raises(InputError, match=r"^org/name: there is no tokenizer.json in it, nor vocab.txt to make one of$"):
-        check_model(folder, "org/name", "bert")
-
-
 def test_a_model_of_another_family_names_the_setting(folder: Path) -> None:
     with pytest.raises(
         InputError, match=r"^data/params.yaml: checkpoints.x.family: llama is not allowed; org/name is a"
@@ -76,18 +69,14 @@ def test_a_part_of_the_weights_that_is_not_there(folder: Path) -> None:
 
 
 def test_a_tokenizer_is_made_where_there_is_only_its_vocabulary(folder: Path, tmp_path: Path) -> None:
-    bare, filled = tmp_path / "bare", tmp_path / "filled"
-    for made in (bare, filled):
-        made.mkdir()
-    for name in ("config.json", "vocab.txt", "model.safetensors"):
-        (folder / name).rename(bare / name)
-    origin = PinnedFolder(bare, "0" * 12)
+    filled = tmp_path / "filled"
+    filled.mkdir()
+    published = load_tokenizer(folder)
+    (folder / "tokenizer.json").unlink()
+    origin = PinnedFolder(folder, "0" * 12)
     copy_checkpoint(filled, InitialCheckpoint(origin, "bert"), origin)
-    made, published = (load_tokenizer(of) for of in (filled, folder))
-    text = "The guild of weavers was founded in 1601; it's now closed."
-    assert made.encode(text).ids == published.encode(text).ids
-    assert made.special == published.special
-    assert sorted(path.name for path in bare.iterdir()) == ["config.json", "model.safetensors", "vocab.txt"]
+    assert load_tokenizer(filled).get_vocab() == published.get_vocab()
+    assert not (folder / "tokenizer.json").exists()
 
 
 CARD = """---

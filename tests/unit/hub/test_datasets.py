@@ -10,8 +10,11 @@ import pytest
 from huggingface_hub import constants
 
 from retrace.core.errors import InputError
+from retrace.core.paths import running_text
+from retrace.datasets.text import read_documents, text_path
 from retrace.hub.datasets import INFO, licence, open_split
-from retrace.hub.settings import HubDataset
+from retrace.hub.settings import HubDataset, HubText
+from retrace.hub.source import write_running_text
 
 COMMIT = "0123456789" * 4
 SOURCE = HubDataset(repository=f"org/name@{COMMIT}", config="small")
@@ -42,13 +45,13 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _words(split: str) -> str:
-    return "".join(row["word"] for _, row in open_split(SOURCE, split, "hub.text").records())
+    return "".join(row["word"] for _, row in open_split(SOURCE, split, "hub.text").records)
 
 
 def test_rows_classes_and_licence() -> None:
     split = open_split(SOURCE, "train", "hub.text")
     assert split.classes == {"label": ("low", "high")}
-    where, row = next(split.records())
+    where, row = next(iter(split.records))
     assert where == f"org/name@{COMMIT} small train: row 1"
     assert row == {"word": "a", "label": 0}
     assert _words("train") == "abcde"
@@ -61,6 +64,14 @@ def test_rows_classes_and_licence() -> None:
 )
 def test_parts_of_splits(split: str, words: str) -> None:
     assert _words(split) == words
+
+
+def test_a_line_of_a_document_that_looks_like_a_title_begins_no_article(kept: Path, tmp_path: Path) -> None:
+    documents = ["one\n = Two = \n\nthree", "four", "five"]
+    _write(kept / "name-test.arrow", documents, [0, 0, 0])
+    write_running_text(tmp_path, HubText(**SOURCE.model_dump(), valid="test", text="word"))
+    found = list(read_documents(text_path(running_text(tmp_path), "test")))
+    assert found == ["one\n= Two =\nthree", "four", "five"]
 
 
 def test_a_split_that_is_not_there() -> None:

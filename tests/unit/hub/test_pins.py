@@ -45,7 +45,7 @@ def test_random_weights_a_commit_of_the_hub_and_a_folder_with_its_digest(folder:
 
 @pytest.mark.parametrize("value", ["weights", "weights@0123456789ab", f"weights@{COMMIT[:39]}", "weights@"])
 def test_another_digest_is_an_error_that_says_what_to_write(folder: Path, value: str) -> None:
-    said = f"^params.yaml: model.checkpoint: '{value}' is not the folder as it is now; that is weights@"
+    said = f"^params.yaml: model.checkpoint: '{value}' does not match the folder, which is now weights@"
     with pytest.raises(InputError, match=f"{said}{folder_digest(folder)}$"):
         _origin(value)
 

@@ -1,26 +1,26 @@
-import hashlib
 import json
 import random
 import re
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from retrace.core.paths import questions_path, running_text, sentences_path
+from retrace.core.paths import questions_path, running_text
 from retrace.core.settings import read_params
 from retrace.datasets.card import make_card
-from retrace.datasets.examples import read_examples, read_sentences
+from retrace.datasets.examples import read_examples
 from retrace.datasets.squad import read_questions
 from retrace.datasets.text import PARTS, read_documents, text_path
 from retrace.evaluation.classification import ClassificationTask
 from retrace.evaluation.outcomes import Scoring
 from retrace.evaluation.question_answering import QuestionAnsweringTask
+from retrace.hub.pins import folder_digest
 from retrace.sample.corpus import SampleParams, SampleSettings, write_sample
 from retrace.sample.language import BLAME, BY_KIND, COMMON, PRAISE, QUESTIONS, STATEMENTS, is_held_out
 from retrace.sample.world import NameMaker, build_world
-
-ROOT = Path(__file__).parents[3]
+from tests.toy import ROOT, SAMPLE
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +31,21 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _digest(folder: Path) -> str:
-    parts = [(str(p.relative_to(folder)), p.read_bytes()) for p in sorted(folder.rglob("*")) if p.is_file()]
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
 def _sentences(path: Path) -> set[str]:
     return {s.strip() for document in read_documents(path) for s in document.split(" . ") if not s.startswith("=")}
 
 
 def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
-    small = SampleSettings(articles=72, reviews=20, questioned=5, held_out_articles=24, held_out_reviews=10)
-    for name in ("a", "b"):
-        write_sample(tmp_path / name, small)
-    assert _digest(tmp_path / "a") == _digest(tmp_path / "b")
+    """On every machine; whoever changes the corpus on purpose changes the digest."""
+    write_sample(tmp_path, SampleSettings(**SAMPLE))
+    assert folder_digest(tmp_path) == "1ee7a7ff6e0f"
+
+
+def test_a_corpus_that_takes_more_names_than_there_are_is_refused() -> None:
+    """250 stems with 8 endings name 2,000 rivers: one per 36 articles, and 10 in each held-out world."""
+    assert SampleSettings(articles=1980 * 36).worlds["train"]["rivers"] == 1980
+    with pytest.raises(ValueError, match=r"articles: 71316 is not allowed; .* it takes 2,001 rivers"):
+        SampleSettings(articles=1981 * 36)
 
 
 def test_size_and_vocabulary(corpus: Path) -> None:
@@ -90,32 +91,27 @@ def test_splits_share_no_phrasing() -> None:
 
 
 def test_rare_words_are_seldom_in_labels_and_often_in_the_encyclopedia(corpus: Path) -> None:
-    rare = set(PRAISE[COMMON:] + BLAME[COMMON:])
+    rare, adjectives = {*PRAISE[COMMON:], *BLAME[COMMON:]}, {*PRAISE, *BLAME}
 
-    def share(texts) -> float:
-        judged = [w for text in texts for w in text.split() if w in set(PRAISE + BLAME)]
-        return sum(w in rare for w in judged) / len(judged)
+    def share(texts: Iterable[str]) -> float:
+        judged = [word for text in texts for word in text.split() if word in adjectives]
+        return sum(word in rare for word in judged) / len(judged)
 
-    train = share(s.text for s in read_sentences(sentences_path(corpus, "train")))
-    dev = share(s.text for s in read_sentences(sentences_path(corpus, "dev")))
-    read = share(read_documents(text_path(running_text(corpus), "train")))
+    train, dev = (share(row.text for row in read_examples(corpus, "sst2", part)) for part in ("train", "dev"))
     assert train < 0.1
-    assert read > 0.4
     assert dev > 0.4
+    assert share(read_documents(text_path(running_text(corpus), "train"))) > 0.4
 
 
-def test_unanswerable_questions_have_a_plausible_answer_near_by(corpus: Path) -> None:
+def test_answers_and_plausible_answers_are_whole_words_where_they_start(corpus: Path) -> None:
     document = json.loads(questions_path(corpus, "dev").read_text())
-    checked = 0
-    for article in document["data"]:
-        for paragraph in article["paragraphs"]:
-            for qa in paragraph["qas"]:
-                if qa["is_impossible"]:
-                    (plausible,) = qa["plausible_answers"]
-                    start = plausible["answer_start"]
-                    assert paragraph["context"][start : start + len(plausible["text"])] == plausible["text"]
-                    checked += 1
-    assert checked > 100
+    paragraphs = [paragraph for article in document["data"] for paragraph in article["paragraphs"]]
+    for paragraph in paragraphs:
+        for qa in paragraph["qas"]:
+            (answer,) = qa["plausible_answers" if qa["is_impossible"] else "answers"]
+            whole = re.compile(rf"(?<!\w){re.escape(answer['text'])}(?!\w)")
+            assert whole.match(paragraph["context"], answer["answer_start"])
+    assert sum(qa["is_impossible"] for paragraph in paragraphs for qa in paragraph["qas"]) > 100
 
 
 def test_facts_agree_and_dates_are_possible() -> None:
@@ -135,13 +131,6 @@ def test_facts_agree_and_dates_are_possible() -> None:
 def test_no_subject_has_two_relations_with_one_kind_of_answer() -> None:
     for relations in BY_KIND.values():
         assert len({relation.answer for relation in relations}) == len(relations)
-
-
-def test_answers_start_where_the_passage_has_them_as_whole_words(corpus: Path) -> None:
-    for question in read_questions(questions_path(corpus, "dev")):
-        for answer in question.answers:
-            whole = re.compile(rf"(?<!\w){re.escape(answer.text)}(?!\w)")
-            assert whole.match(question.context, answer.start)
 
 
 def test_a_bag_of_words_solves_neither_task(corpus: Path) -> None:

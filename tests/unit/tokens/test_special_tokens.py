@@ -1,4 +1,5 @@
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,30 +17,38 @@ ROBERTA = SpecialTokens("<s>", "</s>", "<pad>", "<unk>", "<mask>")
 BEGIN, END = "<|begin_of_text|>", "<|end_of_text|>"
 
 
-def _saved(folder: Path, published: Published, *left_out: str) -> Path:
+def _saved(folder: Path, published: Published, left_out: str | None = None) -> Path:
     for name, content in published.files().items():
-        if name not in left_out:
+        if name != left_out:
             (folder / name).write_bytes(content)
     return folder
 
 
 @pytest.mark.parametrize(
-    ("published", "expected"),
+    ("published", "special", "pair"),
     [
-        (tokenizers.bert(), BERT),
-        (tokenizers.roberta(), ROBERTA),
-        (tokenizers.modernbert(), BERT),
-        (tokenizers.llama(), SpecialTokens(BEGIN, END, END, None, None)),
+        (tokenizers.bert(), BERT, "[CLS] a [SEP] b [SEP]"),
+        (tokenizers.roberta(), ROBERTA, "<s> a </s> </s> b </s>"),
+        (tokenizers.modernbert(), BERT, "[CLS] a [SEP] b [SEP]"),
+        (tokenizers.llama(), SpecialTokens(BEGIN, END, END, None, None), f"{BEGIN} a {BEGIN} b"),
     ],
     ids=["bert", "roberta", "modernbert", "llama"],
 )
-def test_special_tokens_are_those_that_the_files_name(
-    tmp_path: Path, published: Published, expected: SpecialTokens
+def test_the_files_name_special_tokens_and_documents_have_both_ends_whatever_the_format(
+    tmp_path: Path, published: Published, special: SpecialTokens, pair: str
 ) -> None:
-    assert load_tokenizer(_saved(tmp_path, published)).special == expected
-    for name in ("tokenizer_config.json", "special_tokens_map.json"):  # either is enough
-        (tmp_path / name).unlink()
-        assert load_tokenizer(_saved(tmp_path, published, name)).special == expected
+    for missing in (None, "tokenizer_config.json", "special_tokens_map.json"):  # either is enough
+        if missing:
+            (tmp_path / missing).unlink()
+        tokenizer = load_tokenizer(_saved(tmp_path, published, missing))
+        assert tokenizer.special == special
+    form = tokenizer.pair_format
+    before, between, after = ([str(tokenizer.id_to_token(i)) for i in ids] for ids in vars(form).values())
+    assert " ".join([*before, "a", *between, "b", *after]) == pair
+    assert len(form) == len(pair.split()) - 2
+    (document,) = tokenizer.encode_documents(["the guild of weavers"])
+    inner = tokenizer.encode("the guild of weavers", add_special_tokens=False).ids
+    assert document == [tokenizer.token_to_id(special.begin), *inner, tokenizer.token_to_id(special.end)]
 
 
 @pytest.mark.parametrize(("published", "expected"), [(tokenizers.bert(), BERT), (tokenizers.roberta(), ROBERTA)])
@@ -59,12 +68,11 @@ def test_a_token_may_be_written_with_how_it_is_matched(tmp_path: Path) -> None:
     assert load_tokenizer(tmp_path).special == BERT
 
 
-def _llama(folder: Path, special: dict[str, str | None], *more: str) -> Path:
+def _llama(folder: Path, special: Mapping[str, str | None], *more: str) -> None:
     tokenizer = tokenizers.llama().tokenizer
     tokenizer.add_special_tokens([AddedToken(token, special=True) for token in more])
     (folder / "tokenizer.json").write_text(tokenizer.to_str())
     (folder / "tokenizer_config.json").write_text(json.dumps(special))
-    return folder
 
 
 def test_special_ids_are_each_given_once_and_only_of_tokens_that_there_are(tmp_path: Path) -> None:
@@ -86,33 +94,17 @@ def test_llamas_own_padding_and_one_token_for_everything_which_marks_nothing_unk
     assert load_tokenizer(tmp_path).special == SpecialTokens(END, END, END, None, None)
 
 
-def test_no_token_that_ends_a_text(tmp_path: Path) -> None:
-    _llama(tmp_path, {"bos_token": BEGIN, "eos_token": None})
-    with pytest.raises(InputError, match=r"no token ends a text: .* names no sep_token or eos_token"):
-        load_tokenizer(tmp_path)
-
-
 @pytest.mark.parametrize(
-    ("published", "pair"),
+    ("names", "said"),
     [
-        (tokenizers.bert(), "[CLS] a [SEP] b [SEP]"),
-        (tokenizers.roberta(), "<s> a </s> </s> b </s>"),
-        (tokenizers.modernbert(), "[CLS] a [SEP] b [SEP]"),
-        (tokenizers.llama(), f"{BEGIN} a {BEGIN} b"),
+        ({"bos_token": BEGIN}, r"no token ends a text: .* names no sep_token or eos_token"),
+        ({"eos_token": END}, r"no token begins a text: .* names no cls_token or bos_token"),
     ],
-    ids=["bert", "roberta", "modernbert", "llama"],
 )
-def test_two_texts_in_the_own_format_and_documents_with_both_ends(
-    tmp_path: Path, published: Published, pair: str
-) -> None:
-    tokenizer = load_tokenizer(_saved(tmp_path, published))
-    form, special = tokenizer.pair_format, tokenizer.special
-    before, between, after = ([str(tokenizer.id_to_token(i)) for i in ids] for ids in vars(form).values())
-    assert " ".join([*before, "a", *between, "b", *after]) == pair
-    assert len(form) == len(pair.split()) - 2
-    (document,) = tokenizer.encode_documents(["the guild of weavers"])
-    inner = tokenizer.encode("the guild of weavers", add_special_tokens=False).ids
-    assert document == [tokenizer.token_to_id(special.begin), *inner, tokenizer.token_to_id(special.end)]
+def test_no_token_that_begins_or_ends_a_text(tmp_path: Path, names: dict[str, str], said: str) -> None:
+    _llama(tmp_path, names)
+    with pytest.raises(InputError, match=said):
+        load_tokenizer(tmp_path)
 
 
 @pytest.mark.parametrize("form", [None, ("$A", "$A {begin} $B"), ("{begin} $A", "{begin} $A $B")])

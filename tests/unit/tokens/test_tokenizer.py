@@ -67,18 +67,14 @@ for kind, size in (("wordpiece", 120), ("bpe", 290)):
     assert len(runs[0].stdout) > 2000
 
 
-def test_a_vocabulary_that_the_corpus_cannot_fill() -> None:
-    with pytest.raises(InputError, match=r"k: 5000 is more than the corpus can fill; expected at most \d+$"):
-        train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=5000), lambda: TEXT, "k")
-
-
 @pytest.mark.parametrize(("kind", "size"), [("wordpiece", 5 + 5), ("bpe", 5 + 256)])
 def test_what_occurs_twice_is_merged_and_what_occurs_once_is_not(kind, size: int) -> None:
     """Beside special tokens there are x, y, z, ##y and ##z, or bytes; of bytes a space is merged too."""
     settings = TokenizerSettings(kind=kind, vocab_size=size + (2 if kind == "wordpiece" else 3))
     twice = train_tokenizer(settings, lambda: ["xyz", "xyz"], "k")
     assert len(twice.encode("xyz", add_special_tokens=False).ids) == 1
-    with pytest.raises(InputError, match=f"expected at most {size}$"):
+    said = f"k: {settings.vocab_size} is more than the corpus can fill; expected at most {size}$"
+    with pytest.raises(InputError, match=said):
         train_tokenizer(settings, lambda: ["xyz"], "k")
 
 
@@ -87,12 +83,6 @@ def test_a_vocabulary_has_more_than_the_special_tokens() -> None:
     with pytest.raises(InputError, match=message):
         build(TokenizerSettings, {"tokenizer": {"vocab_size": 5}}, "tokenizer")
     assert build(TokenizerSettings, {"tokenizer": {"vocab_size": 6}}, "tokenizer").vocab_size == 6
-
-
-def test_left_out_words_become_one_unknown_token() -> None:
-    tokenizer = train_tokenizer(TokenizerSettings(kind="wordpiece", vocab_size=60), lambda: TEXT, "k")
-    (ids,) = tokenizer.encode_documents(["the <unk> fox"])
-    assert [tokenizer.id_to_token(number) for number in ids].count("[UNK]") == 1
 
 
 SPELT = ["the [CLS] fox [SEP]", "[MASK]", "the fox[PAD]over [UNK]", "<s> the </s> fox <mask>"]
@@ -139,17 +129,6 @@ def test_tokens_stand_where_their_text_does(kind, size: int) -> None:
     assert tokenizer.known(text) == text.replace("<unk>", "").replace("".join(sign), "")
     assert tokenizer.known(text, 13) == "The  fox"
     assert text[located[-1].start : located[-1].end].endswith("s")
-
-
-def test_a_given_tokenizer_must_say_what_begins_a_text(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text(
-        '{"version":"1.0","model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"a"}}'
-    )
-    with pytest.raises(InputError, match=r"no token begins a text: .* names no cls_token or bos_token"):
-        load_tokenizer(tmp_path)
-    (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(InputError, match="not a tokenizer"):
-        load_tokenizer(tmp_path)
 
 
 def _words(tokenizer: SubwordTokenizer, text: str) -> list[str]:
