@@ -239,9 +239,8 @@ def _check_models(settings: Mapping[str, Any], task: str, bases: Collection[str 
     rate, longest = settings[task].get("dropout"), settings["model"]["max_positions"]
     for family in [_family_of(settings, checkpoint) for checkpoint in bases] if rate is not None else ():
         if not constants_of(FAMILIES, family).get("DROPOUT_LAYERS", True):
-            raise InputError(
-                f"{PARAMS}: {task}.dropout: {rate} is not allowed with family: {family}, which has no dropout layer"
-            )
+            said = f"{rate} is not allowed with family: {family}, which has no dropout layer"
+            raise InputError(f"{PARAMS}: {task}.dropout: {said}")
     if settings["model"]["checkpoint"] is not None or None not in bases:
         return
     for key in INPUT_LENGTHS:

@@ -35,12 +35,10 @@ class Worker:
     Its output is appended to the file `log`, or shown.
     """
 
-    def __init__(
-        self, command: Sequence[str], log: Path | None = None, environment: Mapping[str, str] | None = None
-    ) -> None:
-        with nullcontext() if log is None else log.open("ab") as file:
+    def __init__(self, command: Sequence[str], log: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+        with nullcontext() if log is None else log.open("ab") as out:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment, process_group=0
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, process_group=0
             )
         self._asked: set[int] = set()
 

@@ -38,6 +38,7 @@ MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; default: params.yaml's")]
 Tuned = Annotated[str, typer.Option("--method", help="which weights it adds and freezes")]
 Head = Literal["classification", "qa", "lm"]
+Lines = list[tuple[str, str]]  # names and values
 
 
 def parameters(
@@ -109,13 +110,11 @@ def _params_and_method(method: str, head: str | None) -> "tuple[dict[str, Any], 
     return params, read_method(params, method, SECTIONS[head][0] if head else None)
 
 
-def _totals(
-    counts: "Sequence[Count]", form: "ClosedForm | None", published: "Sequence[Published]"
-) -> list[tuple[str, str]]:
+def _totals(counts: "Sequence[Count]", form: "ClosedForm | None", published: "Sequence[Published]") -> Lines:
     """The model's own counts, and how those by the formula and published ones differ from them."""
     from retrace.estimates.architectures import sums
 
-    lines = [(name.capitalize().replace("_", " "), f"{count:,}") for name, count in sums(counts).items()]
+    lines: Lines = [(name.capitalize().replace("_", " "), f"{count:,}") for name, count in sums(counts).items()]
     if form is not None:
         lines += [("", ""), ("By the formula of the architecture", f"{form.total:,}")]
         lines += [(f"{term.name} {term.formula}", f"{term.count:,}") for term in form.terms]
@@ -214,11 +213,9 @@ def plan(
     blocks = {each: -(-recipe.batch_size // each) for each in devices}  # per step, on the device with the most
     needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]
-    print(
-        f"{config.model_type}: {first.parameters:,} parameters, {first.flops / 1e9:.3f} GFLOP a token; blocks of "
-        f"{recipe.block_size} tokens, {recipe.batch_size} a step, "
-        f"{tokens / recipe.batch_size / recipe.block_size:,.0f} steps"
-    )
+    steps = tokens / recipe.batch_size / recipe.block_size
+    model = f"{config.model_type}: {first.parameters:,} parameters, {first.flops / 1e9:.3f} GFLOP a token"
+    print(f"{model}; blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, {steps:,.0f} steps")
     print(f"assumed: {teraflops:g} TFLOP/s a device, of which {utilization:.0%} are reached")
     print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")
     lines = []

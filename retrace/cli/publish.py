@@ -37,9 +37,7 @@ Doubt = StrEnum("Doubt", ["dirty", "stale", "unlearned"])
 Task = typer.Option(help="sst2, squad or a further task; by default the pretrained model")
 Base = typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model that an adapter alone goes onto")
 EvenIf = typer.Option(
-    metavar="REASON",
-    help="publish even if files are not committed (dirty), outputs are out of date (stale), or the model has learned "
-    "nothing (unlearned)",
+    metavar="REASON", help="allow uncommitted files (dirty), old outputs (stale), or no learning (unlearned)"
 )
 
 

@@ -168,9 +168,11 @@ def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tup
 
     Further columns of numbers count as classes that the model knows but that do not occur, if the rows sum to 1 with
     them, and less closely without them; the column `prediction` never does. Raises InputError naming the first row with
-    a value that is no number of 0 or more, or whose values do not sum to 1.
+    a value that is no number of 0 or more, or whose values do not sum to 1; or if two columns have the same name.
     """
     cells = pd.DataFrame([cells for _, cells in rows]).rename(columns=class_name)
+    if len(twice := cells.columns[cells.columns.duplicated()]):
+        raise InputError(f"{rows[0][0]}: two columns are called {twice[0]}")
     table = cells.map(_number)
     found = table[list(classes)].to_numpy()
     if len(wrong := np.argwhere(~((found >= 0) & (found < np.inf)))):

@@ -166,22 +166,23 @@ def _find(name: str | Path, folder: Path) -> Path:
     return path
 
 
-def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str = "") -> None:
-    """Set the values; equal ones keep their form and comments, and defaults are not added."""
+def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str = "", replace: bool = False) -> None:
+    """Set the values; equal ones keep their form and comments, and defaults are not added.
+
+    With `replace`, keys that have no value are removed.
+    """
+    for gone in [name for name in into if name not in values] if replace else ():
+        del into[gone]
     for name, value in values.items():
         key, old = f"{above}{name}", into.get(name)
         if name in into and old == value:
             continue
         if isinstance(old, MutableMapping) and isinstance(value, Mapping):
-            if key in WHOLE or not (above or _schema(key)):  # without a schema: a further task
-                for gone in [inner for inner in old if inner not in value]:
-                    del old[gone]
-                old.update({inner: each for inner, each in value.items() if inner not in old or old[inner] != each})
-            else:
-                _merge(old, value, f"{key}.")
+            is_further_task = not (above or _schema(key))
+            _merge(old, value, f"{key}.", replace or key in WHOLE or is_further_task)
         elif isinstance(old, MutableSequence) and isinstance(value, Sequence):
             old[:] = value  # keeps its style
-        elif name in into or "default" not in _schema(key) or value != _schema(key)["default"]:
+        elif name in into or replace or "default" not in _schema(key) or value != _schema(key)["default"]:
             into[name] = value
 
 

@@ -52,9 +52,7 @@ def list_studies() -> None:
     print_table(("study", "tables", "figures", "run", "title"), rows)
 
 
-def compare(
-    name: Name, as_json: Annotated[bool, typer.Option("--json", help="print the study's reports/study.json")] = False
-) -> None:
+def compare(name: Name, as_json: Annotated[bool, typer.Option("--json", help="print study.json")] = False) -> None:
     """Show published figures beside Retrace's, one per line."""
     folder = _folder(name)
     if not (folder / RESULT).is_file():
@@ -65,10 +63,8 @@ def compare(
         return
     print(result.title)
     print(result.comparable)
-    print_table(
-        ("table", "row", "column", "published", "Retrace", "verdict"),
-        [(*place, cell.published_text, cell.reproduced_text, cell.verdict) for *place, cell in result.cells()],
-    )
+    rows = [(*place, cell.published_text, cell.reproduced_text, cell.verdict) for *place, cell in result.cells()]
+    print_table(("table", "row", "column", "published", "Retrace", "verdict"), rows)
     counts = Counter(cell.verdict for *_, cell in result.cells())
     print(*(f"{name}: {meaning}" for name, meaning in MEANINGS.items() if counts[name]), sep="\n")
     print(f"{counts.total()} figures: " + ", ".join(f"{counts[name]} {name}" for name in MEANINGS if counts[name]))
@@ -110,9 +106,7 @@ def record(
     entry = read_entry(name, change, runs or {command: folder})
     add_entry(folder / RECORDS, entry)
     stood = standings(read_records(folder / RECORDS))[-1]
-    rows = [
-        (data, entry.text(figure), entry.seeds(figure), stood[figure].said) for figure, (data, *_) in FIGURES.items()
-    ]
+    rows = [(data, entry.text(key), entry.seeds(key), stood[key].said) for key, (data, *_) in FIGURES.items()]
     print_table(("figure", "mean", "by seed", "which is"), rows)
     print(f"added to {folder / RECORDS}; the page: retrace records > docs/records.md")
 

@@ -64,11 +64,7 @@ class Answering:
     title: str
     predictors: Mapping[str, Predictor]
     example: Mapping[str, str]
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens of a text, or of a passage at a time, the models read."""
-        return next(iter(self.predictors.values())).settings.max_length
+    tokens: int  # of a text, or of a passage at a time, that the models read
 
 
 class Demo:
@@ -125,7 +121,8 @@ class Demo:
                     self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
             if predictors:
                 kind, example = ("question", _question) if task in grid.questions else ("text", _text)
-                found[kind].append(Answering(title_of(task), predictors, example(source, task)))
+                tokens = next(iter(predictors.values())).settings.max_length
+                found[kind].append(Answering(title_of(task), predictors, example(source, task), tokens))
         return found
 
     def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[Card]]]:

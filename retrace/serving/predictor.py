@@ -139,16 +139,14 @@ class WordModel:
 
     def _encoded(self, text: str) -> tuple[list[int], list[int]]:
         """The token ids of a text as in pretraining, and the positions to predict."""
-        first, *rest = _MASKS.split(text) if self.is_masked else [text]
-        ids, at = [self._vocabulary.begin, *self._ids(first)], []
+        pieces = _MASKS.split(text) if self.is_masked else [text]
+        first, *rest = [self._tokenizer.encode(piece, add_special_tokens=False).ids for piece in pieces]
+        ids, at = [self._vocabulary.begin, *first], []
         if not self.is_masked:
             return ids, [len(ids) - 1]
         mask = self._vocabulary.mask
         assert mask is not None, "a masked model has a mask"
         for piece in rest:
             at.append(len(ids))
-            ids += [mask, *self._ids(piece)]
+            ids += [mask, *piece]
         return [*ids, self._vocabulary.end], at
-
-    def _ids(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text, add_special_tokens=False).ids

@@ -12,17 +12,13 @@ from tests.gpus import pretend_gpus
 CORES = len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize(
-    ("gpus", "launch", "expected"), [(3, None, 3), (3, "gpus", 1), (0, None, CORES), (0, "fsdp", 1)]
-)
+@pytest.mark.parametrize(("gpus", "launch", "expected"), [(3, "", 3), (3, "gpus", 1), (0, "", CORES), (0, "fsdp", 1)])
 def test_as_many_run_at_once_as_there_are_gpus_or_else_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, launch: str | None, expected: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, launch: str, expected: int
 ) -> None:
     monkeypatch.setenv("PATH", pretend_gpus(tmp_path, gpus)["PATH"])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.delenv("RETRACE_LAUNCH", raising=False)
-    if launch is not None:
-        monkeypatch.setenv("RETRACE_LAUNCH", launch)
+    monkeypatch.setenv("RETRACE_LAUNCH", launch)
     assert _default_jobs() == expected
 
 
