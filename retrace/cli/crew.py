@@ -211,6 +211,9 @@ def log_of(name: str) -> Path:
 
 def reason(name: str) -> str:
     """Why a command failed: its last error message, or the last line of its output."""
-    lines = list(filter(str.strip, log_of(name).read_text(encoding="utf-8", errors="replace").splitlines()))
+    log = log_of(name)
+    if not log.is_file():
+        return f"the job did not start ({JOBS})"
+    lines = list(filter(str.strip, log.read_text(encoding="utf-8", errors="replace").splitlines()))
     said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")] or lines or ["no output"]
-    return f"{said[-1]} ({log_of(name)})"
+    return f"{said[-1]} ({log})"

@@ -36,7 +36,7 @@ RUNS = Path("reports/runs")
 MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
 Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; default: params.yaml's")]
-Tuned = Annotated[str, typer.Option("--method", help="which weights it adds and freezes")]
+Tuned = Annotated[str, typer.Option("--method", help="of fine-tuning: which weights it adds and freezes")]
 Head = Literal["classification", "qa", "lm"]
 Lines = list[tuple[str, str]]  # names and values
 

@@ -19,7 +19,7 @@ from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
 from dvc.utils.serialize import load_yaml, modify_yaml
 
 from retrace.cli import crew
-from retrace.cli.crew import Here, Slurm, log_of
+from retrace.cli.crew import Here, Slurm
 from retrace.cli.remote import pull_option, sending
 from retrace.cli.repro import Push, require_checkout
 from retrace.compute.lease import visible_gpus
@@ -42,7 +42,7 @@ def spread(
     Their output is in .retrace/spread. A cell that fails is retried once, from its last saved state.
     """
     require_checkout(str(PIPELINE))
-    at_once = jobs or (sys.maxsize if slurm else _default_jobs())
+    at_once = jobs or (sys.maxsize if slurm else _default_jobs())  # Slurm's queue takes all
     place = Slurm() if slurm else Here(at_once)
     (order, needed, cells), recorded, received = read_plan(), list(_recorded()), list[int]()
     pull = pull_option()
@@ -113,8 +113,8 @@ def _repro(
     Raises typer.Exit with the exit code of the first that failed.
     """
     failed = crew.run(place, {name: [*DVC, *of] for name, of in runs.items()}, received, at_once)
-    reasons = [f"  {name}: {crew.reason(name)}" for name in failed if log_of(name).is_file()]  # else it was printed
-    if reasons:
+    if failed and (at_once or isinstance(place, Slurm)):  # else its output was shown
+        reasons = [f"  {name}: {crew.reason(name)}" for name in failed]
         print(f"error: {len(failed)} of {len(runs)} stages failed:", *reasons, sep="\n", file=sys.stderr)
     if failed:
         raise typer.Exit(next(iter(failed.values())))

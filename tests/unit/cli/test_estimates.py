@@ -95,9 +95,8 @@ def test_the_model_of_params_yaml_is_counted_with_the_settings_of_a_method_for_t
         assert found["trainable"] == classes + products
 
 
-def test_memory_is_estimated_published_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy_settings(tmp_path).set("methods.adapter.optimizer", "adamw")
-    monkeypatch.chdir(tmp_path)
+def test_memory_is_estimated_published_and_measured(here: Path) -> None:
+    copy_settings(here).set("methods.adapter.optimizer", "adamw")
     options = ("--batch", "4", "--length", "32", "--method", "adapter")
     shown = retrace("memory", *options).out
     first, second, *_ = shown.splitlines()
@@ -111,12 +110,9 @@ def test_memory_is_estimated_published_and_measured(tmp_path: Path, monkeypatch:
     assert re.search(r"whole process: reports/runs/sst2/adapter/1.json +1,234 MiB", retrace("memory", *options).out)
 
 
-def test_memory_needs_no_padding_token_and_no_params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = LlamaConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, vocab_size=120
-    )  # fmt: skip
-    config.save_pretrained(tmp_path)
-    monkeypatch.chdir(tmp_path)
+def test_memory_needs_no_padding_token_and_no_params(here: Path) -> None:
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    LlamaConfig(**sizes, vocab_size=120).save_pretrained(here)
     done = retrace("memory", ".", "--batch", "2", "--length", "8", "--method", "lora")
     assert "muon" in done.out, "the default of the settings"
 
