@@ -194,13 +194,13 @@ def run(place: Here | Slurm, commands: Commands, received: Sequence[int], at_onc
             if code == 0:
                 say(name, "done")
             elif tries[name] < TRIES and not alone and not received:
-                say(name, "failed, to be tried again")
+                say(name, "failed, retrying")
                 waiting.append(name)
             else:
                 say(name, "stopped" if received else "failed")
                 failed[name] = code
     if received:
-        raise Interrupted("stopped; run it again to go on from the saved states")
+        raise Interrupted("stopped; run it again to resume from the saved states")
     return failed
 
 

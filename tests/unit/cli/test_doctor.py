@@ -145,7 +145,7 @@ def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
     with (checkout.folder / ".retrace/states/pretrain-1.2.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as a worker of DVC's queue does
         ((check, found, command),) = _wrong()
-    said = "sst2-full-1-3.4: 0 KiB, of settings or code given up, as nothing is out of date"
+    said = "sst2-full-1-3.4: 0 KiB, of abandoned settings or code, as nothing is out of date"
     assert (check, found) == ("saved states", said)
     assert command == "rm -r .retrace/states/sst2-full-1-3.4 .retrace/states/sst2-full-1-3.4.lock"
     subprocess.run(command, shell=True, check=True)

@@ -112,7 +112,7 @@ def test_memory_is_estimated_published_and_measured(here: Path) -> None:
 
 def test_memory_needs_no_padding_token_and_no_params(here: Path) -> None:
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
-    LlamaConfig(**sizes, vocab_size=120).save_pretrained(here)
+    LlamaConfig.from_dict({**sizes, "vocab_size": 120}).save_pretrained(here)
     done = retrace("memory", ".", "--batch", "2", "--length", "8", "--method", "lora")
     assert "muon" in done.out, "the default of the settings"
 
