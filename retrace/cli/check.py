@@ -39,8 +39,8 @@ from retrace.sample.corpus import SampleParams
 from retrace.tasks.question_answering.settings import FineTuneAnswerParams, check_generative
 from retrace.tokens.settings import TokenizeParams
 
-LOCK = Path(".dvc/tmp/rwlock")  # what the DVC processes of a project read and write, as json
-WRITTEN = 1.0  # seconds in which DVC has written it
+LOCK = Path(".dvc/tmp/rwlock")  # JSON: which paths each running DVC process reads or writes
+WRITTEN = 1.0  # seconds after which DVC has finished writing it
 SHORTEST_PAIR = 5  # tokens of two texts: three special ones, one of each text
 STAGES: Mapping[str, type[Params]] = {
     "tokenize": TokenizeParams,
@@ -60,16 +60,12 @@ STAGES: Mapping[str, type[Params]] = {
     "checkpoints": CheckpointParams,
     "review": ReviewParams,
 }
-NAMED_BY_DVC = ("finetune.questions", "hub.classification")  # by dvc.yaml and data/dvc.yaml, which know no defaults
-FURTHER_TASKS: Mapping[str, type[Params]] = {  # by the section of data/params.yaml that defines them
-    "classification": ClassificationParams,
-    "hub.classification": HubClassificationParams,
-    "question_answering": QuestionAnsweringParams,
-}
+NAMED_BY_DVC = ("finetune.questions", "hub.classification")  # in dvc.yaml and data/dvc.yaml, which have no defaults
+FURTHER_TASKS = ("classification", "hub-classification", "question-answering")  # stages that run once for each task
 
 
 def check(cache: Annotated[bool, typer.Option(help="also remove damaged files from DVC's cache")] = False) -> None:
-    """Say whether the stages accept every setting, and some stage reads every key; the first that is wrong is named."""
+    """Check that the stages accept every setting and that some stage reads every key; stop at the first mistake."""
     if fault := lock_fault():
         LOCK.unlink()
         print(f"{fault}; it was removed")
@@ -80,16 +76,23 @@ def check(cache: Annotated[bool, typer.Option(help="also remove damaged files fr
 
 
 def check_project() -> None:
-    """Raise InputError unless the stages accept the settings here, and dvc.yaml finds the files of the methods."""
+    """Raise InputError unless the stages accept the settings here and the method files that dvc.yaml names exist."""
     params = read_yaml(PARAMS)
     check_settings(params, read_yaml(DATA_PARAMS))
-    _check_method_files(params)
+    if f"{METHODS.replace('.', '/')}/${{item.method}}.py" not in read_text(PROJECT / "dvc.yaml"):
+        return  # as in studies whose methods have names of their own
+    for label in build(Grid, params, "finetune").every_method:
+        if label not in plugin_names(METHODS):
+            raise InputError(
+                f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on retrace/methods/{label}.py, which is "
+                "not there; copy the file of the method that it is like"
+            )
 
 
 def lock_fault() -> str | None:
-    """Why DVC would not start here, in a line; None where it would.
+    """Why DVC would not start here, in one line; None if it would.
 
-    A killed DVC leaves half of its record of who uses which file, or its number there, which another program gets.
+    A killed DVC may leave this record half-written, or with its process ID, which another program may get.
     """
     for pause in (WRITTEN, 0):
         try:
@@ -101,7 +104,7 @@ def lock_fault() -> str | None:
         except (InputError, AttributeError, KeyError, TypeError, ValueError):
             time.sleep(pause)
             continue
-        alive = list(filter(psutil.pid_exists, commands))  # DVC itself removes those that are gone
+        alive = list(filter(psutil.pid_exists, commands))  # DVC itself removes the entries of dead processes
         if not alive or any(map(_is_dvc, alive)):
             return None
         return f"{LOCK} names process {alive[0]} ({commands[alive[0]]}), which is another program by now"
@@ -109,7 +112,7 @@ def lock_fault() -> str | None:
 
 
 def _is_dvc(process: int) -> bool:
-    """Whether a process is a DVC, or may be one."""
+    """Whether a process is, or may be, DVC."""
     try:
         return any(Path(part).name == "dvc" for part in psutil.Process(process).cmdline())
     except psutil.NoSuchProcess:
@@ -119,14 +122,14 @@ def _is_dvc(process: int) -> bool:
 
 
 def cache_folder() -> Path:
-    """Where DVC keeps files; the path of each there is its MD5."""
+    """The folder of DVC's cache in which each file's path is its MD5."""
     from dvc.config import Config  # here, as it takes half a second to import
 
     return Path(Config.from_cwd()["cache"].get("dir", ".dvc/cache"), "files/md5")
 
 
 def mend_cache() -> None:
-    """Remove damaged files from DVC's cache, which DVC would take for sound; `dvc repro` makes them anew."""
+    """Remove damaged files from DVC's cache, which DVC would not notice; `dvc repro` makes them again."""
     files = sorted(cache_folder().glob("??/*"))
     damaged = [path for path in files if file_digest(path, "md5") != path.parent.name + path.name.removesuffix(".dir")]
     for path in damaged:
@@ -153,21 +156,19 @@ def check_settings(params: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     if pretraining.pretrain.next_sentence:
         check_pairs(pretraining.family)
     for name in build(dict[str, dict], settings, "checkpoints"):
-        if not NAME.fullmatch(name):  # of a folder, and DVC hands it to a shell
-            raise InputError(
-                f"{DATA_PARAMS}: checkpoints.{name}: the name is not allowed; expected letters, digits, _ and -"
-            )
-        family = read_initial_checkpoint(settings, name).family
-        require_one_of(plugin_names(FAMILIES), family, f"checkpoints.{name}.family")
+        key = f"checkpoints.{name}"
+        if not NAME.fullmatch(name):  # it is the name of a folder, and DVC passes it to a shell
+            raise InputError(f"{DATA_PARAMS}: {key}: the name is not allowed; expected letters, digits, _ and -")
+        require_one_of(plugin_names(FAMILIES), read_initial_checkpoint(settings, name).family, f"{key}.family")
     _check_methods(settings, tasks)
     _check_fine_tuning(settings, tasks)
-    _check_positions(settings)
 
 
 def _tasks(settings: Mapping[str, Any]) -> dict[str, str]:
-    """All tasks, each with the section that it would be or is defined in."""
+    """All tasks, each with the section of data/params.yaml that defines its kind."""
     tasks = {"sst2": "classification", "squad": "question_answering"}
-    for section, of in FURTHER_TASKS.items():
+    for of in (STAGES[stage] for stage in FURTHER_TASKS):
+        section = _fixed(of.dvc_keys()[0])
         for name in build(dict[str, dict], settings, section):
             of.read(settings, key=name)
             if name in tasks:
@@ -177,7 +178,7 @@ def _tasks(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _fixed(key: str) -> str:
-    """A stage's key without the file and the part that dvc.yaml fills in."""
+    """A stage's key without the file name and the part that dvc.yaml fills in."""
     return key.rpartition(":")[2].partition("${")[0].rstrip(".")
 
 
@@ -194,7 +195,7 @@ def _require_read(values: Mapping[str, Any], read: Collection[str], file: Path, 
 
 
 def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
-    """Each entry under `methods`: its settings, and the names in it."""
+    """Check each entry under `methods`: its settings, and the names that it refers to."""
     grid = build(Grid, settings, "finetune")
     for label in dict.fromkeys([*build(dict[str, dict], settings, "methods"), *grid.methods, *grid.squad_methods]):
         key, entry = f"methods.{label}", build(dict[str, Any], settings, f"methods.{label}")
@@ -203,69 +204,56 @@ def _check_methods(settings: Mapping[str, Any], tasks: Collection[str]) -> None:
             raise InputError(f"{PARAMS}: {key}.method: {found.method!r} is not allowed; {label} is a method itself")
         if found.checkpoint is not None:
             require_one_of(settings["checkpoints"], found.checkpoint, f"{key}.checkpoint")
-        for task in entry.get(PER_TASK) or {}:
+        for task in entry.get(PER_TASK, {}):
             require_one_of(tasks, task, f"{key}.{PER_TASK}")
 
 
-def _check_method_files(params: Mapping[str, Any]) -> None:
-    """There is the file on which dvc.yaml makes each method's stages depend, where it names the file by the method."""
-    is_named = f"{METHODS.replace('.', '/')}/${{item.method}}.py" in read_text(PROJECT / "dvc.yaml")
-    for label in build(Grid, params, "finetune").every_method if is_named else ():
-        if label not in plugin_names(METHODS):
-            raise InputError(
-                f"{PARAMS}: methods.{label}: dvc.yaml makes its stages depend on retrace/methods/{label}.py, which is "
-                f"not there; copy the file that it is to be like"
-            )
-
-
 def _check_fine_tuning(settings: Mapping[str, Any], tasks: Mapping[str, str]) -> None:
-    """The tasks that are listed, or have a section, and their sections."""
+    """Check the names of the listed tasks, and the section of each task that has one or needs one."""
     grid = build(Grid, settings, "finetune")
     questions = [task for task, section in tasks.items() if section == "question_answering"]
     classified = [task for task in tasks if task not in questions]
     for key, allowed in (("tasks", classified), ("questions", questions)):
         for task in getattr(grid, key):
             require_one_of(allowed, task, f"finetune.{key}")
-    generative = []
     for task in tasks:
         if task not in settings and task not in (*grid.tasks, *grid.questions):
             continue
         if task in questions:
             found = FineTuneAnswerParams.read(settings, task=task, method=grid.methods[0]).task
-            generative += [task] if found.answers == "generative" else []
+            for checkpoint in _bases(settings, grid.squad_methods) if found.answers == "generative" else ():
+                check_generative(_family_of(settings, checkpoint), task)
             continue
         found = FineTuneParams.read(settings, task=task, method=grid.methods[0]).task
         if task != "sst2" and build(dict, settings, f"{tasks[task]}.{task}").get("pair") is not None:
             check_length(task, found.max_length, SHORTEST_PAIR, "a token of each text")
-    for label in grid.squad_methods if generative else ():
-        check_generative(_family_of(settings, label), generative[0])
     for task in grid.all_tasks:
-        _check_dropout(settings, task, grid.methods_of(task))
+        _check_models(settings, task, _bases(settings, grid.methods_of(task)))
 
 
-def _check_dropout(settings: Mapping[str, Any], task: str, labels: Collection[str]) -> None:
-    """A task's own dropout finds layers in the model of each of its methods."""
-    rate = settings[task].get("dropout")
-    for family in (_family_of(settings, label) for label in labels if rate is not None):
+def _check_models(settings: Mapping[str, Any], task: str, bases: Collection[str | None]) -> None:
+    """Check a task's dropout and input lengths against the models that its methods start from.
+
+    How long an input of a checkpoint may be is only known once it is fetched.
+    """
+    rate, longest = settings[task].get("dropout"), settings["model"]["max_positions"]
+    for family in [_family_of(settings, checkpoint) for checkpoint in bases] if rate is not None else ():
         if not constants_of(FAMILIES, family).get("DROPOUT_LAYERS", True):
-            raise InputError(
-                f"{PARAMS}: {task}.dropout: {rate} is not allowed with family: {family}, which has no dropout layer"
-            )
+            said = f"{rate} is not allowed with family: {family}, which has no dropout layer"
+            raise InputError(f"{PARAMS}: {task}.dropout: {said}")
+    if settings["model"]["checkpoint"] is not None or None not in bases:
+        return
+    for key in INPUT_LENGTHS:
+        given = settings[task].get(key)
+        if given is not None and given > longest:
+            allowed = f"expected at most model.max_positions ({longest})"
+            raise InputError(f"{PARAMS}: {task}.{key}: {given} is not allowed; {allowed}")
 
 
-def _family_of(settings: Mapping[str, Any], label: str) -> str:
-    """The family of the model that a method starts from."""
-    checkpoint = method_settings(settings, label)[1].checkpoint
+def _bases(settings: Mapping[str, Any], labels: Collection[str]) -> list[str | None]:
+    """The checkpoint that each method starts from; None for the model pretrained here."""
+    return [method_settings(settings, label)[1].checkpoint for label in labels]
+
+
+def _family_of(settings: Mapping[str, Any], checkpoint: str | None) -> str:
     return build(str, settings, "family" if checkpoint is None else f"checkpoints.{checkpoint}.family")
-
-
-def _check_positions(settings: Mapping[str, Any]) -> None:
-    """Inputs are no longer than a model that is pretrained here reads; of a checkpoint the stage says it."""
-    grid, longest = build(Grid, settings, "finetune"), settings["model"]["max_positions"]
-    for task in grid.all_tasks if settings["model"]["checkpoint"] is None else ():
-        own = any(method_settings(settings, label)[1].checkpoint is None for label in grid.methods_of(task))
-        for key in INPUT_LENGTHS if own else ():
-            given = settings[task].get(key)
-            if given is not None and given > longest:
-                allowed = f"expected at most model.max_positions ({longest})"
-                raise InputError(f"{PARAMS}: {task}.{key}: {given} is not allowed; {allowed}")

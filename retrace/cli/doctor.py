@@ -1,7 +1,7 @@
 """`retrace doctor`: whether this checkout can run the pipeline, and what killed runs left behind in it.
 
-Every check is cheap: nothing is imported that takes seconds, and of outputs only names and sizes are looked at. Where
-training left states, DVC is asked whether anything is out of date, which takes seconds.
+Every check is cheap: nothing slow is imported, and only names and sizes of outputs are looked at. Only if training left
+saved states is DVC asked whether anything is out of date, which takes seconds.
 """
 
 import json
@@ -21,6 +21,7 @@ import typer
 import yaml
 
 from retrace.cli.check import cache_folder, check_project, lock_fault
+from retrace.cli.main import some_of
 from retrace.cli.repro import require_checkout
 from retrace.compute.lease import visible_gpus
 from retrace.core.errors import InputError
@@ -33,12 +34,11 @@ from retrace.results.grid import Grid
 
 PINS = Path("requirements.txt")
 INSTALL = f"python -m pip install -r {PINS}"
-CELLS = ("models", "predictions")  # folders of task/method/seed
+CELLS = ("models", "predictions")  # they have folders task/method/seed
 PARTIAL = ("data", "models", "predictions", "reports")  # where stages write
 STATES = Path(".retrace/states")
-UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 where nothing is left to run
-SHOWN = 3
-REAPERS = ("init", "systemd", "tini", "dumb-init", "docker-init")
+UP_TO_DATE = (sys.executable, "-m", "dvc", "status", "--quiet")  # exit code 0 if nothing is out of date
+REAPERS = ("init", "systemd", "tini", "dumb-init", "docker-init")  # they adopt orphans
 _MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
 
 
@@ -48,13 +48,13 @@ class Finding:
 
     check: str
     found: str
-    mend: str | None = None  # the command that mends it; null where nothing is wrong
+    mend: str | None = None  # the command that fixes it; null if nothing is wrong
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] = False) -> None:
     """Check environment, versions, settings, locks, leftovers, cache, space and GPUs of the checkout in this folder.
 
-    Exit code 1 where something is wrong; the command that mends it is said.
+    Exit code 1 where something is wrong; each problem comes with the command that mends it.
     """
     require_checkout("dvc.yaml", "params.yaml")
     findings = [finding for check in CHECKS for finding in check()]
@@ -70,7 +70,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="print json")] =
 
 
 def _environment() -> Iterator[Finding]:
-    """Python, the programs, and whose code `retrace` is."""
+    """Python, the programs, and which checkout `retrace` is installed from."""
     missing = [name for name in ("dvc", "git") if shutil.which(name) is None]
     if missing:
         yield Finding("environment", f"no {' and no '.join(missing)} among the programs", "source .venv/bin/activate")
@@ -81,11 +81,11 @@ def _environment() -> Iterator[Finding]:
 
 
 def _versions() -> Iterator[Finding]:
-    """What is installed, against the pins."""
+    """Installed versions against the pins."""
     pins = dict(line.split("==") for line in PINS.read_text(encoding="utf-8").split() if "==" in line)
     found = {name: installed(name).partition("+")[0] for name in pins}
     others = [f"{name} is {found[name]}, pinned {pinned}" for name, pinned in pins.items() if found[name] != pinned]
-    yield Finding("versions", _some(others) or f"the {len(pins)} pinned in {PINS}", INSTALL if others else None)
+    yield Finding("versions", some_of(others) or f"the {len(pins)} pinned in {PINS}", INSTALL if others else None)
 
 
 def _settings() -> Iterator[Finding]:
@@ -97,7 +97,7 @@ def _settings() -> Iterator[Finding]:
 
 
 def _lockfiles() -> Iterator[Finding]:
-    """What DVC recorded; it writes these files in place, so a kill may leave half of one."""
+    """The lock files, which DVC writes in place, so that a kill may cut one short."""
     for path in filter(Path.is_file, LOCKFILES):
         try:
             yield Finding("recorded results", f"{path}: {len(_stages(path))} stages")
@@ -108,9 +108,9 @@ def _lockfiles() -> Iterator[Finding]:
 
 
 def _stages(path: Path) -> dict[str, Any]:
-    """The stages of a lock file by name; all values are text.
+    """The stages of a lock file, by name; all values are text.
 
-    Raises InputError where it is cut short or damaged.
+    Raises InputError if it is cut short or damaged.
     """
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
@@ -132,7 +132,7 @@ def _stages(path: Path) -> dict[str, Any]:
 
 
 def _locks() -> Iterator[Finding]:
-    """Who runs here, and whom DVC believes to run here."""
+    """Which runs are in progress here, and which ones DVC takes to be."""
     runs = running()
     yield from map(_run, runs)
     main = Path(".dvc/tmp/lock")
@@ -141,15 +141,14 @@ def _locks() -> Iterator[Finding]:
     if fault := lock_fault():
         yield Finding("locks", f"{fault}, with which DVC does not start", "retrace check")
     elif not runs:
-        yield Finding("locks", "no run goes on")
+        yield Finding("locks", "nothing is running")
 
 
 def _run(run: Holder) -> Finding:
-    """A run that goes on; it is an orphan where whatever started it is gone."""
+    """A run in progress; it is an orphan if the process that started it is gone."""
     name = run.path.stem
     try:
-        above = psutil.Process(run.process).parents()
-        is_orphan = not any(_watches(each) for each in above)
+        is_orphan = not any(map(_watches, psutil.Process(run.process).parents()))
     except psutil.NoSuchProcess:
         return Finding("locks", f"{name} runs on another machine, or has just ended")
     if is_orphan:
@@ -158,7 +157,7 @@ def _run(run: Holder) -> Finding:
 
 
 def _watches(process: psutil.Process) -> bool:
-    """Whether it is more than a stage, its launcher, the shell that DVC runs a command by, or who takes in orphans."""
+    """Whether a process is none of a stage, its launcher, the shell in which DVC runs a command, and a reaper."""
     try:
         is_stage = any("stages." in part for part in process.cmdline())
         return process.pid != 1 and process.name() not in REAPERS and not is_stage
@@ -167,59 +166,58 @@ def _watches(process: psutil.Process) -> bool:
 
 
 def _leftovers() -> Iterator[Finding]:
-    """What killed runs had half written, and results of cells that params.yaml no longer lists."""
+    """What killed runs left half-written, and results of cells that params.yaml no longer lists."""
     partial = [] if running() else [path for folder in PARTIAL for path in Path(folder).glob("**/.*.partial")]
     if partial:
-        yield Finding("leftovers", f"half-written: {_some(partial)}", _removal(partial))
+        yield Finding("leftovers", f"half-written: {some_of(partial)}", _removal(partial))
     try:
         cells = build(Grid, read_params(), "finetune").cells
     except (InputError, FileNotFoundError):
-        return  # as said of the settings
+        return  # `_settings` reports it
     found = [path for folder in CELLS for path in sorted(Path(folder).glob("*/*/*")) if path.name.isdigit()]
     stale = [path for path in found if path.relative_to(path.parts[0]).as_posix() not in cells]
-    said = f"of cells that {PARAMS} does not list: {_some(stale)}" if stale else "none"
+    said = f"of cells that {PARAMS} does not list: {some_of(stale)}" if stale else "none"
     yield Finding("stale results", said, _removal(stale))
 
 
 def _states() -> Iterator[Finding]:
-    """What training that was stopped goes on from, with the locks; of no use where nothing is out of date.
+    """Saved states, with their locks, from which stopped training resumes; useless if nothing is out of date.
 
-    Settings that were tried and given up leave theirs: a run uses and removes only the states of its own settings.
+    A run uses and removes only states of its own settings, so those of abandoned settings stay.
     """
     left = [path for path in sorted(STATES.glob("*")) if not _is_held(path)]
     folders = [path for path in left if path.is_dir()]
     if not folders:
         return
     taken = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
-    said = f"{_some([folder.name for folder in folders])}: {size(taken)}"
+    said = f"{some_of([folder.name for folder in folders])}: {size(taken)}"
     if subprocess.run(UP_TO_DATE, capture_output=True, check=False).returncode:
-        yield Finding("saved states", f"{said}; `dvc repro` goes on from those of its settings and code")
+        yield Finding("saved states", f"{said}; `dvc repro` resumes from those of its settings and code")
     else:
-        yield Finding(
-            "saved states", f"{said}, of settings or code given up, as nothing is out of date", _removal(left)
-        )
+        said += ", of abandoned settings or code, as nothing is out of date"
+        yield Finding("saved states", said, _removal(left))
 
 
 def _is_held(path: Path) -> bool:
-    """Whether a run goes on that owns a folder of states, or is the lock of one."""
+    """Whether a run in progress owns this folder of states, or the folder that this lock is of."""
     lock = path if path.suffix == ".lock" else path.with_name(f"{path.name}.lock")
     return lock.is_file() and holder(lock) is not None
 
 
 def _cache() -> Iterator[Finding]:
-    """Whether what DVC recorded is in its cache, whole by its sizes, and whether there is room for it again."""
+    """Whether what DVC recorded is in its cache, complete by size, and whether there is room for the rest."""
     outs: list[dict[str, str]] = []
     for path in LOCKFILES:
         with suppress(InputError, FileNotFoundError):
             outs += [out for stage in _stages(path).values() for out in stage.get("outs", ()) if "md5" in out]
     store = cache_folder()
     cached = {out["md5"]: out for out in outs if _cached(store, out["md5"]).is_file()}
-    cut = [out["path"] for out in cached.values() if not _is_whole(store, out)]
-    recorded = len({out["md5"] for out in outs})
-    missing = "; `dvc repro` makes the others again" if len(cached) < recorded else ""
-    whole = f"{len(cached)} of {recorded} recorded outputs{missing}"
-    said = f"cut short: {_some(cut)}" if cut else whole
-    yield Finding("cache", said, "retrace check --cache && dvc repro" if cut else None)
+    if cut := [out["path"] for out in cached.values() if not _is_whole(store, out)]:
+        yield Finding("cache", f"cut short: {some_of(cut)}", "retrace check --cache && dvc repro")
+    else:
+        recorded = len({out["md5"] for out in outs})
+        missing = "; `dvc repro` makes the others again" if len(cached) < recorded else ""
+        yield Finding("cache", f"{len(cached)} of {recorded} recorded outputs{missing}")
     needed = sum(int(out.get("size", 0)) for out in outs if out["md5"] not in cached)
     free = shutil.disk_usage(".").free
     said = f"{size(free)} are free; the outputs that are not in the cache take {size(needed)} there, and as much here"
@@ -231,7 +229,7 @@ def _cached(store: Path, digest: str) -> Path:
 
 
 def _is_whole(store: Path, out: dict[str, str]) -> bool:
-    """Whether a cached file has the recorded size, or the files that the list of a cached folder names."""
+    """Whether a cached file has the recorded size or, if it lists the files of a folder, these files have."""
     files = [_cached(store, out["md5"])]
     if out["md5"].endswith(".dir"):
         try:
@@ -242,7 +240,7 @@ def _is_whole(store: Path, out: dict[str, str]) -> bool:
 
 
 def _remote() -> Iterator[Finding]:
-    """Whether DVC compares what it takes from the default remote with its digest, which it does only where told to."""
+    """Whether DVC verifies the digests of files from the default remote, which it does only if told to."""
     from dvc.config import Config  # here, as it takes half a second to import
 
     config = Config.from_cwd()
@@ -262,24 +260,17 @@ def _devices() -> Iterator[Finding]:
     said = f"{len(gpus) or 'no'} GPU{'s' if len(gpus) > 1 else ''} visible"
     yield Finding("devices", said + ", which this torch cannot use" * is_useless, INSTALL if is_useless else None)
     how = "fast" if _has_fast_bf16(bool(gpus)) else "not fast"
-    yield Finding("bf16", f"{how} here, which is what `precision: auto` goes by")
+    yield Finding("bf16", f"{how} here, which decides `precision: auto`")
 
 
 def _has_fast_bf16(on_gpu: bool) -> bool:
-    """As torch tells it: on GPUs from compute capability 8 on, on processors with AVX512-BF16 or AMX."""
+    """Torch's criteria: GPUs of compute capability 8 or more; processors with AVX512-BF16 or AMX."""
     if on_gpu:
         query = ("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
         found = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()
         return bool(found) and all(float(each) >= 8 for each in found)
     processor = Path("/proc/cpuinfo")
-    flags = processor.read_text().split() if processor.is_file() else ()
-    return "avx512_bf16" in flags or "amx_tile" in flags
-
-
-def _some(items: Sequence[Any]) -> str:
-    """The first few of them."""
-    more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
-    return ", ".join(map(str, items[:SHOWN])) + more
+    return processor.is_file() and not {"avx512_bf16", "amx_tile"}.isdisjoint(processor.read_text().split())
 
 
 def _removal(paths: Sequence[Path]) -> str | None:

@@ -1,10 +1,10 @@
-"""What a model takes before it is run: `retrace parameters`, `memory`, `plan` and `needs`.
+"""What a model needs, before it is run: `retrace parameters`, `memory`, `plan` and `needs`.
 
-What imports torch is imported where it is used: that takes seconds, and --help needs none of it.
+Modules that import torch are imported where they are used: that takes seconds, and --help does not need them.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -25,6 +25,7 @@ from retrace.training.settings import OptimizerSettings
 if TYPE_CHECKING:
     from retrace.estimates.architectures import ClosedForm, Count, NamedModel, Published
     from retrace.estimates.memory import Needs
+    from retrace.finetuning.method import Method
 
 SECTIONS: dict[str, tuple[str, type[Any]]] = {
     "classification": ("sst2", FineTuneSettings),
@@ -34,42 +35,37 @@ SECTIONS: dict[str, tuple[str, type[Any]]] = {
 RUNS = Path("reports/runs")
 MASK_RATE: float = PretrainSettings.model_fields["mask_rate"].default
 
-Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; params.yaml's if absent")]
-Tuned = Annotated[str, typer.Option("--method", help="what is added and frozen")]
+Model = Annotated[str | None, typer.Argument(metavar="MODEL", help="a preset or a folder; default: params.yaml's")]
+Tuned = Annotated[str, typer.Option("--method", help="of fine-tuning: which weights it adds and freezes")]
 Head = Literal["classification", "qa", "lm"]
+Lines = list[tuple[str, str]]  # names and values
 
 
 def parameters(
     model: Model = None,
     head: Annotated[Head | None, typer.Option(help="the task's head")] = None,
     method: Tuned = "full",
-    by: Annotated[Literal["parameter", "module", "layer"], typer.Option(help="a row for each")] = "parameter",
+    by: Annotated[Literal["parameter", "module", "layer"], typer.Option(help="one row for each")] = "parameter",
     format: Annotated[Literal["table", "json"], typer.Option()] = "table",
-    depth: Annotated[
-        int | None, typer.Option("--summary", help="torchinfo's summary instead, so many levels deep")
-    ] = None,
+    depth: Annotated[int | None, typer.Option("--summary", help="torchinfo's summary, so many levels deep")] = None,
 ) -> None:
-    """Print every parameter of a model, and their number beside what the architecture's formula says.
+    """Print every parameter of a model, and the total beside the count by the architecture's formula.
 
-    MODEL is a preset (bert-base, or another file of retrace/estimates/architectures), a folder with config.json, or, if
-    absent, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler,
+    MODEL is a preset (bert-base, or another file of retrace/estimates/architectures), a folder with config.json, or, by
+    default, the model of params.yaml. Without --head it is the body as it was pretrained: BERT's with its pooler,
     RoBERTa's without one.
     """
     from torchinfo import summary
 
     from retrace.estimates.architectures import HEADS, closed_form, count_parameters, rows, sums
-    from retrace.finetuning.method import read_method
 
-    named = _named(model)
-    params = read_params() if PARAMS.is_file() else {}
-    _require_method(params, method)
-    tune = read_method(params, method, SECTIONS[head][0] if head else None).tune
-    network, counts = count_parameters(HEADS.get(head or ""), named.config, tune)
+    named, (_, chosen) = _named(model), _params_and_method(method, head)
+    network, counts = count_parameters(HEADS.get(head or ""), named.config, chosen.tune)
     if depth is not None:
         print(summary(network, depth=depth, verbose=0))
         return
-    form = closed_form(named.config, counts)
-    published = named.published if head is None and method == "full" else ()  # which is of the pretrained body
+    form, table = closed_form(named.config, counts), rows(counts, by)
+    published = named.published if head is None and method == "full" else ()  # these are counts of the pretrained body
     if format == "json":
         terms = form and {term.name: {"formula": term.formula, "count": term.count} for term in form.terms}
         found = {
@@ -77,18 +73,17 @@ def parameters(
             **sums(counts),
             "closed_form": form and {"total": form.total, "terms": terms, "differences": form.differences},
             "published": [asdict(entry) for entry in published],
-            "rows": [{"name": name, "size": size, "trained": trained} for name, size, trained in rows(counts, by)],
+            "rows": [{"name": name, "size": size, "trained": trained} for name, size, trained in table],
         }
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    grouped = [(name, f"{size:,}", f"{trained:,}") for name, size, trained in rows(counts, by)]
-    print_table((by.capitalize(), "Size", "Trained"), grouped)
+    print_table((by.capitalize(), "Size", "Trained"), [(name, f"{size:,}", f"{part:,}") for name, size, part in table])
     print()
     print_table((), _totals(counts, form, published))
 
 
 def _named(model: str | None) -> "NamedModel":
-    """The model that a command is asked about; params.yaml's where None."""
+    """The model of that name; the one that params.yaml describes where None."""
     from retrace.estimates.architectures import NamedModel, find_model
     from retrace.estimates.needs import config_of
 
@@ -101,21 +96,25 @@ def _named(model: str | None) -> "NamedModel":
     return NamedModel("params.yaml", config)
 
 
-def _require_method(params: Mapping[str, Any], method: str) -> None:
-    """Raise InputError unless params.yaml or retrace/methods has a method of that name."""
+def _params_and_method(method: str, head: str | None) -> "tuple[dict[str, Any], Method]":
+    """The settings, empty without params.yaml, and a method for the task with this head.
+
+    Raises InputError where neither params.yaml nor retrace/methods has a method of that name.
+    """
+    from retrace.finetuning.method import read_method
     from retrace.study.comparison import method_names
 
+    params = read_params() if PARAMS.is_file() else {}
     if method not in (allowed := method_names(params)):
         raise InputError(f"--method: {method!r} is not allowed; expected one of {', '.join(allowed)}")
+    return params, read_method(params, method, SECTIONS[head][0] if head else None)
 
 
-def _totals(
-    counts: "Sequence[Count]", form: "ClosedForm | None", published: "Sequence[Published]"
-) -> list[tuple[str, str]]:
-    """What the model has, and how each other count comes to that."""
+def _totals(counts: "Sequence[Count]", form: "ClosedForm | None", published: "Sequence[Published]") -> Lines:
+    """The model's own counts, and how those by the formula and published ones differ from them."""
     from retrace.estimates.architectures import sums
 
-    lines = [(name.capitalize().replace("_", " "), f"{count:,}") for name, count in sums(counts).items()]
+    lines: Lines = [(name.capitalize().replace("_", " "), f"{count:,}") for name, count in sums(counts).items()]
     if form is not None:
         lines += [("", ""), ("By the formula of the architecture", f"{form.total:,}")]
         lines += [(f"{term.name} {term.formula}", f"{term.count:,}") for term in form.terms]
@@ -127,44 +126,43 @@ def _totals(
 
 
 def memory(
-    batch: Annotated[int, typer.Option(min=1, help="examples of an update on the device")],
-    length: Annotated[int, typer.Option(min=1, help="tokens of an example")],
+    batch: Annotated[int, typer.Option(min=1, help="examples per update on the device")],
+    length: Annotated[int, typer.Option(min=1, help="tokens per example")],
     model: Model = None,
     method: Tuned = "full",
     head: Annotated[Head, typer.Option(help="the task's head")] = "classification",
 ) -> None:
-    """Print what an update of a model takes on one device, beside published formulas and runs of such a model.
+    """Print the memory of one update on one device, beside published formulas and measurements of such a model.
 
     MODEL is as for `retrace parameters`. The estimate runs the real model, loss and optimizer on tensors without
-    values, in the precision, with the optimizer and the attention that this machine and params.yaml would use. It is of
-    tensors; the program and the gaps that an allocator leaves come on top. What the published formulas leave out stands
-    in retrace/estimates/memory.py.
+    values, with the precision, optimizer and attention that this machine and params.yaml would use. It covers tensors;
+    the program and memory fragmentation come on top. retrace/estimates/memory.py says what the published formulas leave
+    out.
     """
     from retrace.compute.device import open_device
     from retrace.estimates.architectures import HEADS
     from retrace.estimates.memory import Load, formula_memory, update_needs
-    from retrace.finetuning.method import read_method
     from retrace.models.heads import longest_input, objective_of
 
     named = _named(model)
     longest = longest_input(named.config)
     if length > longest:
         raise InputError(f"--length: {length} is not allowed; the model reads at most {longest} tokens")
-    params = read_params() if PARAMS.is_file() else {}
-    _require_method(params, method)
-    chosen = read_method(params, method, SECTIONS[head][0])
-    recipe, mask_rate, dropout = _recipe(params, head)
-    optimizer = recipe.model_copy(update={"kind": chosen.settings.optimizer or recipe.kind})
+    params, chosen = _params_and_method(method, head)
+    section, settings = SECTIONS[head]
+    recipe = build(settings, params, section) if params else None
+    optimizer = recipe.optimizer if recipe else OptimizerSettings()
+    optimizer = optimizer.model_copy(update={"kind": chosen.settings.optimizer or optimizer.kind})
     device = open_device(0, build(Precision, params, "precision") if params else "auto", lease=False)
-    share = mask_rate if objective_of(named.config) == "masked" else 1.0
+    share = getattr(recipe, "mask_rate", MASK_RATE) if objective_of(named.config) == "masked" else 1.0
     load = Load(batch, length, batch * int(length * share), device.bf16, device.attention)
+    dropout = getattr(recipe, "dropout", None)
     needed = update_needs(HEADS[head], named.config, load, optimizer, chosen.tune, dropout)
     print(f"{named.name}, {head}, {method}: {needed.parameters:,} parameters, {needed.trained:,} trained")
     precision = "bf16" if load.bf16 else "float32"
     print(f"{load.batch} × {load.length} tokens, products in {precision}, {optimizer.kind}, {load}")
-    formula = formula_memory(chosen, named.config, needed)
     published = ("published", "no formula")
-    if formula is not None:
+    if formula := formula_memory(chosen, named.config, needed):
         published = (f"published: {formula[0]}", size(formula[1].at(batch, length)))
     measured = list(_measured(needed)) or [("measured", "no run of this model here")]
     estimate = [
@@ -178,17 +176,8 @@ def memory(
     print_table((), [("", ""), *estimate, ("", ""), published, ("", ""), *measured])
 
 
-def _recipe(params: dict[str, Any], head: str) -> tuple[OptimizerSettings, float, float | None]:
-    """The optimizer of the task, the share of the tokens that a masked language model predicts, and the dropout."""
-    if not params:
-        return OptimizerSettings(), MASK_RATE, None
-    name, settings = SECTIONS[head]
-    recipe = build(settings, params, name)
-    return recipe.optimizer, getattr(recipe, "mask_rate", MASK_RATE), getattr(recipe, "dropout", None)
-
-
 def _measured(needed: "Needs") -> Iterator[tuple[str, str]]:
-    """What runs of a model with as many parameters held: whole processes, program and data included."""
+    """The peak memory of runs with the same numbers of parameters, including program and data."""
     for path in sorted(RUNS.rglob("*.json")):
         run = RunRecord.read(path)
         if (run.parameters, run.trained_parameters) == (needed.parameters, needed.trained):
@@ -198,25 +187,21 @@ def _measured(needed: "Needs") -> Iterator[tuple[str, str]]:
 
 
 def plan(
-    tokens: Annotated[float, typer.Option(min=1, max=1e18, help="to train on, all epochs together, such as 3e9")],
+    tokens: Annotated[float, typer.Option(min=1, max=1e18, help="to train on in all epochs together, such as 3e9")],
     devices: Annotated[list[int], typer.Option(min=1, help="how many; one process on each")] = [1, 8, 64],  # noqa: B006
-    batch: Annotated[
-        int | None, typer.Option(min=1, help="blocks a step over all devices, if not as in params.yaml")
-    ] = None,
-    teraflops: Annotated[float, typer.Option(min=0.01, help="a device's peak; the H200's in bf16")] = 989.0,
+    batch: Annotated[int | None, typer.Option(min=1, help="blocks per step, all devices; default: params.yaml")] = None,
+    teraflops: Annotated[float, typer.Option(min=0.01, help="a device's peak; default: the H200's in bf16")] = 989.0,
     utilization: Annotated[float, typer.Option(min=0.01, max=1, help="share of the peak that is reached")] = 0.4,
-    fp32: Annotated[bool, typer.Option("--fp32", help="products in float32 rather than bf16")] = False,
-    sharded: Annotated[
-        bool, typer.Option("--sharded", help="devices share weights, gradients and moments (FSDP)")
-    ] = False,
+    fp32: Annotated[bool, typer.Option("--fp32", help="matrix products in float32 rather than bf16")] = False,
+    sharded: Annotated[bool, typer.Option("--sharded", help="shard weights, gradients and moments (FSDP)")] = False,
 ) -> None:
     """Print the memory and time of pretraining with the settings in params.yaml, a line for each number of devices.
 
-    Memory is the most that tensors take at once, with the attention of GPUs; the program and the gaps that an allocator
-    leaves come on top. RETRACE_MICRO_BATCH and RETRACE_ACTIVATION_CHECKPOINTING count as they are set. Disk is what
-    the run writes: the model, DVC's copy of it, and while it lasts two checkpoints and one that is being written. The
-    time follows from operations, a device's peak and the share of it that is reached, which is an assumption:
-    reports/runs/pretrain.json says what was reached where a run was made.
+    Memory is the peak of tensors with the attention of GPUs; the program and memory fragmentation come on top.
+    RETRACE_MICRO_BATCH and RETRACE_ACTIVATION_CHECKPOINTING are taken into account. Disk is what the run writes: the
+    model, DVC's copy of it, and meanwhile two checkpoints and one being written. Time follows from FLOPs, a device's
+    peak and the share of it that is reached. That share is an assumption; reports/runs/pretrain.json has the share that
+    a run reached.
     """
     from retrace.estimates.memory import pretraining_needs
     from retrace.estimates.needs import STATES, TRAINED
@@ -225,34 +210,31 @@ def plan(
     recipe = build(PretrainSettings, params, "pretrain")
     recipe = recipe.model_copy(update={"batch_size": batch or recipe.batch_size})
     config = _named(None).config
-    blocks = {each: -(-recipe.batch_size // each) for each in devices}  # of a step, on the device that gets most
+    blocks = {each: -(-recipe.batch_size // each) for each in devices}  # per step, on the device with the most
     needed = {count: pretraining_needs(config, recipe, count, not fp32, "sdpa") for count in {*blocks.values()}}
     first = needed[blocks[devices[0]]]
-    print(
-        f"{config.model_type}: {first.parameters:,} parameters, "
-        f"{first.flops / 1e9:.3f} GFLOP a token; "
-        f"blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, "
-        f"{tokens / recipe.batch_size / recipe.block_size:,.0f} steps"
-    )
+    steps = tokens / recipe.batch_size / recipe.block_size
+    model = f"{config.model_type}: {first.parameters:,} parameters, {first.flops / 1e9:.3f} GFLOP a token"
+    print(f"{model}; blocks of {recipe.block_size} tokens, {recipe.batch_size} a step, {steps:,.0f} steps")
     print(f"assumed: {teraflops:g} TFLOP/s a device, of which {utilization:.0%} are reached")
     print(f"disk: {TRAINED} × {size(first.weights)} of weights, {STATES} × {size(first.checkpoint)} of checkpoints")
     lines = []
     for each in devices:
-        busy = min(each, recipe.batch_size)  # a device that gets no block does not help
+        busy = min(each, recipe.batch_size)  # a device without a block does not help
         idle = f" ({each - busy} idle)" if busy < each else ""
-        need, share = needed[blocks[each]], blocks[each] / recipe.batch_size  # a step lasts as long as the most blocks
+        need, share = needed[blocks[each]], blocks[each] / recipe.batch_size  # the slowest device decides
         seconds = tokens * share * need.flops / (teraflops * 1e12 * utilization)
         lines.append((f"{each}{idle}", blocks[each], size(need.memory(each, sharded)), duration(seconds)))
     print_table(("devices", "blocks each", "memory each", "time"), lines)
 
 
 def needs() -> None:
-    """Print the disk and memory that the runs of params.yaml take, and what there is, before any of them starts.
+    """Print the disk and memory that the runs of params.yaml need, and what is available, before any of them starts.
 
-    It ends with an error where there is clearly too little; `retrace study run` says it first. Memory is the most that
-    tensors take in an update of any of the runs on one device, as `retrace memory` estimates it; the program and the
-    data come on top. Disk is of models: those fetched, those trained, DVC's copies, and the states of the largest run
-    while it lasts. Data and predictions are small beside them.
+    Exits with an error if there is clearly too little; `retrace study run` checks this first. Memory is the peak of
+    tensors in an update of any of the runs on one device, as `retrace memory` estimates it; program and data come on
+    top. Disk is for models: fetched and trained ones, DVC's copies, and the saved states of the largest run. Data and
+    predictions are small beside them.
     """
     from retrace.estimates.needs import require_room
 

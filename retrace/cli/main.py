@@ -1,10 +1,9 @@
-"""The command `retrace`: what people do beside `dvc repro`, and how commands print tables.
+"""The command `retrace`: what people do beside `dvc repro`, and how commands print tables and lists.
 
-COMMANDS names the file of each command, which is imported when it is called, and not before. The function of the
-command's name there is the command, its docstring the help, its parameters the options and arguments as typer reads
-them: no default is a required argument, `Annotated[int, typer.Option(help=...)] = 3` an option, a list an option that
-takes one or more values. Where a file has no function of that name, its SUBCOMMANDS has functions by name, and its own
-docstring is the help. Its CONTEXT, if it has one, says how typer reads the arguments.
+COMMANDS names the file of each command, which is imported only when the command is called. The function of that name is
+the command, its docstring the help, and its parameters the arguments and options as typer reads them; an option that is
+a list takes one or more values. A file without such a function has functions by name in SUBCOMMANDS, and its own
+docstring is the help. A file's CONTEXT, if any, is typer's context settings.
 """
 
 import gc
@@ -38,11 +37,12 @@ COMMANDS = {
     "study": ("study", "list the published studies, compare their figures with Retrace's"),
     "wordnet": ("score", "lay out Debian's WordNet for METEOR"),
 }
-WIDTH = 10_000  # of tables, as wide as they need to be: what reads a pipe does not want its lines broken
+WIDTH = 10_000  # of tables, so that no line is wrapped
+SHOWN = 5  # items of a list
 
 
 class Command(TyperCommand):
-    """A command whose list options take several values: `--devices 1 8` stands for `--devices 1 --devices 8`."""
+    """A command whose list options take several values: `--devices 1 8` means `--devices 1 --devices 8`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         lists = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
@@ -77,7 +77,7 @@ class Commands(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Import the file of a command."""
-    gc.disable()  # what imports leave is kept anyway: to look through it takes a third of the time of a short command
+    gc.disable()  # imported objects stay alive; collecting among them takes a third of the time of a short command
     module = import_module(f"retrace.cli.{COMMANDS[name][0]}")
     gc.freeze()
     gc.enable()
@@ -93,12 +93,18 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     from rich.console import Console  # here, as most commands print no table
     from rich.table import Table
 
-    table = Table(*(header or ()), box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(header))
+    table = Table(*header, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(header))
     for row in rows:
         table.add_row(*map(str, row))
     for column in table.columns:
         column.justify = "right"
     Console(width=WIDTH, markup=False, highlight=False, emoji=False).print(table)
+
+
+def some_of(items: Sequence[object]) -> str:
+    """The first few items, and how many more there are."""
+    more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
+    return ", ".join(map(str, items[:SHOWN])) + more
 
 
 def main() -> None:
@@ -110,7 +116,7 @@ def _main() -> None:
     help_text = "A language-model lab that is one cached pipeline."
     try:
         Commands(name="retrace", help=help_text, rich_markup_mode=None).main(prog_name="retrace")
-    except SystemExit as end:  # typer's end of every command
+    except SystemExit as end:  # raised by typer at the end of every command
         if end.code:
             raise
 

@@ -1,4 +1,4 @@
-"""`retrace predict` and `retrace demo`: what trained models answer, in a terminal and on a page."""
+"""`retrace predict` and `retrace demo`: ask trained models, in a terminal and on a page."""
 
 import json
 import sys
@@ -14,51 +14,52 @@ from retrace.core.files import parse_json, read_text
 from retrace.core.paths import source_folder
 from retrace.core.settings import build, read_params
 from retrace.datasets.examples import read_examples
-from retrace.results.grid import Grid
+from retrace.results.grid import Cell, Grid
 
 Row = dict[str, Any]
-Of = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
-Port = typer.Option(min=0, max=65535, help="of 127.0.0.1; 0: any that is free")
-Ensemble = typer.Option("--ensemble", help="the mean over all seeds: of probabilities, or of scores of tokens")
+Of = typer.Option(help="of fine-tuning; default: the first in params.yaml")
+Port = typer.Option(min=0, max=65535, help="on 127.0.0.1; 0: any free port")
+Ensemble = typer.Option("--ensemble", help="average all seeds: class probabilities, or scores of tokens")
+AsJson = typer.Option("--json", help="one JSON object per line, as when output is not a terminal")
 
 
 def predict(
     task: Annotated[str, typer.Argument(help="sst2, squad or a further task")],
-    texts: Annotated[list[str] | None, typer.Argument(help="texts to classify; standard input if absent")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="texts to classify; default: standard input")] = None,
     passage: Annotated[Path | None, typer.Option(help="a file with a passage")] = None,
     question: Annotated[list[str], typer.Option(help="questions on the passage")] = [],  # noqa: B006
     method: Annotated[str | None, Of] = None,
     seed: Annotated[int | None, Of] = None,
     ensemble: Annotated[bool, Ensemble] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="a line of JSON each, as where output is no terminal")
-    ] = False,
+    as_json: Annotated[bool, AsJson] = False,
 ) -> None:
-    """Print what a fine-tuned model answers: a label with its probability, or an answer with its place and score.
+    """Print what a fine-tuned model answers: a label with its probability, or an answer with its position and score.
 
-    Standard input has a text a line, or a JSON object: {"text": …}, with "pair" for a task of two texts, or
+    Each line of standard input is a text or a JSON object: {"text": …}, with "pair" for a task of two texts, or
     {"passage": …, "question": …}. A question whose no_answer_score is above its score is not answered.
     """
-    from retrace.serving.predictor import Predictor  # here, as it takes seconds to import, and --help needs none
+    from retrace.serving.predictor import Predictor  # here, as it takes seconds to import and --help does not need it
 
     params = read_params()
     grid = build(Grid, params, "finetune")
     asks = grid.kind_of(task) == "question_answering"
     if ensemble and seed is not None:
         raise InputError("--ensemble is of all seeds; leave out --seed")
-    seeds = grid.seeds if ensemble else grid.seeds[:1] if seed is None else (seed,)
-    chosen = method or next(iter(grid.methods_of(task)), "")  # of questions there may be none
-    predictor = Predictor(task, chosen, seeds, params)
+    cell = chosen_cell(grid, task, method, seed)
+    predictor = Predictor(task, cell.method, grid.seeds if ensemble else [cell.seed], params)
     pairs = not asks and read_examples(source_folder(params["data"]), task, "dev")[0].pair is not None
     if not asks and (question or passage):
         raise InputError(f"--passage and --question are of questions; {task} takes texts")
     if any(not text.strip() for text in texts or ()):
         raise InputError("a text is empty")
     if texts and (asks or pairs):
-        raise InputError(
-            f"{task} takes {'questions' if asks else 'pairs of texts'}, as lines of JSON on standard input"
-        )
-    rows = list(_given_questions(passage, question) if asks else ({"text": text} for text in texts or ()))
+        takes = "questions" if asks else "pairs of texts"
+        raise InputError(f"{task} takes {takes}, as lines of JSON on standard input")
+    if bool(question) != (passage is not None):
+        raise InputError("--passage and --question go together")
+    context = read_text(passage) if passage else ""
+    rows: list[Row] = [{"passage": context, "question": each} for each in question]
+    rows += [{"text": text} for text in texts or ()]
     rows = rows or list(_standard_input(("passage", "question") if asks else ("text", "pair") if pairs else ("text",)))
     if not rows:
         raise InputError(f"nothing to predict: expected a {'question' if asks else 'text'}, or lines on standard input")
@@ -71,8 +72,8 @@ def predict(
 
 
 def demo(port: Annotated[int, Port] = 8000) -> None:
-    """Serve a page on which all trained models answer side by side until Ctrl-C; nothing of it leaves this machine."""
-    # Here, as predictions need nothing of what a page takes seconds to import.
+    """Serve a page on which all trained models answer side by side, until Ctrl-C; nothing leaves this machine."""
+    # Here, as it takes seconds to import and predictions do not need it.
     from retrace.serving.demo import Demo, listen, serve
 
     with listen(port) as listener:
@@ -82,18 +83,19 @@ def demo(port: Annotated[int, Port] = 8000) -> None:
     print("ended")
 
 
-def _given_questions(passage: Path | None, questions: Sequence[str]) -> Iterator[Row]:
-    if bool(questions) != (passage is not None):
-        raise InputError("--passage and --question go together")
-    if passage is not None:
-        if not passage.is_file():
-            raise InputError(f"--passage: {passage}: no such file")
-        yield from ({"passage": read_text(passage), "question": question} for question in questions)
+def chosen_cell(grid: Grid, task: str, method: str | None, seed: int | None) -> Cell:
+    """The cell of the grid that options name, by default that of the task's first method and the first seed."""
+    first = next(iter(grid.methods_of(task)), "")  # questions may have no method
+    return Cell(task, method or first, grid.seeds[0] if seed is None else seed)
 
 
 def _standard_input(keys: Sequence[str]) -> Iterator[Row]:
-    """A row with these keys a line; an empty line is left out."""
-    for number, line in _lines():
+    """A row with these keys for each line; empty lines are skipped."""
+    try:
+        lines = sys.stdin.readlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"standard input: not UTF-8: {error.reason}") from None
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         is_json = line.lstrip().startswith("{")
@@ -104,13 +106,6 @@ def _standard_input(keys: Sequence[str]) -> Iterator[Row]:
         if "pair" not in keys and row.get("pair") is not None:
             raise InputError(f"standard input:{number}: pair: {row['pair']!r} is not allowed; the task has one text")
         yield row
-
-
-def _lines() -> Iterator[tuple[int, str]]:
-    try:
-        yield from enumerate(sys.stdin, 1)
-    except UnicodeDecodeError as error:
-        raise InputError(f"standard input: not UTF-8: {error.reason}") from None
 
 
 def _shown(value: object) -> str:

@@ -10,6 +10,7 @@ import typer
 from huggingface_hub.utils import yaml_dump
 
 from retrace.cli.main import print_table
+from retrace.cli.predict import Of, chosen_cell
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, write_json, write_text
 from retrace.core.guard import guarded
@@ -25,7 +26,7 @@ from retrace.publishing.load import read_tuning, require_weights
 from retrace.results.grid import WEIGHTS, Cell, Grid
 
 PREPARED = Path(".retrace/publish")
-# What an earlier publication may have left in the repository; other files there are not ours to delete.
+# What an earlier publication may have left in the repository; other files there are not deleted.
 OURS = (
     "config.json", "generation_config.json", "model.safetensors", "adapter_config.json", "adapter_model.safetensors",
     "retrace.json", "trained.safetensors", "question_match.safetensors", "base/*", ".SHA256SUMS", ".eval_results/*",
@@ -33,47 +34,44 @@ OURS = (
 )  # fmt: skip
 
 Doubt = StrEnum("Doubt", ["dirty", "stale", "unlearned"])
-Of = typer.Option(help="of fine-tuning; the first of params.yaml if absent")
-Base = typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model, for an adapter alone to go onto")
+Task = typer.Option(help="sst2, squad or a further task; by default the pretrained model")
+Base = typer.Option(metavar="ORG/NAME@COMMIT", help="the published pretrained model that an adapter alone goes onto")
 EvenIf = typer.Option(
-    metavar="REASON",
-    help="publish although files are not committed (dirty), outputs are out of date (stale), or the model has learned "
-    "nothing (unlearned)",
+    metavar="REASON", help="allow uncommitted files (dirty), old outputs (stale), or no learning (unlearned)"
 )
 
 
 def publish(
-    repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="the repository; made where it is missing")],
-    task: Annotated[
-        str, typer.Option(help="sst2, squad or a further task; the pretrained model if absent")
-    ] = PRETRAINED.name,
+    repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="the repository; created if missing")],
+    task: Annotated[str, Task] = PRETRAINED.name,
     method: Annotated[str | None, Of] = None,
     seed: Annotated[int | None, Of] = None,
     base: Annotated[str | None, Base] = None,
-    revision: Annotated[str | None, typer.Option(metavar="BRANCH", help="made where it is missing")] = None,
-    private: Annotated[bool, typer.Option("--private", help="a repository that others do not see")] = False,
-    push: Annotated[bool, typer.Option("--push", help="do it; nothing is sent without")] = False,
+    revision: Annotated[str | None, typer.Option(metavar="BRANCH", help="created if missing")] = None,
+    private: Annotated[bool, typer.Option("--private", help="create a private repository")] = False,
+    push: Annotated[bool, typer.Option("--push", help="send it; without it nothing is sent")] = False,
     even_if: Annotated[list[Doubt], EvenIf] = [],  # noqa: B006
 ) -> None:
     """Send a model of this project to the Hugging Face Hub, with its card and its figures.
 
-    Without --push nothing is sent: it lists what would go, the flags of the model, and what would block it.
-    The token is HF_TOKEN of the environment; HF_ENDPOINT names another hub. One commit holds all files; where the
-    repository has them already there is none.
+    Without --push nothing is sent: it lists the files, the model's flags, and what would block publishing.
+    The token is the environment's HF_TOKEN; HF_ENDPOINT names another hub. All files are sent in one commit; if the
+    repository already has them, no commit is made.
     """
-    params, address = read_params(), _address(repository, revision, base)
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+        raise InputError(f"{repository!r} is no repository; expected ORG/NAME")
+    address = Address(repository, revision, Pin.parse(base, "--base") if base else None)
+    params = read_params()
     cell = _cell(task, method, seed, params)
     tuning = read_tuning(cell, params) if cell else None
     weights = WEIGHTS / cell.path if cell else PRETRAINED
     require_weights(weights)
     trained = Trained(cell, params)
     start, commit, doubts = trained.base, git("rev-parse", "HEAD"), _doubts(trained)
-    refusals = [
-        f"{why}; --even-if {name} publishes it all the same" for name, why in doubts.items() if name not in even_if
-    ]
-    if push and refusals:
-        raise InputError(refusals[0])
+    refusals = [f"{why}; --even-if {name} publishes it anyway" for name, why in doubts.items() if name not in even_if]
     if push:
+        if refusals:
+            raise InputError(refusals[0])
         require_token()
     folder = PREPARED / (cell.path if cell else PRETRAINED.name)
     with guarded("publish", [weights], {}), atomic_folder(folder) as aside:
@@ -97,26 +95,18 @@ def publish(
 
 def _cell(task: str, method: str | None, seed: int | None, params: Mapping[str, Any]) -> Cell | None:
     """The fine-tuned model that the options name; None stands for the pretrained one."""
-    if task == PRETRAINED.name:
-        for option, value in (("method", method), ("seed", seed)):
-            if value is not None:
-                raise InputError(f"--{option} needs --task")
-        return None
-    grid = build(Grid, params, "finetune")
-    chosen = method or next(iter(grid.methods_of(task)), "")  # of questions there may be none
-    return Cell(task, chosen, grid.seeds[0] if seed is None else seed)
-
-
-def _address(repository: str, revision: str | None, base: str | None) -> Address:
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-        raise InputError(f"{repository!r} is no repository; expected ORG/NAME")
-    return Address(repository, revision, Pin.parse(base, "--base") if base else None)
+    if task != PRETRAINED.name:
+        return chosen_cell(build(Grid, params, "finetune"), task, method, seed)
+    for option, value in (("method", method), ("seed", seed)):
+        if value is not None:
+            raise InputError(f"--{option} needs --task")
+    return None
 
 
 def _doubts(trained: Trained) -> dict[str, str]:
-    """What stands against publishing, by reason."""
+    """Why the model should not be published, by reason."""
     found = {}
-    files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # but for ignored ones
+    files = [line[3:] for line in git("status", "--porcelain").splitlines()]  # ignored files are left out
     if files:
         what = f"{files[0]} is" if len(files) == 1 else f"{files[0]} and {len(files) - 1} more files are"
         found["dirty"] = f"the model would belong to no commit: {what} not committed"
@@ -131,7 +121,7 @@ def _doubts(trained: Trained) -> dict[str, str]:
 
 
 def _stages(trained: Trained) -> list[str]:
-    """The stages that the models and the figures of cards come from: the verdict is on all cells."""
+    """The stages that the model and its card's figures come from; the card's verdict covers all cells."""
     grid = build(Grid, trained.params, "finetune")
     own = any(read_method(trained.params, method).base == PRETRAINED for method in grid.every_method)
     first = ["pretrain", "perplexity-eval"] if own else []
@@ -145,21 +135,18 @@ def _stages(trained: Trained) -> list[str]:
 def _write_words(folder: Path, trained: Trained, facts: ModelFacts, commit: str) -> None:
     """Write the card and the figures."""
     write_text(folder / "README.md", str(model_card(facts)))
-    figures = (
-        facts.scores.to_json() if facts.scores else {"perplexity": facts.perplexity and facts.perplexity.to_json()}
-    )
+    perplexity = {"perplexity": facts.perplexity.to_json()} if facts.perplexity else {}
+    figures = facts.scores.to_json() if facts.scores else perplexity
     about = {"model": trained.name, "commit": commit}
-    write_json(
-        folder / "metrics.json",
-        about | figures | {"flags": {name: str(evidence) for name, evidence in trained.flags.items()}},
-    )
+    flags = {name: str(evidence) for name, evidence in trained.flags.items()}
+    write_json(folder / "metrics.json", about | figures | {"flags": flags})
     if entries := eval_results(facts):
         write_text(folder / ".eval_results" / f"{facts.origins[-1].name}.yaml", yaml_dump(entries))
 
 
 def _list(folder: Path, trained: Trained) -> None:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    sizes = [path.stat().st_size for path in files]
-    rows = [(path.relative_to(folder).as_posix(), f"{count:,}") for path, count in zip(files, sizes, strict=True)]
-    print_table(("file", "bytes"), [*rows, (f"{len(files)} files", f"{sum(sizes):,}")])
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+    rows = [(name, f"{size:,}") for name, size in sizes.items()]
+    print_table(("file", "bytes"), [*rows, (f"{len(files)} files", f"{sum(sizes.values()):,}")])
     print("flags: " + ("; ".join(trained.flag_lines) or "none"))

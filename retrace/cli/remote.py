@@ -1,9 +1,9 @@
-"""DVC's default remote beside stages that run: whether to take something from it, and what is sent to it meanwhile.
+"""DVC's default remote: whether to pull from it, and pushing results to it while stages still run.
 
-`dvc push` holds DVC's lock while it sends, without which no stage can be recorded. Here nothing is locked: an entry of
-DVC's run cache says what went into a stage and the MD5 of what came out, and neither it nor a file of the cache ever
-changes. A stage's entry goes to the remote as its last file. `dvc repro --pull` takes the stage from there, also in a
-clone whose dvc.lock does not know it.
+`dvc push` holds DVC's lock while it sends, and without the lock no stage can be recorded. Here nothing is locked: an
+entry of DVC's run cache has a stage's inputs and the MD5 of its outputs, and neither an entry nor a file of the cache
+ever changes. A stage's entry is sent last. `dvc repro --pull` then takes the stage from the remote, even in a clone
+whose dvc.lock does not have it.
 """
 
 import json
@@ -27,38 +27,37 @@ from retrace.core.errors import InputError, without_users
 from retrace.core.paths import LOCKFILES
 
 PAUSE = 2.0  # seconds between two looks at the run cache
-AGAIN = 60.0  # seconds until what could not be sent is tried again
-PATIENCE = 20.0  # seconds in which a remote has to answer
+AGAIN = 60.0  # seconds until a failed transfer is retried
+PATIENCE = 20.0  # seconds within which a remote has to answer
 NO_REMOTE = "--push: there is no remote; dvc remote add --default NAME URL"
 
 
 def default_remote() -> str | None:
-    """The name of the remote that DVC uses; None where there is none."""
-    with suppress(DvcException):  # `dvc repro` says it
+    """The name of DVC's default remote; None if there is none."""
+    with suppress(DvcException):  # `dvc repro` reports it
         return Config.from_cwd()["core"].get("remote")
     return None
 
 
 def pull_option() -> list[str]:
-    """`--pull` of `dvc repro` where a stage is out of date and the default remote answers; else one line says why not.
+    """`--pull`, for `dvc repro`, if a stage is out of date and the default remote answers; else a line says why not.
 
-    It is left out where nothing is to be done: DVC would fetch the whole run cache, and fail where there is no network.
+    It is left out if nothing is out of date: DVC would fetch the whole run cache, and fail without a network.
     """
     name = default_remote()
     if name is None:
         return []
-    with suppress(DvcException), Repo() as repo:  # of the repository, `dvc repro` says it
-        if not repo.status():
-            return []
-        fault = _fault(repo)
-        if fault is None:
-            return ["--pull"]
-        print(f"remote {name}: {fault}; nothing is taken from it", file=sys.stderr)
+    with suppress(DvcException), Repo() as repo:  # `dvc repro` reports what is wrong with the repository
+        if repo.status():
+            fault = _fault(repo)
+            if fault is None:
+                return ["--pull"]
+            print(f"remote {name}: {fault}; nothing is taken from it", file=sys.stderr)
     return []
 
 
 def _fault(repo: Repo) -> str | None:
-    """Why nothing can be taken from the default remote; None where that is not so."""
+    """Why nothing can be pulled from the default remote; None if it answers."""
     found: list[str | None] = []
 
     def ask() -> None:
@@ -67,7 +66,7 @@ def _fault(repo: Repo) -> str | None:
             if not remote.fs.exists(remote.path):
                 raise FileNotFoundError(f"{remote.path} is not there, is empty or does not answer")
             found.append(None)
-        except Exception as error:  # whatever the client of a remote raises
+        except Exception as error:  # anything that a remote's client raises
             found.append(reason(error))
 
     asking = Thread(target=ask, daemon=True)
@@ -77,16 +76,16 @@ def _fault(repo: Repo) -> str | None:
 
 
 def reason(error: BaseException) -> str:
-    """An error in one line."""
+    """The first line of an error's message, without user names and passwords."""
     return without_users(next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__))
 
 
 @contextmanager
 def sending(wanted: bool) -> Iterator[None]:
-    """Send what stages make meanwhile to the default remote and, in the end, all that is recorded; or nothing at all.
+    """If `wanted`, push the results of stages to the default remote while they run, and at the end all recorded ones.
 
-    A remote that takes nothing is said in a line and tried again. Raises InputError where there is no remote, and
-    typer.Exit with 1 where the results could not be sent in the end.
+    A transfer that fails is reported in one line and retried. Raises InputError if there is no remote, and typer.Exit
+    with 1 if the results could not be sent in the end.
     """
     if not wanted:
         yield
@@ -102,7 +101,7 @@ def sending(wanted: bool) -> Iterator[None]:
 
 
 class Sender:
-    """Sends what DVC records, in a thread."""
+    """Pushes what DVC records, in a thread."""
 
     def __init__(self) -> None:
         self._name = default_remote()
@@ -111,17 +110,17 @@ class Sender:
         try:
             self._repo = Repo()
             self._remote = self._repo.cloud.get_remote_odb(self._name, "push")
-        except (DvcException, ImportError) as error:  # the second where the remote's client is not installed
+        except (DvcException, ImportError) as error:  # ImportError: the remote's client is not installed
             raise InputError(f"--push: remote {self._name}: {reason(error)}") from None
         self._runs = Path(self._repo.stage_cache.cache_dir)
-        recorded = [_made(stage) for stage in _recorded()]
+        recorded = [_made(stage) for path in LOCKFILES for stage in (_read(path).get("stages") or {}).values()]
         self._settled = {path for path in self._entries() if _made(_read(path)) not in recorded}
         self._is_silent, self._ended = False, Event()
         self._thread = Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def finish(self, with_recorded: bool) -> bool:
-        """Send what is left, and all that is recorded; whether it was sent."""
+        """Push what is left, `with_recorded` all that dvc.lock has; whether that succeeded."""
         self._ended.set()
         self._thread.join()
         self._is_silent = False
@@ -133,42 +132,39 @@ class Sender:
             pause = PAUSE if self._try(self._send_new, f"tried again every {AGAIN:.0f} seconds") else AGAIN
 
     def _try(self, send: Callable[[], None], then: str) -> bool:
-        """Send; a line says why it could not be done, once."""
+        """Push, and report the first of several failures in a row; whether it succeeded."""
         try:
             send()
-        except Exception as error:  # whatever the client of a remote raises
+        except Exception as error:  # anything that a remote's client raises
             if not self._is_silent:
                 print(f"error: not sent to remote {self._name}: {reason(error)}; {then}", file=sys.stderr, flush=True)
             self._is_silent = True
-            return False
-        self._is_silent = False
-        return True
+        else:
+            self._is_silent = False
+        return not self._is_silent
 
     def _entries(self) -> set[Path]:
-        return {path for path in self._runs.glob("??/*/*") if len(path.name) == 64}  # a SHA-256: none half-written
+        return {path for path in self._runs.glob("??/*/*") if len(path.name) == 64}  # a SHA-256, so not half-written
 
     def _send_new(self) -> None:
-        """Send the stages that are in DVC's cache whole."""
+        """Push the stages whose outputs are all in DVC's cache."""
         for path in sorted(self._entries() - self._settled):
             made = _made(_read(path))
             files = _files(self._repo.cache.local, made)
             if not files:  # DVC writes the entry before it has moved all files to its cache
                 continue
-            count, place = self._send(self._remote, files), self._remote_runs(path)
+            count = self._send(self._remote, files)
+            odb = self._repo.cloud.get_remote_odb(self._name, "push", hash_name="md5-dos2unix")
+            place = odb.fs.join(odb.path, "runs", *path.parts[-3:])  # of the run cache's entry
             if count or not self._remote.fs.exists(place):
                 generic.copy(self._repo.cache.local.fs, str(path), self._remote.fs, place)
                 print(f"sent to remote {self._name}: {next(iter(made.values()))}, {count} files", flush=True)
             self._settled.add(path)
 
-    def _remote_runs(self, path: Path) -> str:
-        """Where an entry of the run cache is in the remote."""
-        odb = self._repo.cloud.get_remote_odb(self._name, "push", hash_name="md5-dos2unix")
-        return odb.fs.join(odb.path, "runs", *path.parts[-3:])
-
     def _send_all(self) -> None:
-        """Send new stages, and all that dvc.lock and .dvc files name."""
+        """Push new stages, and all that dvc.lock and .dvc files name."""
         self._send_new()
-        logging.disable(logging.WARNING)  # DVC warns of stages that were never run
+        logging.disable(logging.WARNING)  # DVC warns about stages that were never run
         try:
             used = self._repo.used_objs(push=True)
         finally:
@@ -179,9 +175,9 @@ class Sender:
             self._send(odb or self._remote, digests)
 
     def _send(self, odb: HashFileDB, digests: Iterable[str]) -> int:
-        """Send the files of the cache that the remote does not have; how many.
+        """Push the files of the cache that the remote lacks; how many.
 
-        A folder's list of files comes last: where it is there, DVC takes its files for there.
+        A folder's list of files is sent last: if the remote has the list, DVC assumes that it has the files.
         """
         cache, wanted = self._repo.cache.local, sorted(set(digests))
         absent = set(wanted).difference(odb.oids_exist(wanted))
@@ -191,14 +187,8 @@ class Sender:
         return len(absent)
 
 
-def _recorded() -> Iterator[dict[str, Any]]:
-    """The stages of dvc.lock."""
-    for path in filter(Path.is_file, LOCKFILES):
-        yield from (_read(path).get("stages") or {}).values()
-
-
 def _read(path: Path) -> dict[str, Any]:
-    """A file of DVC's; empty where it is half-written or gone."""
+    """A YAML file of DVC's; empty if it is half-written or missing."""
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
         found = yaml.load(path.read_text(encoding="utf-8"), loader)
@@ -207,12 +197,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _made(stage: dict[str, Any]) -> dict[str, str]:
-    """What a stage made: paths by MD5."""
+    """A stage's outputs: paths by MD5."""
     return {out["md5"]: out["path"] for out in stage.get("outs", []) if "md5" in out}
 
 
 def _files(cache: HashFileDB, digests: Iterable[str]) -> set[str] | None:
-    """These digests and those of the files in folders among them; None where the cache has not all of them."""
+    """These digests and those of the files in folders among them; None if the cache lacks any of them."""
     found = set(digests)
     try:
         for digest in [each for each in found if each.endswith(".dir")]:

@@ -1,4 +1,4 @@
-"""`retrace repro`, which is `dvc repro` with a remote at both ends, and `retrace stop`, which has it save and stop."""
+"""`retrace repro`, which is `dvc repro` that pulls and pushes, and `retrace stop`, which asks runs to save and stop."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ CONTEXT = {"ignore_unknown_options": True}  # options of `dvc repro`
 
 
 def require_checkout(*files: str) -> None:
-    """Raise InputError where the current folder lacks one of these files or DVC's folder, as those of a checkout do."""
+    """Raise InputError if the current folder lacks one of these files, or DVC's folder."""
     for name in files:
         if not Path(name).is_file():
             raise InputError(f"{name}: no such file; run it in the folder of a checkout")
@@ -30,21 +30,20 @@ Push = Annotated[bool, typer.Option("--push", help="send each stage's results to
 
 
 def repro(
-    arguments: Annotated[list[str] | None, typer.Argument(help="passed on to dvc repro: stages, options")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="stages and options for dvc repro")] = None,
     push: Push = False,
 ) -> None:
-    """Do what `dvc repro` does, and take from the default remote what it has of what is out of date."""
+    """Do what `dvc repro` does, but pull stages that are out of date from the default remote if it has them."""
     require_checkout("dvc.yaml")
-    from retrace.cli.remote import pull_option, sending  # here, as DVC takes a second to import, and stop needs none
+    from retrace.cli.remote import pull_option, sending  # here, as DVC takes a second to import
 
     with sending(push):
-        code = run([*DVC, *pull_option(), *(arguments or ())])
-        if code:
+        if code := run([*DVC, *pull_option(), *(arguments or ())]):
             raise typer.Exit(code)
 
 
 def run(command: Sequence[str]) -> int:
-    """Run DVC to its end; its exit code, as a shell has it. It hears of Ctrl-C by itself; SIGTERM is passed on."""
+    """Run DVC and return its exit code as a shell would; Ctrl-C reaches DVC by itself, SIGTERM is passed on."""
     with (
         handled(lambda *_: None, [signal.SIGINT]),
         subprocess.Popen(command) as dvc,
@@ -55,7 +54,7 @@ def run(command: Sequence[str]) -> int:
 
 
 def stop() -> None:
-    """Ask what runs in this folder to save its state and end; the next `dvc repro` goes on from there."""
+    """Ask the runs in this folder to save their state and exit; the next `dvc repro` resumes from there."""
     require_checkout("params.yaml")
     found = running()
     for each in found:
@@ -65,22 +64,21 @@ def stop() -> None:
 
 
 def ask(holder: Holder) -> str:
-    """Ask a run to stop, and say how that went.
+    """Ask a run to stop; returns what was done, in words.
 
-    A number alone proves nothing: the folder may be shared with other machines and containers, whose processes have the
-    numbers of strangers here. A process that has the lock's file open is the run. Of one that its launcher would start
-    again (--max_restarts) the launcher is asked, which passes it on.
+    The process ID alone proves nothing: other machines and containers may share the folder, and their IDs may be those
+    of strangers here. Only a process that has the lock's file open is the run. If its launcher would restart it
+    (--max_restarts), the launcher is asked, which passes the signal on.
     """
+    number, host = holder.process, holder.host or "another machine"
     try:
-        process = psutil.Process(holder.process)
+        process = psutil.Process(number)
         if any(Path(file.path) == holder.path.resolve() for file in process.open_files()):
-            returns = process.environ().get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
-            ((returns and process.parent()) or process).send_signal(signal.SIGTERM)
-            return f"process {holder.process} was asked to stop"
+            is_restarted = process.environ().get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
+            ((is_restarted and process.parent()) or process).send_signal(signal.SIGTERM)
+            return f"process {number} was asked to stop"
     except psutil.AccessDenied:
-        return f"process {holder.process} is another user's and was not asked to stop"
+        return f"process {number} is another user's and was not asked to stop"
     except psutil.NoSuchProcess:
         pass
-    return (
-        f"runs as process {holder.process} of {holder.host or 'another machine'}, not here, and was not asked to stop"
-    )
+    return f"runs as process {number} of {host}, not here, and was not asked to stop"

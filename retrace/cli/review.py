@@ -12,26 +12,22 @@ from retrace.review.text import as_json, as_markdown, verdict
 
 
 def review(
-    base: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REV",
-            help="a commit, branch or tag; if absent, where the branch left the default branch of origin (or main, "
-            "master), and on that branch itself the last commit",
-        ),
-    ] = None,
-    as_values: Annotated[bool, typer.Option("--json", help="as json")] = False,
-    brief: Annotated[bool, typer.Option("--brief", help="the verdict alone, in a line")] = False,
+    base: Annotated[str | None, typer.Option(metavar="REV", help="a commit, branch or tag")] = None,
+    as_values: Annotated[bool, typer.Option("--json", help="print json")] = False,
+    brief: Annotated[bool, typer.Option("--brief", help="print only the verdict, in one line")] = False,
 ) -> None:
-    """Say in Markdown what the working tree does to the results of REV: the verdict first, then what counts and why.
+    """Print, as Markdown, what the working tree does to the results of REV: the verdict, what counts, and why.
 
-    A difference counts where its 95% interval leaves out 0: that of the models' answers to the same examples, the same
-    seeds paired, where DVC has the predictions of both; else that by the spread over seeds. One seed tells nothing of
-    others, so its difference has to be more than review.tolerance of params.yaml too; without predictions and seeds
-    that alone decides. Figures, flags, settings, time and memory are read as DVC has them, so commit or run dvc repro
+    REV is by default where the branch left the default branch of origin (or main, master); on that branch itself it is
+    the last commit.
+
+    A difference counts if its 95% interval excludes 0. The interval is that of the models' answers to the same
+    examples, paired by seed, if DVC has both revisions' predictions; else that of the spread over seeds. One seed says
+    nothing about others, so its difference must also exceed review.tolerance of params.yaml; without predictions and
+    seeds, that alone decides. Figures, flags, settings, time and memory are read from DVC, so commit or run dvc repro
     first.
 
-    Exit code 1 where a figure that models are judged by got worse beyond the noise and by more than the tolerance.
+    Exit code 1 if a figure that models are judged by got worse beyond the noise and by more than the tolerance.
     """
     require_checkout("params.yaml")
     name, what = (base, "") if base else default_base()

@@ -1,6 +1,6 @@
 """`retrace score`: score anyone's predictions, as the official scripts do where there are such.
 
-Figures go to standard output as json; what looks wrong about them is said beside it.
+Figures are printed as JSON, warnings on standard error.
 """
 
 import json
@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,20 +18,13 @@ import pandas as pd
 import typer
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
+from retrace.cli.main import some_of
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_folder, read_json
 from retrace.datasets.examples import class_order
-from retrace.datasets.squad import Question, read_questions
+from retrace.datasets.squad import read_questions
 from retrace.evaluation.flags import decision_flags, figure_flags
-from retrace.evaluation.outcomes import (
-    FLOAT_ERROR,
-    MOST_ROUNDING,
-    Answered,
-    Classified,
-    Scoring,
-    answered,
-    sum_to_one,
-)
+from retrace.evaluation.outcomes import FLOAT_ERROR, MOST_ROUNDING, Answered, Classified, Scoring, answered, sum_to_one
 from retrace.files.formats import Rows, labels_of, read_rows
 from retrace.statistics.intervals import intervals as intervals_of
 from retrace.statistics.scales import Flags
@@ -38,60 +32,57 @@ from retrace.statistics.scales import Flags
 CLASSIFICATION = ("accuracy", "precision", "recall", "f1", "matthews", "roc_auc", "calibration")
 RESAMPLES = 10_000
 OTHERS = ("meteor", "bleu", "rouge")
-SHOWN = 5  # names in a message
 WHOLE = re.compile(r"\+?(?P<number>-?[0-9]+)(\.0*)?")
-# `lexnames`, which Debian's WordNet lacks: only the manual page lexnames(5WN) has it.
+# The lines of `lexnames`, which Debian's WordNet lacks; they are in the manual page lexnames(5WN).
 LEXICOGRAPHER_FILES = """
 adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition
 noun.communication noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person
-noun.phenomenon noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state
-noun.substance noun.time verb.body verb.change verb.cognition verb.communication verb.competition
-verb.consumption verb.contact verb.creation verb.emotion verb.motion verb.perception verb.possession verb.social
-verb.stative verb.weather adj.ppl
+noun.phenomenon noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state noun.substance
+noun.time verb.body verb.change verb.cognition verb.communication verb.competition verb.consumption verb.contact
+verb.creation verb.emotion verb.motion verb.perception verb.possession verb.social verb.stative verb.weather adj.ppl
 """.split()
 CATEGORIES = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
 NEEDED = [name for part in CATEGORIES for name in (f"data.{part}", f"index.{part}", f"{part}.exc")] + ["index.sense"]
 
+Predictions = typer.Argument(metavar="PREDICTIONS.json", help='{"question id": "answer"}, "" for no answer')
+Probabilities = typer.Option(metavar="FILE.json", help='{"question id": how likely it has no answer}')
+Missing = typer.Option("--allow-missing", help="leave out questions without a prediction; else they are an error")
 Intervals = Annotated[bool, typer.Option("--intervals", help="also 95% intervals, from 10,000 resamples")]
 
 
 def squad(
     dataset: Annotated[Path, typer.Argument(metavar="DATASET.json", help="SQuAD json, version 1.1 or 2.0")],
-    predictions: Annotated[
-        Path, typer.Argument(metavar="PREDICTIONS.json", help='{"question id": "answer"}, "" for no answer')
-    ],
-    na_prob: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help='{"question id": how surely it has no answer}')
-    ] = None,
+    predictions: Annotated[Path, Predictions],
+    na_prob: Annotated[Path | None, Probabilities] = None,
     na_prob_thresh: Annotated[float, typer.Option(metavar="X", help="above it there is no answer")] = 1.0,
     every: Annotated[bool, typer.Option("--all", help="METEOR, BLEU and ROUGE too")] = False,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="leave out questions without a prediction; else they are an error")
-    ] = False,
+    allow_missing: Annotated[bool, Missing] = False,
     intervals: Intervals = False,
 ) -> None:
     """Score answers to SQuAD's questions as the official v2.0 script does; --na-prob gives the best_ figures too."""
     questions = read_questions(dataset)
     answers = _by_id(predictions, dict[str, str], "answer texts")
-    missing = [question.id for question in questions if question.id not in answers]
-    if len(missing) == len(questions):
+    scored = [question for question in questions if question.id in answers]
+    if not scored:
         raise InputError(f"{predictions}: no prediction for any question of {dataset}")
     flags: Flags = {}
-    if missing:
+    if missing := [question.id for question in questions if question.id not in answers]:
         counted = f"{len(missing):,} of {len(questions):,} questions have no prediction, {missing[0]} the first"
         if not allow_missing:
             raise InputError(f"{predictions}: {counted}; with --allow-missing only the others are scored")
         flags["missing"] = f"{counted}; only the others are scored"
     known = {question.id for question in questions}
-    unknown = [name for name in answers if name not in known]
-    if unknown:
+    if unknown := [name for name in answers if name not in known]:
         count = f"{len(unknown):,} of {len(answers):,}"
         flags["unknown"] = f"{count} predictions are of no question, {unknown[0]} the first"
     no_answer = None
     if na_prob:
         no_answer = _by_id(na_prob, dict[str, FiniteFloat], "numbers")
-        questions = _in_order_of(no_answer, [q for q in questions if q.id in answers], na_prob)
-    outcome = answered(questions, answers, no_answer, na_prob_thresh)
+        if absent := [question.id for question in scored if question.id not in no_answer]:
+            raise InputError(f"{na_prob}: no number for question {absent[0]}, which has a prediction")
+        places = {name: place for place, name in enumerate(no_answer)}
+        scored.sort(key=lambda question: places[question.id])  # by which the official script breaks ties
+    outcome = answered(scored, answers, no_answer, na_prob_thresh)
     _print(["squad_v2", *(OTHERS if every else ())], outcome, flags, intervals)
 
 
@@ -102,14 +93,20 @@ def classification(
     prediction: Annotated[str, typer.Option(metavar="COLUMN", help="of PREDICTIONS")] = "label",
     intervals: Intervals = False,
 ) -> None:
-    """Score classes, row by row, with scikit-learn; columns called as the classes hold their probabilities."""
+    """Score classes, row by row, with scikit-learn; columns named like the classes hold their probabilities."""
     right, given = read_rows(gold), read_rows(predictions)
     if len(right) != len(given):
         raise InputError(f"{predictions}: {len(given)} rows, but {gold} has {len(right)}")
     labels = [class_name(value) for value in labels_of(right, label)]
     predicted = [class_name(value) for value in labels_of(given, prediction)]
     flags = _unknown_classes(labels, predicted, gold, predictions)
-    classes, probabilities = _probabilities(given, class_order([*labels, *predicted]), prediction, flags)
+    classes, probabilities = class_order([*labels, *predicted]), None
+    columns = {class_name(column) for column in given[0][1]}
+    without = [name for name in classes if name not in columns]
+    if not without:
+        classes, probabilities = probabilities_of(given, classes, prediction)
+    elif len(without) < len(classes):
+        flags["no_probabilities"] = f"no column is called {some_of(without)}"
     never = class_order(set(classes) - set(labels))
     if probabilities is not None and never:
         flags["no_roc_auc"] = f"{gold} has no {some_of(never)}"
@@ -126,7 +123,7 @@ def wordnet(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="folder for NLTK's data")],
     source: Annotated[Path, typer.Option(help="where Debian's files are")] = Path("/usr/share/wordnet"),
 ) -> None:
-    """Lay out Debian's WordNet as nltk reads it, so that METEOR knows words of the same meaning.
+    """Lay out Debian's WordNet as nltk reads it, so that METEOR knows synonyms.
 
     The files are those of the packages wordnet-base and wordnet-sense-index. Set NLTK_DATA to the folder.
     """
@@ -136,17 +133,20 @@ def wordnet(
     target = folder / "corpora" / "wordnet"
     with atomic_folder(target) as aside:
         shutil.copytree(source, aside, dirs_exist_ok=True)
-        with (aside / "lexnames").open("w") as file:
-            for number, name in enumerate(LEXICOGRAPHER_FILES):
-                print(f"{number:02}", name, CATEGORIES[name.split(".")[0]], sep="\t", file=file)
+        names = enumerate(LEXICOGRAPHER_FILES)
+        lines = [f"{number:02}\t{name}\t{CATEGORIES[name.partition('.')[0]]}\n" for number, name in names]
+        (aside / "lexnames").write_text("".join(lines))
     print(f"WordNet is in {target}; NLTK_DATA={folder} lets METEOR find it")
 
 
 def _unknown_classes(labels: list[str], predicted: list[str], gold: Path, predictions: Path) -> Flags:
-    """Predicted classes that are never right; an error where that is all of them, as then they are called otherwise."""
+    """A flag for predicted classes that are never right.
+
+    Raises InputError if none is ever right, as then the two files name their classes differently.
+    """
     known = set(labels)
     unknown = class_order(set(predicted) - known)
-    if known.isdisjoint(predicted) and len(known) > 1:  # of one class all may be wrong
+    if known.isdisjoint(predicted) and len(known) > 1:  # if there is one class only, all may be wrong
         called = f"its classes are {some_of(unknown)}, those of {gold} {some_of(class_order(known))}"
         raise InputError(f"{predictions}: no class in common: {called}")
     if not unknown:
@@ -156,39 +156,26 @@ def _unknown_classes(labels: list[str], predicted: list[str], gold: Path, predic
     return {"unknown_class": f"{which}, which {gold} does not have"}
 
 
-def _probabilities(
-    given: Rows, classes: list[str], prediction: str, flags: Flags
-) -> tuple[list[str], np.ndarray | None]:
-    """All classes and the probabilities of each, (N, C), where there are such; a flag where a class has none."""
-    columns = {class_name(column) for column in given[0][1]}
-    without = [name for name in classes if name not in columns]
-    if not without:
-        return probabilities_of(given, classes, prediction)
-    if len(without) < len(classes):
-        flags["no_probabilities"] = f"no column is called {some_of(without)}"
-    return classes, None
-
-
 def class_name(text: str) -> str:
-    """What programs write differently, the same: 1, 1.0 and +1 are 1; true, True and TRUE are true."""
-    whole = WHOLE.fullmatch(text)
-    if whole:
+    """One spelling for what programs write differently: 1, 1.0 and +1 are 1; true, True and TRUE are true."""
+    if whole := WHOLE.fullmatch(text):
         return whole["number"]
     return text.lower() if text.lower() in ("true", "false") else text
 
 
 def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tuple[list[str], np.ndarray]:
-    """What stands in columns that are called as the classes, (N, C), as it stands there, and the classes that it is of.
+    """The classes and their probabilities, (N, C), from the columns named like the classes, unchanged.
 
-    Other columns of numbers are classes too, of a model that knows more than occur, where with them the rows sum to 1
-    and without them not as nearly. `prediction` is a column that is none of them.
-    Raises InputError naming the row in which one is no number of 0 or more or which does not sum to 1.
+    Further columns of numbers count as classes that the model knows but that do not occur, if the rows sum to 1 with
+    them, and less closely without them; the column `prediction` never does. Raises InputError naming the first row with
+    a value that is no number of 0 or more, or whose values do not sum to 1; or if two columns have the same name.
     """
     cells = pd.DataFrame([cells for _, cells in rows]).rename(columns=class_name)
+    if len(twice := cells.columns[cells.columns.duplicated()]):
+        raise InputError(f"{rows[0][0]}: two columns are called {twice[0]}")
     table = cells.map(_number)
     found = table[list(classes)].to_numpy()
-    wrong = np.argwhere(~((found >= 0) & (found < np.inf)))
-    if len(wrong):
+    if len(wrong := np.argwhere(~((found >= 0) & (found < np.inf)))):
         row, column = wrong[0]
         said = f"{classes[column]} has {cells[classes[column]].iloc[row]}"
         raise InputError(f"{rows[row][0]}: expected probabilities in {some_of(classes)}; {said}")
@@ -198,29 +185,21 @@ def probabilities_of(rows: Rows, classes: Sequence[str], prediction: str) -> tup
     more = table[every].to_numpy()
     if sum_to_one(more).all() and _off(more) < _off(found) - FLOAT_ERROR * len(rows):
         return every, more
-    wrong = np.flatnonzero(~sum_to_one(found))
-    if len(wrong):
+    if len(wrong := np.flatnonzero(~sum_to_one(found))):
         said = f"they sum to {found[wrong[0]].sum():.6g} and not to 1"
         raise InputError(f"{rows[wrong[0]][0]}: expected probabilities in {some_of(classes)}; {said}")
     return list(classes), found
 
 
-def some_of(names: Sequence[str]) -> str:
-    """The names for a message, the first few where there are many."""
-    shown = ", ".join(names[:SHOWN])
-    return shown if len(names) <= SHOWN else f"{shown} and {len(names) - SHOWN} more"
-
-
 def _off(found: np.ndarray) -> float:
-    """How far the sums of the rows of (N, C) are from 1, together."""
+    """The sum over the rows of (N, C) of how far each row's sum is from 1."""
     return float(np.abs(found.sum(axis=1) - 1).sum())
 
 
 def _number(cell: Any) -> float:
-    try:
+    with suppress(TypeError, ValueError):
         return float(cell)
-    except (TypeError, ValueError):
-        return math.nan
+    return math.nan
 
 
 def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags, with_intervals: bool) -> None:
@@ -228,8 +207,7 @@ def _print(metrics: Sequence[str], outcome: Answered | Classified, flags: Flags,
     figures = scoring.score(outcome)
     found: dict[str, Any] = figures | scoring.notes(outcome)
     if with_intervals:
-        scored = scoring.scored({"": outcome}, RESAMPLES, seed=0)
-        found["intervals"] = intervals_of([scored[""]])
+        found["intervals"] = intervals_of([*scoring.scored({"": outcome}, RESAMPLES, seed=0).values()])
     print(json.dumps(found, indent=2))
     for name, evidence in (flags | decision_flags(outcome) | figure_flags(figures, scoring.scales)).items():
         print(f"warning: {name.replace('_', ' ')}: {evidence}", file=sys.stderr)
@@ -240,12 +218,3 @@ def _by_id(path: Path, kind: Any, called: str) -> dict[str, Any]:
         return TypeAdapter(kind).validate_python(read_json(path), strict=True)
     except ValidationError:
         raise InputError(f"{path}: expected one object of question ids and {called}") from None
-
-
-def _in_order_of(no_answer: dict[str, float], questions: list[Question], path: Path) -> list[Question]:
-    """The official script breaks ties between questions by their order in the file."""
-    missing = next((question.id for question in questions if question.id not in no_answer), None)
-    if missing is not None:
-        raise InputError(f"{path}: no number for question {missing}, which has a prediction")
-    places = {identifier: place for place, identifier in enumerate(no_answer)}
-    return sorted(questions, key=lambda question: places[question.id])

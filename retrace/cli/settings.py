@@ -1,6 +1,6 @@
 """`retrace settings`, which explains params.yaml and data/params.yaml, and `retrace preset`, which writes them.
 
-What the keys mean, and which values are allowed, is read from the classes that stages read their settings with.
+The meanings of the keys and the allowed values come from the classes with which stages read their settings.
 """
 
 import io
@@ -43,13 +43,14 @@ anything.
   YAML file with some of these keys; those of {DATA_PARAMS} stand in a section of that name.
 - NAME in a key is a name of your own.
 """
-TASKS = {"finetune-sst2": "sst2", "finetune-squad": "squad"}  # always there, unlike what else dvc.yaml fills in
+TASKS = {"finetune-sst2": "sst2", "finetune-squad": "squad"}  # the task that a stage always has
 Schema = Mapping[str, Any]
 Row = tuple[str, str, str, str]
 PRESETS = Path("presets")
 FIRST = "sample"
-COMMENT = re.compile(r"^([^#'\"\n]*\S) {2,}#", re.MULTILINE)  # a comment after a value that became shorter
-# Replaced as a whole, as what such a section holds belongs together; all others are merged key by key.
+Presets = typer.Argument(metavar="PRESET", help="the name of a file in presets/, or the path of any other file")
+COMMENT = re.compile(r"^([^#'\"\n]*\S) {2,}#", re.MULTILINE)  # after a value that became shorter
+# Sections that are replaced as a whole, as their keys belong together; all others are merged key by key.
 WHOLE = (
     "methods", "files", "checkpoints", "classification", "question_answering",
     "hub.classification", "hub.text", "hub.sst2", "hub.squad",
@@ -58,11 +59,6 @@ WHOLE = (
 
 def settings() -> None:
     """Print every key of params.yaml and data/params.yaml as Markdown, which is docs/settings.md."""
-    print(settings_page(), end="")
-
-
-def settings_page() -> str:
-    """The whole page, a table for each section."""
     tables: dict[str, dict[str, Row]] = {}
     for file in (PARAMS, DATA_PARAMS):
         for key, schema in keys_of_stages().items():
@@ -73,7 +69,7 @@ def settings_page() -> str:
         lines += [f"## {heading}\n", "| key | allowed | default | meaning |", "|---|---|---|---|"]
         lines += [f"| `{key}` | {values} | {default} | {meaning} |" for key, values, default, meaning in rows.values()]
         lines.append("")
-    return "\n".join(lines)
+    print("\n".join(lines), end="")
 
 
 @cache
@@ -89,21 +85,21 @@ def keys_of_stages() -> dict[str, Schema]:
 
 
 def _heading(key: str) -> str:
-    """The section that a key stands in; keys of the top level stand together."""
+    """The section that a key is in; keys of the top level are listed together."""
     *above, _ = key.split(".")
     return ".".join(above[:2]) if above[:1] == ["hub"] else above[0] if above else "top level"
 
 
 def _rows(key: str, schema: Schema) -> Iterator[Row]:
     """A row for a value, or for each value of a section."""
-    if key == "methods.NAME" and "properties" not in schema:  # dvc.yaml compares entries as they are
+    if key == "methods.NAME" and "properties" not in schema:  # stages take the whole entry, whatever its keys
         yield from _rows_of_methods()
     elif "properties" in schema and key.endswith(".optimizer") and not key.startswith("pretrain."):
         yield key, "a section of keys and values", "`{}`", "the keys of `pretrain.optimizer`"
     elif "properties" in schema:
         for name, inner in schema["properties"].items():
             yield from _rows(f"{key}.{name}", inner)
-    elif "description" in schema:  # else it is a part of what another stage reads
+    elif "description" in schema:  # else it is part of a section that another stage reads
         default = schema.get("default")
         written = default if isinstance(default, str) else shown(default)
         may_be_absent = "default" in schema and key not in {*NAMED_BY_DVC, *keys_of_stages()}
@@ -111,7 +107,7 @@ def _rows(key: str, schema: Schema) -> Iterator[Row]:
 
 
 def _rows_of_methods() -> Iterator[Row]:
-    """The settings of any method, then those that a method alone has."""
+    """The settings that all methods have, then those of single methods."""
     general = schema_of(MethodSettings)
     yield from _rows("methods.NAME", general)
     yield f"methods.NAME.{PER_TASK}", "a section of keys and values", "`{}`", "other values for single tasks"
@@ -121,16 +117,12 @@ def _rows_of_methods() -> Iterator[Row]:
                 yield from _rows(f"methods.{method}.{name}", schema)
 
 
-def preset(
-    presets: Annotated[
-        list[str], typer.Argument(metavar="PRESET", help="a file of presets/ by name, or any other file")
-    ],
-) -> None:
-    """Write the settings of presets into params.yaml and data/params.yaml, comments kept.
+def preset(presets: Annotated[list[str], Presets]) -> None:
+    """Write the settings of presets into params.yaml and data/params.yaml, keeping their comments.
 
     A preset is a file of presets/, or any other YAML file, with some of the keys of params.yaml. Keys of
-    data/params.yaml stand in its section `data/params.yaml:`. presets/sample.yaml is written first, then each preset in
-    the order given. Nothing is written where one of them is wrong.
+    data/params.yaml are in its section `data/params.yaml:`. presets/sample.yaml is written first, then each preset in
+    the order given. Nothing is written if one of them is wrong.
     """
     write_presets(presets)
 
@@ -138,14 +130,14 @@ def preset(
 def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
     """Write presets, after that of the sample, into params.yaml and data/params.yaml of a folder.
 
-    Raises InputError where a preset has an unknown key or a value that `retrace check` refuses.
+    Raises InputError if a preset has an unknown key or a value that `retrace check` refuses.
     """
     yaml = YAML()
-    yaml.default_flow_style = False  # as DVC writes the file in `dvc exp run -S`
+    yaml.default_flow_style = False  # as `dvc exp run -S` writes the file
     paths = {file: folder / file for file in (PARAMS, DATA_PARAMS)}
     found = [_find(name, folder) for name in (FIRST, *presets)]
     for path in (*paths.values(), *found):
-        of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # which says what is wrong with it
+        of_data = {str(DATA_PARAMS): None} | read_yaml(path)  # for its errors; comments need `YAML` below
         build(dict[str, Any] | None, of_data, str(DATA_PARAMS), path)
     files = {file: yaml.load(path.read_text(encoding="utf-8")) for file, path in paths.items()}
     for path in found:
@@ -165,7 +157,7 @@ def write_presets(presets: Sequence[str | Path], folder: Path = Path()) -> None:
 
 
 def _find(name: str | Path, folder: Path) -> Path:
-    """The file of a preset, by its name or path."""
+    """The file of a preset, given its name or path."""
     named = folder / PRESETS / f"{name}.yaml"
     path = named if named.is_file() else Path(name)
     if not path.is_file():
@@ -174,29 +166,28 @@ def _find(name: str | Path, folder: Path) -> Path:
     return path
 
 
-def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str = "") -> None:
-    """Set the values; what is equal already keeps its form and its comments, what is a default is not added."""
+def _merge(into: MutableMapping[str, Any], values: Mapping[str, Any], above: str = "", replace: bool = False) -> None:
+    """Set the values; equal ones keep their form and comments, and defaults are not added.
+
+    With `replace`, keys that have no value are removed.
+    """
+    for gone in [name for name in into if name not in values] if replace else ():
+        del into[gone]
     for name, value in values.items():
         key, old = f"{above}{name}", into.get(name)
         if name in into and old == value:
             continue
         if isinstance(old, MutableMapping) and isinstance(value, Mapping):
-            if key in WHOLE or not (above or _schema(key)):  # the second is of a further task
-                for gone in [inner for inner in old if inner not in value]:
-                    del old[gone]
-                old.update({inner: each for inner, each in value.items() if inner not in old or old[inner] != each})
-            else:
-                _merge(old, value, f"{key}.")
+            is_further_task = not (above or _schema(key))
+            _merge(old, value, f"{key}.", replace or key in WHOLE or is_further_task)
         elif isinstance(old, MutableSequence) and isinstance(value, Sequence):
-            old[:] = value  # in the form that it has there
-        elif name in into or "default" not in _schema(key) or value != _schema(key)["default"]:
+            old[:] = value  # keeps its style
+        elif name in into or replace or "default" not in _schema(key) or value != _schema(key)["default"]:
             into[name] = value
 
 
-def _schema(key: str) -> Mapping[str, Any]:
-    """The JSON schema of a key of the settings; empty where no stage reads it."""
-    for top, schema in keys_of_stages().items():
-        found = within(schema, key.removeprefix(top).split(".")[1:]) if f"{key}.".startswith(f"{top}.") else {}
-        if found:
-            return found
-    return {}
+def _schema(key: str) -> Schema:
+    """The JSON schema of a key of the settings; empty if no stage reads it."""
+    above = [(top, schema) for top, schema in keys_of_stages().items() if f"{key}.".startswith(f"{top}.")]
+    found = (within(schema, key.removeprefix(top).split(".")[1:]) for top, schema in above)
+    return next(filter(None, found), {})

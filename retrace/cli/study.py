@@ -29,18 +29,19 @@ from retrace.study.published import MEANINGS, PUBLISHED, RESULT, STUDIES, StudyR
 DVC, RETRACE = (sys.executable, "-m", "dvc"), (sys.executable, "-m", "retrace.cli.main")
 WORKSPACES = Path(".retrace/studies")
 OWN_DATA, REPORTS = Path("data/own"), Path("reports")
-NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; of other studies; linked
+NOT_COPIED = ("reports/", "studies/", "data/own/")  # made by runs; other studies'; linked
 PIPELINE, IGNORED, STAGES = Path("dvc.yaml"), Path(".dvcignore"), Path("studies/dvc.yaml")
-WRITTEN = (PARAMS, DATA_PARAMS, PIPELINE, IGNORED)  # as the study has them
-# Not of every pipeline.
+WRITTEN = (PARAMS, DATA_PARAMS, PIPELINE, IGNORED)  # they differ from the project's
+# Dependencies of the comparison that a study's own pipeline may lack.
 OPTIONAL = ("data/${data}", "data/model", "models/pretrained", "reports/perplexity-details.json")
-LIVE = "live"  # reports that are drawn while training lasts
+LIVE = "live"  # plots that are drawn during training
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a folder of studies/")]
+FromSeed = typer.Option(min=0, max=LARGEST_SEED, help="for pretraining and all else, in a workspace of its own")
 
 
 def list_studies() -> None:
-    """List the studies, the folders of studies/, and which of them were run."""
+    """List the studies (folders of studies/) and which of them were run."""
     rows = []
     for folder in _folders().values():
         study = read_published(folder / PUBLISHED)
@@ -51,10 +52,8 @@ def list_studies() -> None:
     print_table(("study", "tables", "figures", "run", "title"), rows)
 
 
-def compare(
-    name: Name, as_json: Annotated[bool, typer.Option("--json", help="print the study's reports/study.json")] = False
-) -> None:
-    """Show published figures beside Retrace's, a line for each."""
+def compare(name: Name, as_json: Annotated[bool, typer.Option("--json", help="print study.json")] = False) -> None:
+    """Show published figures beside Retrace's, one per line."""
     folder = _folder(name)
     if not (folder / RESULT).is_file():
         raise InputError(f"{STUDIES}/{name} was not run: retrace study run {name}")
@@ -64,10 +63,8 @@ def compare(
         return
     print(result.title)
     print(result.comparable)
-    print_table(
-        ("table", "row", "column", "published", "Retrace", "verdict"),
-        [(*place, cell.published_text, cell.reproduced_text, cell.verdict) for *place, cell in result.cells()],
-    )
+    rows = [(*place, cell.published_text, cell.reproduced_text, cell.verdict) for *place, cell in result.cells()]
+    print_table(("table", "row", "column", "published", "Retrace", "verdict"), rows)
     counts = Counter(cell.verdict for *_, cell in result.cells())
     print(*(f"{name}: {meaning}" for name, meaning in MEANINGS.items() if counts[name]), sep="\n")
     print(f"{counts.total()} figures: " + ", ".join(f"{counts[name]} {name}" for name in MEANINGS if counts[name]))
@@ -76,11 +73,9 @@ def compare(
 def run(
     name: Name,
     small: Annotated[bool, typer.Option("--small", help="tiny models and little data: minutes on two cores")] = False,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=LARGEST_SEED, help="of pretraining and all else, in a workspace of its own")
-    ] = None,
+    seed: Annotated[int | None, FromSeed] = None,
 ) -> None:
-    """Run a study as published, or small, in a workspace, which leaves params.yaml as it is; compare its figures."""
+    """Run a study, as published or small, and compare its figures; it runs in a workspace, so params.yaml is kept."""
     folder = _folder(name)
     code = run_study(folder.parents[1], name, small, seed)
     if code:
@@ -94,12 +89,12 @@ def run(
 def record(
     name: Name,
     change: Annotated[str, typer.Option(metavar="TEXT", help="what changed since the previous run")],
-    seeds: Annotated[list[int], typer.Option(help="of runs that were made with --seed, in place of one run")] = [],  # noqa: B006
+    seeds: Annotated[list[int], typer.Option(help="of runs made with --seed, instead of one run")] = [],  # noqa: B006
 ) -> None:
-    """Add a finished run to studies/NAME/records.yaml: its own figures, commit, date and machine.
+    """Add a finished run to studies/NAME/records.yaml, with its figures, commit, date and machine.
 
-    It needs three seeds and a tree without changes when the run began. `retrace records > docs/records.md` then makes
-    the page.
+    The run needs three seeds, and no uncommitted changes when it began. `retrace records > docs/records.md` then
+    updates the page.
     """
     from retrace.study.records import BUDGETS, FIGURES, RECORDS, add_entry, read_entry, read_records, standings
 
@@ -111,15 +106,13 @@ def record(
     entry = read_entry(name, change, runs or {command: folder})
     add_entry(folder / RECORDS, entry)
     stood = standings(read_records(folder / RECORDS))[-1]
-    rows = [
-        (data, entry.text(figure), entry.seeds(figure), stood[figure].said) for figure, (data, *_) in FIGURES.items()
-    ]
+    rows = [(data, entry.text(key), entry.seeds(key), stood[key].said) for key, (data, *_) in FIGURES.items()]
     print_table(("figure", "mean", "by seed", "which is"), rows)
     print(f"added to {folder / RECORDS}; the page: retrace records > docs/records.md")
 
 
 def records() -> None:
-    """Print what fixed budgets reached, run by run, as Markdown, which is docs/records.md.
+    """Print what was reached with fixed budgets, run by run, as Markdown: docs/records.md.
 
     `retrace study record` adds a finished run.
     """
@@ -136,7 +129,7 @@ def _folder(name: str) -> Path:
 
 
 def _folders() -> dict[str, Path]:
-    """The studies of the project that the working directory is in, by name."""
+    """The studies of the project that contains the working directory, by name."""
     here = Path.cwd()
     for above in (here, *here.parents):
         found = sorted(path.parent for path in (above / STUDIES).glob(f"*/{PUBLISHED}"))
@@ -148,22 +141,22 @@ def _folders() -> dict[str, Path]:
 def workspace(project: Path, name: str, small: bool, seed: int | None = None) -> Path:
     """The folder of a study's workspace: a copy of the project with the study's settings, in which DVC runs it.
 
-    It stays: a rerun finds its results there, and a run that was killed goes on. It shares DVC's cache with the
-    project, and reads the user's data from the project's data/own.
+    It is kept, so that a rerun finds its results and a killed run resumes. It shares DVC's cache with the project, and
+    reads the user's data from the project's data/own.
     """
     ending = ("-small" if small else "") + ("" if seed is None else f"-seed-{seed}")
     return project / WORKSPACES / f"{name}{ending}"
 
 
 def run_study(project: Path, name: str, small: bool, seed: int | None = None) -> int:
-    """Run a study in its workspace and bring its reports to studies/NAME/reports; the exit code of the run.
+    """Run a study in its workspace, copy its reports to studies/NAME/reports, and return the run's exit code.
 
-    With a seed, pretraining and fine-tuning are from that one alone, and the reports stay in the workspace. As
-    published, it first says what memory and disk it needs, and stops where that is clearly too little.
+    With a seed, pretraining and fine-tuning use that one only, and the reports stay in the workspace. A run that is not
+    small first prints the memory and disk that it needs, and stops if there is clearly too little.
 
-    Raises InputError where the study's settings are wrong or it is running already.
+    Raises InputError if the study's settings are wrong or it is already running.
     """
-    from retrace.study.records import ORIGIN, RunOrigin  # here, as lists of studies need none of what it imports
+    from retrace.study.records import ORIGIN, RunOrigin  # here, as it takes seconds to import
 
     folder, study = workspace(project, name, small, seed), project / STUDIES / name
     lock = take(folder.with_name(f"{folder.name}.lock"))
@@ -178,12 +171,15 @@ def run_study(project: Path, name: str, small: bool, seed: int | None = None) ->
             of_run = RunOrigin(**origin, seed=build(Seed, read_params(folder), "seed"))
             write_json(folder / ORIGIN, of_run.to_json())
             if seed is None:
-                _bring_back(folder / REPORTS, study / REPORTS)
+                with atomic_folder(study / REPORTS) as aside:
+                    ignored = shutil.ignore_patterns(LIVE, "study")
+                    shutil.copytree(folder / REPORTS, aside, dirs_exist_ok=True, ignore=ignored)
+                    shutil.copytree(folder / REPORTS / "study", aside, dirs_exist_ok=True)
     return code
 
 
 def _origin(project: Path) -> dict[str, Any]:
-    """The commit, and the files that are not as it has them, but for those that runs write and the user's data."""
+    """The commit and the files that differ from it, except those that runs write and the user's data."""
     found = git("status", "--porcelain=v2", "--branch", "--", ".", *WRITTEN_BY_RUNS, ":!data/own", folder=project)
     lines = found.splitlines()
     commit = next(line.split()[-1] for line in lines if line.startswith("# branch.oid"))
@@ -192,7 +188,7 @@ def _origin(project: Path) -> dict[str, Any]:
 
 
 def fill_workspace(project: Path, study: Path, folder: Path, small: bool, seed: int | None = None) -> None:
-    """Make or update a workspace; files that are as in the project stay untouched, so that DVC reruns nothing."""
+    """Create or update a workspace; files that are equal already stay untouched, so that DVC reruns nothing."""
     presets = [study / f"{name}.yaml" for name in ("params", "small")][: 1 + small]
     for preset in presets:
         if not preset.is_file():
@@ -219,7 +215,7 @@ def fill_workspace(project: Path, study: Path, folder: Path, small: bool, seed: 
 
 
 def _project_files(project: Path) -> Iterator[Path]:
-    """The project's own files, as they lie in the working tree."""
+    """The project's own files, as they are in the working tree."""
     for name in filter(None, git("ls-files", "-co", "--exclude-standard", "-z", folder=project).split("\0")):
         if not name.startswith(NOT_COPIED) and not name.endswith("dvc.lock") and (project / name).is_file():
             yield Path(name)
@@ -237,7 +233,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _write_stages(project: Path, study: Path, folder: Path) -> None:
-    """The study's pipeline, its own or else the project's, and the stage that compares."""
+    """Write the pipeline, the study's own or the project's, and the stage that compares figures."""
     own, stages = study / PIPELINE, (project / STAGES).read_text(encoding="utf-8")
     _copy(own if own.is_file() else project / PIPELINE, folder / PIPELINE)
     if own.is_file():
@@ -248,7 +244,7 @@ def _write_stages(project: Path, study: Path, folder: Path) -> None:
 
 
 def _configure_dvc(project: Path, folder: Path) -> None:
-    """DVC without git, with the project's configuration, which may hold passwords, and cache."""
+    """Configure DVC without git, with the project's cache and its configuration, which may hold passwords."""
     from dvc.config import Config  # here, as DVC takes a second to import
 
     config = ConfigParser(interpolation=None)
@@ -258,7 +254,7 @@ def _configure_dvc(project: Path, folder: Path) -> None:
         if (name := section.strip("'")).startswith('remote "'):
             config[section]["url"] = str(loaded["remote"][name.split('"')[1]]["url"])
     cache = loaded["cache"].get("dir", project / ".dvc/cache")
-    page = str(project / ".dvc/plots/page.html")  # in the project's configuration it is relative to its own folder
+    page = str(project / ".dvc/plots/page.html")  # in the project's configuration it is a relative path
     config.read_dict({"core": {"no_scm": "true"}, "cache": {"dir": str(cache)}, "plots": {"html_template": page}})
     text = io.StringIO()
     config.write(text)
@@ -270,16 +266,9 @@ def _configure_dvc(project: Path, folder: Path) -> None:
 
 
 def _repro(folder: Path) -> int:
-    """Run the pipeline up to the comparison, its output shown as it comes."""
-    with handled(lambda *_: None, [signal.SIGINT]):  # DVC and the stage get it too, and end in their own way
+    """Run the pipeline up to the comparison, showing its output."""
+    with handled(lambda *_: None, [signal.SIGINT]):  # DVC and the stage get it too, and handle it themselves
         return subprocess.run([*DVC, "repro", f"{STAGES}:compare"], cwd=folder, check=False).returncode
-
-
-def _bring_back(source: Path, target: Path) -> None:
-    """Copy the reports, the study's page beside them."""
-    with atomic_folder(target) as folder:
-        shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(LIVE, "study"))
-        shutil.copytree(source / "study", folder, dirs_exist_ok=True)
 
 
 SUBCOMMANDS = {"list": list_studies, "run": run, "compare": compare, "record": record}

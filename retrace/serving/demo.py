@@ -1,6 +1,6 @@
-"""The page on which all trained models answer side by side: its three forms, the answers below them, and its server.
+"""The page on which all trained models answer side by side: its three forms, their answers, and its server.
 
-The server listens on this machine alone, and takes forms from its own page alone.
+The server listens only on this machine, and accepts forms only from its own page.
 """
 
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+from aiohttp import web
 from markupsafe import Markup
 
 from retrace.core.errors import InputError
@@ -27,32 +28,26 @@ from retrace.results.grid import WEIGHTS, Cell, Grid
 from retrace.serving.predictor import MASK, Predictor, WordModel
 from retrace.tasks.question_answering.extractive import LOWEST
 
-try:
-    from aiohttp import web
-except ModuleNotFoundError:
-    raise InputError("retrace demo: aiohttp is not installed; pip install aiohttp") from None
-
 HERE = Path(__file__).parent
 FIELDS = {"text": ("text", "pair"), "question": ("passage", "question"), "words": ("masked",)}  # of each form
-OPTIONAL = ("pair",)
 LONGEST = 20_000  # characters of a field
-AROUND = 300  # characters of a passage that are shown on each side of an answer
-CLASSES = 5  # whose probabilities are shown: the likeliest
+AROUND = 300  # characters of the passage that are shown on each side of an answer
+CLASSES = 5  # the most probable ones, which are shown
 HOST = "127.0.0.1"
-BODY = 2**19  # bytes of a request: two fields of the longest text, in any script, at most 12 bytes a character
+BODY = 2**19  # bytes of a request: two fields of the longest text, encoded with up to 12 bytes per character
 FORM = "application/x-www-form-urlencoded"
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # with none at all browsers would send forms with the origin "null"
+    "Referrer-Policy": "same-origin",  # with "no-referrer" browsers would send the origin "null" with forms
     "X-Content-Type-Options": "nosniff",
 }
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a model says; `place` is that of its method's colour and shape."""
+    """A model's answer; `place` selects its method's colour and shape."""
 
     name: str
     place: int | None = None
@@ -64,52 +59,46 @@ class Card:
 
 @dataclass(frozen=True)
 class Answering:
-    """A task, its models by method, and an example of it: a value for each field of its form."""
+    """A task, its models by method, and an example: a value for each field of its form."""
 
     title: str
     predictors: Mapping[str, Predictor]
     example: Mapping[str, str]
-
-    @property
-    def tokens(self) -> int:
-        """How much of a text, or of a passage at a time, it reads."""
-        return next(iter(self.predictors.values())).settings.max_length
+    tokens: int  # of a text, or of a passage at a time, that the models read
 
 
 class Demo:
-    """All models of params.yaml that are there, the first seed of each method, loaded.
+    """All trained models of params.yaml, the first seed of each method, loaded.
 
-    Raises InputError where there are none.
+    Raises InputError if there are none.
     """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._places = {method: place for place, method in enumerate(build(Grid, params, "finetune").every_method)}
-        self.absent: list[str] = []  # what params.yaml lists and is not there
+        self.absent: list[str] = []  # models of params.yaml that were not trained
         self.tasks = self._read_tasks(params)
         self._words = WordModel(params) if PRETRAINED.is_dir() else None
         if self._words is None:
             self.absent.append(f"the pretrained model ({PRETRAINED})")
-        if not any(self.tasks.values()) and self._words is None:
-            raise InputError(f"no trained models here; {RUN_FIRST}")
+            if not any(self.tasks.values()):
+                raise InputError(f"no trained models here; {RUN_FIRST}")
         style = STYLE + packaged("page.css") + packaged("demo.css", HERE)
         self._template = make_environment(HERE, autoescape=True).get_template("demo.html.j2")
         self._style = Markup(style)
-        # No script, no request but those of the forms, and no style but the page's own.
-        self.policy = (
-            f"default-src 'none'; style-src {source_hash(style)}; img-src data:; form-action 'self'; base-uri 'none'; "
-            "frame-ancestors 'none'"
-        )
+        # No script, no requests but the forms', and no style but the page's own.
+        allowed = f"style-src {source_hash(style)}; img-src data:; form-action 'self'"
+        self.policy = f"default-src 'none'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
 
     def page(self, form: str | None = None, given: Mapping[str, str] | None = None) -> str:
-        """The page as HTML; with the fields that were `given` to a form, and what the models say to them.
+        """The page as HTML; if the fields of a `form` were `given`, with them and the models' answers.
 
-        Raises InputError where a field is empty, or the models cannot read it.
+        Raises InputError if a field is empty, or the models cannot read it.
         """
         answers: Sequence[tuple[str, Sequence[Card]]] = ()
         if form is not None and given is not None:
-            for name in FIELDS[form]:
-                if not given[name].strip() and name not in OPTIONAL:
-                    raise InputError(f"{name}: '' is not allowed; expected a text")
+            empty = [name for name, text in given.items() if not text.strip() and name != "pair"]
+            if empty:
+                raise InputError(f"{empty[0]}: '' is not allowed; expected a text")
             answers = self._filled(given["masked"]) if form == "words" else self._answered(form, given)
         values = {name: text for tasks in self.tasks.values() for task in tasks for name, text in task.example.items()}
         values["masked"] = self._masked_example(values)
@@ -119,7 +108,7 @@ class Demo:
         )  # fmt: skip
 
     def _read_tasks(self, params: Mapping[str, Any]) -> dict[str, list[Answering]]:
-        """The tasks of each form that have models."""
+        """The tasks with trained models, by form."""
         grid, source = build(Grid, params, "finetune"), source_folder(build(DataSource, params, "data"))
         found: dict[str, list[Answering]] = {"text": [], "question": []}
         for task in grid.all_tasks:
@@ -132,12 +121,15 @@ class Demo:
                     self.absent.append(f"{title_of(task)} by {method_name(method)} ({folder})")
             if predictors:
                 kind, example = ("question", _question) if task in grid.questions else ("text", _text)
-                found[kind].append(Answering(title_of(task), predictors, example(source, task)))
+                tokens = next(iter(predictors.values())).settings.max_length
+                found[kind].append(Answering(title_of(task), predictors, example(source, task), tokens))
         return found
 
     def _answered(self, form: str, given: Mapping[str, str]) -> list[tuple[str, list[Card]]]:
-        """The cards of each task; a task of two texts is asked where there are two."""
-        asked = [task for task in self.tasks[form] if form == "question" or not task.example["pair"] or given["pair"]]
+        """The cards of each task; tasks of two texts are left out if only one was given."""
+        asked = [
+            task for task in self.tasks[form] if form == "question" or not task.example["pair"] or given["pair"].strip()
+        ]
         return [(task.title, [self._card(task, method, given) for method in task.predictors]) for task in asked]
 
     def _card(self, task: Answering, method: str, given: Mapping[str, str]) -> Card:
@@ -157,7 +149,7 @@ class Demo:
         return [("", [Card(name, shares=of) for name, of in zip(names, found, strict=True)])]
 
     def _masked_example(self, values: Mapping[str, str]) -> str:
-        """A text of the data, one word of it masked, or cut before it where the model goes on with a text."""
+        """The beginning of a text of the data, with one word masked or, for a causal model, cut off before it."""
         words = (values.get("text") or values.get("passage") or "").split()[:20]
         place = len(words) // 2
         is_masked = self._words is None or self._words.is_masked
@@ -190,9 +182,9 @@ def _answer_card(name: str, place: int, found: Mapping[str, Any], passage: str) 
 
 
 def listen(port: int) -> socket.socket:
-    """A socket of this machine that others cannot reach; port 0 is any free one.
+    """A socket that only this machine can reach; port 0 stands for any free one.
 
-    Raises InputError where the port is taken or not allowed.
+    Raises InputError if the port is taken or not allowed.
     """
     try:
         return socket.create_server((HOST, port))
@@ -202,7 +194,7 @@ def listen(port: int) -> socket.socket:
 
 
 def serve(demo: Demo, listener: socket.socket) -> None:
-    """Answer requests until Ctrl-C or SIGTERM, one after the other: models answer faster than people ask."""
+    """Answer requests, one at a time, until Ctrl-C or SIGTERM."""
     port = listener.getsockname()[1]
     shown = "" if port == 80 else f":{port}"  # as browsers send it
     hosts = (f"{HOST}{shown}", f"localhost{shown}")
@@ -215,25 +207,23 @@ def serve(demo: Demo, listener: socket.socket) -> None:
         except InputError as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from None
 
-    async def show(_: web.Request) -> web.Response:
-        return web.Response(text=demo.page(), content_type="text/html")
-
-    async def answer(request: web.Request) -> web.Response:
-        form = request.match_info["form"]
-        return web.Response(text=demo.page(form, await _fields(request, FIELDS[form])), content_type="text/html")
+    async def page(request: web.Request) -> web.Response:
+        form = request.match_info.get("form")
+        given = None if form is None else await _fields(request, FIELDS[form])
+        return web.Response(text=demo.page(form, given), content_type="text/html")
 
     async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
         response.headers.update({**HEADERS, "Content-Security-Policy": demo.policy})
 
     app = web.Application(middlewares=[checked], client_max_size=BODY)
     app.on_response_prepare.append(add_headers)
-    app.router.add_get("/", show)
-    app.router.add_post(f"/{{form:{'|'.join(FIELDS)}}}", answer)
+    app.router.add_get("/", page)
+    app.router.add_post(f"/{{form:{'|'.join(FIELDS)}}}", page)
     web.run_app(app, sock=listener, print=None, access_log=None, shutdown_timeout=1.0)
 
 
 def _check_origin(request: web.Request, hosts: Sequence[str]) -> None:
-    """Refuse what another page has a browser send, by its own name or by one that it gave to this address."""
+    """Refuse requests that another site has a browser send, from its own origin or by DNS rebinding."""
     host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
     if host not in hosts:
         raise web.HTTPForbidden(text=f"Host: {host[:100]!r} is not allowed; expected {' or '.join(hosts)}\n")
@@ -242,11 +232,10 @@ def _check_origin(request: web.Request, hosts: Sequence[str]) -> None:
 
 
 async def _fields(request: web.Request, names: Collection[str]) -> dict[str, str]:
-    """The fields of a form by name, those that are missing empty."""
+    """The fields of a form by name, "" for those that are missing."""
     if request.content_type != FORM:
-        raise web.HTTPUnsupportedMediaType(
-            text=f"Content-Type: {request.content_type!r} is not allowed; expected {FORM}\n"
-        )
+        allowed = f"is not allowed; expected {FORM}"
+        raise web.HTTPUnsupportedMediaType(text=f"Content-Type: {request.content_type!r} {allowed}\n")
     try:
         given = parse_qs((await request.read()).decode(), keep_blank_values=True, max_num_fields=8, errors="strict")
     except ValueError as error:
@@ -254,7 +243,6 @@ async def _fields(request: web.Request, names: Collection[str]) -> dict[str, str
     fields = {name: given.get(name, [""])[0].replace("\r\n", "\n") for name in names}
     for name, text in fields.items():
         if len(text) > LONGEST:
-            raise web.HTTPRequestEntityTooLarge(
-                LONGEST, len(text), text=f"{name}: {len(text)} characters are too many; expected at most {LONGEST}\n"
-            )
+            said = f"{name}: {len(text)} characters are too many; expected at most {LONGEST}\n"
+            raise web.HTTPRequestEntityTooLarge(LONGEST, len(text), text=said)
     return fields

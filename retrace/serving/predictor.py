@@ -1,4 +1,4 @@
-"""Models that are loaded once and asked many times: a task's by one method, and the pretrained one."""
+"""Models that are loaded once and asked many times: those of a task and method, and the pretrained one."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,17 +25,18 @@ from retrace.results.grid import WEIGHTS, Cell
 from retrace.tasks.classification import Classification
 from retrace.tasks.question_answering.generative import ANSWERING
 from retrace.tasks.question_answering.settings import AnswerSettings
-from retrace.tasks.question_answering.windows import QuestionAnswering, Span
+from retrace.tasks.question_answering.windows import Span
 from retrace.tokens.tokenizer import Vocabulary, load_tokenizer
 
 MASK = "[MASK]"  # as people write it, whatever the tokenizer calls it
+SUGGESTIONS = 5
 _MASKS = re.compile(r"\s*(?:\[MASK\]|_{3,})", re.IGNORECASE)  # with the space before: byte-level words begin with it
 
 
 class Predictor:
-    """The models of a task by a method, one a seed: with several, the mean of what they say counts.
+    """The models of a task and a method, one per seed, whose outputs are averaged.
 
-    Raises InputError where params.yaml does not list a cell, or its weights are not there.
+    Raises InputError if params.yaml does not list a cell, or its weights do not exist.
     """
 
     def __init__(self, task: str, method: str, seeds: Sequence[int], params: Mapping[str, Any]) -> None:
@@ -63,7 +64,7 @@ class Predictor:
             self._models.append(whole.to(self._device.torch_device).eval())
 
     def probabilities(self, rows: Sequence[Row]) -> np.ndarray:
-        """The probability of each class, (N, C), for rows with a `text` and, in a task of two texts, its `pair`."""
+        """The probability of each class, (N, C), for rows with a `text` and, in a task of two texts, a `pair`."""
         assert isinstance(self.task, Classification), "the task has classes"
         examples = self.task.encoded([Example(row["text"], row.get("pair"), 0) for row in rows])
         logits = [log_softmax(scores, axis=-1) for scores in self._scores(examples)]
@@ -72,26 +73,23 @@ class Predictor:
     def answers(self, rows: Sequence[Row]) -> list[Row]:
         """The label of each text and its probability, or the answer to each `question` on its `passage`.
 
-        Of an answer also where it starts in the passage, if it stands there, its score and that of no answer. `answer`
-        is None where no answer scores more; `no_answer_score` where the model never abstains.
+        An answer comes with its position in the passage, if it occurs there, its score, and the score of no answer.
+        `answer` is None if no answer scores higher; `no_answer_score` is None if the model never abstains.
         """
-        if isinstance(self.task, QuestionAnswering):
-            return self._answered(self.task, rows)
-        found = self.probabilities(rows)
-        return [
-            {"label": self.task.classes[label], "probability": round(float(of[label]), 6)}
-            for label, of in zip(found.argmax(-1), found, strict=True)
-        ]
-
-    def _answered(self, task: QuestionAnswering, rows: Sequence[Row]) -> list[Row]:
+        if isinstance(self.task, Classification):
+            found = self.probabilities(rows)
+            return [
+                {"label": self.task.classes[label], "probability": round(float(of[label]), 6)}
+                for label, of in zip(found.argmax(-1), found, strict=True)
+            ]
         questions = [Question(str(number), "", row["passage"], row["question"], ()) for number, row in enumerate(rows)]
-        examples = task.encoded(questions)
+        examples = self.task.encoded(questions)
         means = [np.mean(scores, axis=0) for scores in zip(*self._scores(examples), strict=True)]
-        found = task.answers(examples, means)
-        return [_answer(found[question.id], task.may_abstain) for question in questions]
+        spans = self.task.answers(examples, means)
+        return [_answer(spans[question.id], self.task.may_abstain) for question in questions]
 
     def _scores(self, examples: Sequence[Any]) -> list[Sequence[np.ndarray]]:
-        """Each model's scores, in batches as in validation: in bf16 a batch's padding shows in the last digits."""
+        """Each model's scores, in batches as in validation: in bf16, padding changes the last digits."""
         size, task = 2 * self.settings.batch_size, self.task
         return [predict(task, model, examples, size, self._device)[0] for model in self._models]
 
@@ -107,10 +105,7 @@ def _answer(span: Span, may_abstain: bool) -> Row:
 
 
 class WordModel:
-    """The pretrained model: what it puts in the place of masked words, or, a causal one, after a text.
-
-    Raises InputError where it is not there.
-    """
+    """The pretrained model, which fills in masked words or, if it is causal, continues a text."""
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         self._device = open_device(0, build(Precision, params, "precision"), lease=False)
@@ -122,10 +117,10 @@ class WordModel:
         self._model = model.to(self._device.torch_device).eval()
 
     @torch.no_grad()
-    def suggestions(self, text: str, most: int = 5) -> list[list[tuple[str, float]]]:
-        """The likeliest tokens with their probabilities, `most` for each masked word, or for what follows the text.
+    def suggestions(self, text: str) -> list[list[tuple[str, float]]]:
+        """The most probable tokens with their probabilities, for each masked word or for what follows the text.
 
-        Raises InputError where no word is masked, or the text is longer than the model reads.
+        Raises InputError if no word is masked, or the text is longer than the model can read.
         """
         ids, at = self._encoded(text)
         if not at:
@@ -135,25 +130,23 @@ class WordModel:
         with self._device.autocast():
             scores = self._model(self._device.send(torch.tensor([ids])), self._device.send(torch.tensor([at])))
         found = scores.double().softmax(-1).cpu()  # (masks, V)
-        found[:, list(self._vocabulary.special)] = 0.0  # they were never to be predicted
-        best = found.topk(most)
+        found[:, list(self._vocabulary.special)] = 0.0  # the model was not trained to predict them
+        best = found.topk(SUGGESTIONS)
         return [
             [(self._tokenizer.decode([token]), share) for token, share in zip(*of, strict=True)]
             for of in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
     def _encoded(self, text: str) -> tuple[list[int], list[int]]:
-        """The ids of a text as in pretraining, and the places that are to be filled."""
-        first, *rest = _MASKS.split(text) if self.is_masked else [text]
-        ids, at = [self._vocabulary.begin, *self._ids(first)], []
+        """The token ids of a text as in pretraining, and the positions to predict."""
+        pieces = _MASKS.split(text) if self.is_masked else [text]
+        first, *rest = [self._tokenizer.encode(piece, add_special_tokens=False).ids for piece in pieces]
+        ids, at = [self._vocabulary.begin, *first], []
         if not self.is_masked:
             return ids, [len(ids) - 1]
         mask = self._vocabulary.mask
         assert mask is not None, "a masked model has a mask"
         for piece in rest:
             at.append(len(ids))
-            ids += [mask, *self._ids(piece)]
+            ids += [mask, *piece]
         return [*ids, self._vocabulary.end], at
-
-    def _ids(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text, add_special_tokens=False).ids

@@ -110,7 +110,7 @@ def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, 
     (plain,) = _publish(finished, hub, tmp_path / "a", ("org/x", *cell))
     assert plain.code == 2
     assert plain.err.startswith("error: sst2 full 1 has learned nothing: ")
-    assert plain.err.endswith("; --even-if unlearned publishes it all the same\n")
+    assert plain.err.endswith("; --even-if unlearned publishes it anyway\n")
     config = finished.folder / "models/sst2/full/1/config.json"
     sums = config.with_name(SUMS)
     kept = {path: path.read_bytes() for path in (config, sums)}
@@ -130,12 +130,11 @@ def test_what_should_not_be_published_is_refused_in_one_line(finished: Project, 
         for path, content in kept.items():
             path.write_bytes(content)
     assert dirty.err == (
-        "error: the model would belong to no commit: note.txt is not committed; "
-        "--even-if dirty publishes it all the same\n"
+        "error: the model would belong to no commit: note.txt is not committed; --even-if dirty publishes it anyway\n"
     )
     assert stale.err == (
         "error: finetune-sst2@sst2-full-1: out of date by dvc.lock; run dvc repro and commit it; "
-        "--even-if stale publishes it all the same\n"
+        "--even-if stale publishes it anyway\n"
     )
     assert "sst2-full-1 and 1 more stage: out of date by dvc.lock; " in early.err
     assert dry.code == 0

@@ -129,7 +129,7 @@ def test_a_killed_cell_is_started_again_and_one_that_fails_keeps_no_other_from_r
     monkeypatch.delenv("RETRACE_THREADS")
     done = retrace("spread", "-j", 2)
     assert done.code == 255
-    assert "cell@2: failed, to be tried again\n" in done.out
+    assert "cell@2: failed, retrying\n" in done.out
     assert [line.partition(" ")[2] for line in done.out.splitlines() if line.endswith("failed")] == ["cell@3: failed"]
     reason = "lr: -1 is not allowed (.retrace/spread/cell@3.log)"
     assert done.err == f"error: 1 of 5 stages failed:\n  cell@3: {reason}\n"
@@ -179,7 +179,7 @@ def test_cells_save_their_states_when_it_is_interrupted(tmp_path: Path, asked: s
         run.send_signal(asked)
         out, err = run.communicate(timeout=60)
     assert run.returncode == 75
-    assert err == "stopped; run it again to go on from the saved states\n"
+    assert err == "stopped; run it again to resume from the saved states\n"
     assert out.count(": stopped\n") == 2
     assert not any(process.is_running() for process in below)
     assert {path.name for path in project.folder.glob("saved*")} == {
@@ -207,7 +207,7 @@ def test_a_killed_cell_of_the_pipeline_goes_on_from_its_checkpoint_to_the_same_b
     Thread(target=kill, daemon=True).start()
     done = retrace("spread", "-j", 2)
     assert done.code == 0, done
-    assert "finetune-sst2@sst2-full-1: failed, to be tried again\n" in done.out
+    assert "finetune-sst2@sst2-full-1: failed, retrying\n" in done.out
     assert "resuming after step" in Path(".retrace/spread/finetune-sst2@sst2-full-1.log").read_text()
     weights = sorted(path.relative_to(project.folder) for path in project.folder.rglob("models/**/*.safetensors"))
     assert len(weights) == 5

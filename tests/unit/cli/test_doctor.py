@@ -83,26 +83,20 @@ def test_a_lock_file_with_nothing_in_it_and_none_committed(checkout: Project, co
     assert _mended("recorded results", "rm data/dvc.lock && dvc repro").startswith("data/dvc.lock: ")
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_an_rwlock_that_holds_dvc_up(checkout: Project, half: bool) -> None:
-    with subprocess.Popen(["sleep", "60"]) as other:
-        lock = json.dumps({"write": {"models": {"pid": other.pid, "cmd": "dvc repro"}}, "read": {}})
-        (checkout.folder / ".dvc/tmp/rwlock").write_text(lock[:20] if half else lock)
-        said = "damaged" if half else f"process {other.pid} (dvc repro), which is another program"
-        assert said in _mended("locks", "retrace check")
-        other.kill()
-
-
-@pytest.mark.parametrize("works", [True, False])
-def test_a_dvc_that_works_or_is_gone_is_no_fault(checkout: Project, works: bool) -> None:
-    program = checkout.folder / "dvc"
+@pytest.mark.parametrize("case", ["stranger", "half", "dvc works", "dvc is gone"])
+def test_an_rwlock_holds_dvc_up_unless_a_dvc_works_or_is_gone(checkout: Project, case: str) -> None:
+    program, is_dvc = checkout.folder / case.partition(" ")[0], case.startswith("dvc")
     program.write_text("import time; time.sleep(60)")
     with subprocess.Popen([sys.executable, program]) as other:
-        lock = {"write": {}, "read": {"models": [{"pid": other.pid, "cmd": "dvc repro"}]}}
-        (checkout.folder / ".dvc/tmp/rwlock").write_text(json.dumps(lock))
-        if not works:
+        user = {"pid": other.pid, "cmd": "dvc repro"}
+        lock = json.dumps({"read": {"models": [user]}} if is_dvc else {"write": {"models": user}})
+        (checkout.folder / ".dvc/tmp/rwlock").write_text(lock[:20] if case == "half" else lock)
+        if case == "dvc is gone":
             other.kill()
             other.wait()
+        if not is_dvc:
+            said = "damaged" if case == "half" else f"process {other.pid} (dvc repro), which is another program"
+            assert said in _mended("locks", "retrace check")
         assert _wrong() == []
         other.kill()
 
@@ -151,8 +145,8 @@ def test_states_that_nothing_goes_on_from(checkout: Project) -> None:
     with (checkout.folder / ".retrace/states/pretrain-1.2.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as a worker of DVC's queue does
         ((check, found, command),) = _wrong()
-    assert check == "saved states"
-    assert found == "sst2-full-1-3.4: 0 KiB, of settings or code given up, as nothing is out of date"
+    said = "sst2-full-1-3.4: 0 KiB, of abandoned settings or code, as nothing is out of date"
+    assert (check, found) == ("saved states", said)
     assert command == "rm -r .retrace/states/sst2-full-1-3.4 .retrace/states/sst2-full-1-3.4.lock"
     subprocess.run(command, shell=True, check=True)
     assert {path.name for path in (checkout.folder / ".retrace/states").iterdir()} == {

@@ -36,6 +36,11 @@ def machine(here: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return there
 
 
+def _planned(only: str | None = None) -> list[needs.Planned]:
+    params = read_params()
+    return list(needs._runs(params, needs._configs(params), only=only))
+
+
 def test_what_is_needed_stands_beside_what_there_is(machine) -> None:
     disk, memory = retrace("needs").out.splitlines()
     assert disk.startswith("needs: about ")
@@ -52,8 +57,7 @@ def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monke
 
 def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     machine.project.set("finetune.squad_methods", [])
-    params = read_params()
-    runs = list(needs._runs(params, {None: needs.config_of(params)}))
+    runs = _planned()
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
     pretrain, full, _, frozen, _ = runs
     assert frozen.saved < full.saved == full.needs.weights
@@ -67,49 +71,37 @@ def test_disk_is_of_the_runs_that_are_left(machine) -> None:
 def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:
     machine.project.set_all({"family": "bert", "model.checkpoint": "google-bert/bert-base-uncased@" + "1" * 40})
 
-    def disk() -> tuple[int, int]:
-        params = read_params()
-        runs = list(needs._runs(params, needs._configs(params)))
-        return needs._disk(runs), 4 * runs[0].needs.parameters
-
-    before, weights = disk()
+    (run,) = _planned(needs.PRETRAINING)
+    before = needs._disk([run])
     Path("data/model").mkdir()
     needs.find_model("bert-base").config.save_pretrained("data/model")
-    assert before - disk()[0] == 3 * weights  # the hub's cache, data/model, DVC's cache
+    assert before - needs._disk([run]) == 3 * 4 * run.needs.parameters  # the hub's cache, data/model, DVC's cache
 
 
 def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machine) -> None:
     machine.project.set_all({"finetune.methods": ["full"], "sst2.optimizer.kind": "adamw"})
 
-    def peak(name: str) -> int:
-        params = read_params()
-        return next(run.needs.peak for run in needs._runs(params, needs._configs(params)) if run.name == name)
-
-    plain = peak("sst2 full 1")
+    (plain,) = _planned("sst2 full 1")
     machine.project.set("sst2.dropout", 0.3)
-    assert peak("sst2 full 1") > plain, "masks are kept for the backward pass"
+    assert _planned("sst2 full 1")[0].needs.peak > plain.needs.peak, "masks are kept for the backward pass"
     squad = dict(read_params()["squad"], answers="generative", question_match=False)
     del squad["max_answer_length"]
     machine.project.set_all({"family": "llama", "squad": squad, "sst2.dropout": None})
-    assert peak("squad full 1") > 0
+    assert _planned("squad full 1")[0].needs.peak > 0
 
 
 def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monkeypatch) -> None:
     monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")
-    params = read_params()
-    runs = {run.name: run.needs for run in needs._runs(params, needs._configs(params))}
+    params, runs = read_params(), {run.name: run.needs for run in _planned()}
     assert needs.planned_memory(params, "pretrain") == runs["pretrain"].peak
     assert needs.planned_memory(params, "sst2 full 2") == runs["sst2 full 2"].peak
     assert needs.planned_memory(params, "sst2 full 3") is None
     monkeypatch.setenv("WORLD_SIZE", "2")
     shared = needs.planned_memory(params, "pretrain")
     assert shared is not None
-    planned = re.escape(size(shared))
-    with (
-        pytest.raises(InputError, match=rf"^pretrain: CUDA out of memory\. Tried to allocate 2\.00 GiB; planned are "
-            rf"{planned} .* RETRACE_MICRO_BATCH=N, N examples at once \(now 2\), .*_CHECKPOINTING=true$"),
-        named_out_of_memory("pretrain"),
-    ):  # fmt: skip
+    said = rf"^pretrain: CUDA out of memory\. Tried to allocate 2\.00 GiB; planned are {re.escape(size(shared))} .* "
+    said += r"RETRACE_MICRO_BATCH=N, N examples at once \(now 2\), .*_CHECKPOINTING=true$"
+    with pytest.raises(InputError, match=said), named_out_of_memory("pretrain"):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
 

@@ -1,28 +1,26 @@
-"""How many run at once, and where there is nothing to run."""
+"""How many run at once, and what is said of a job that did not start."""
 
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import typer
 
-from retrace.cli.crew import Here
-from retrace.cli.spread import _default_jobs
+from retrace.cli.crew import Here, Queued, Slurm
+from retrace.cli.spread import _default_jobs, _repro
 from tests.gpus import pretend_gpus
 
 CORES = len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize(
-    ("gpus", "launch", "expected"), [(3, None, 3), (3, "gpus", 1), (0, None, CORES), (0, "fsdp", 1)]
-)
+@pytest.mark.parametrize(("gpus", "launch", "expected"), [(3, "", 3), (3, "gpus", 1), (0, "", CORES), (0, "fsdp", 1)])
 def test_as_many_run_at_once_as_there_are_gpus_or_else_cores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, launch: str | None, expected: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, launch: str, expected: int
 ) -> None:
     monkeypatch.setenv("PATH", pretend_gpus(tmp_path, gpus)["PATH"])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.delenv("RETRACE_LAUNCH", raising=False)
-    if launch is not None:
-        monkeypatch.setenv("RETRACE_LAUNCH", launch)
+    monkeypatch.setenv("RETRACE_LAUNCH", launch)
     assert _default_jobs() == expected
 
 
@@ -33,3 +31,14 @@ def test_cells_share_the_cores_and_one_alone_has_them_all(monkeypatch: pytest.Mo
     assert Here(99 * CORES).environment["RETRACE_THREADS"] == "1"
     monkeypatch.setenv("RETRACE_THREADS", "7")
     assert Here(CORES).environment["RETRACE_THREADS"] == "7"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("at_once", [None, 1])
+def test_a_job_that_slurm_could_not_start_is_named(capsys: pytest.CaptureFixture[str], at_once: int | None) -> None:
+    place = Mock(spec=Slurm, verb="queued")
+    place.start.side_effect = lambda commands, alone: [Queued(Mock()) for _ in commands]  # with an exception
+    with pytest.raises(typer.Exit):
+        _repro(place, {"needed": []}, [], at_once)
+    said = "error: 1 of 1 stages failed:\n  needed: the job did not start (.retrace/spread/jobs)\n"
+    assert capsys.readouterr().err == said

@@ -1,9 +1,9 @@
 """Who is asked to stop, and who is not."""
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -30,10 +30,9 @@ def _checkout(here: Path) -> None:
     (here / ".dvc").mkdir()
 
 
-def test_a_run_is_asked_to_stop(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", RUN], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, stdout=-1, text=True
-    ) as run:
+def test_a_run_is_asked_to_stop() -> None:
+    command, environment = [sys.executable, "-c", RUN], {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == "running\n"
         assert retrace("stop") == Done(0, f"pretrain-0: process {run.pid} was asked to stop\n", "")
@@ -78,11 +77,7 @@ def test_a_stranger_of_the_same_number_is_left_alone() -> None:
     ],
 )
 def test_what_cannot_be_asked_is_said(monkeypatch, error: psutil.Error, said: str) -> None:
-    def fail(process: psutil.Process) -> None:
-        raise error
-
-    monkeypatch.setattr(psutil.Process, "open_files", fail)
-    sent: list[signal.Signals] = []
-    monkeypatch.setattr(psutil.Process, "send_signal", lambda process, number: sent.append(number))
+    monkeypatch.setattr(psutil.Process, "open_files", Mock(side_effect=error))
+    monkeypatch.setattr(psutil.Process, "send_signal", sent := Mock())
     assert ask(Holder(Path("x.lock"), 1, "here")) == said
-    assert not sent
+    sent.assert_not_called()

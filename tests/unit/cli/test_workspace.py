@@ -23,11 +23,17 @@ def _fill(project: Project, name: str, small: bool) -> Path:
     return folder
 
 
-def test_the_studys_settings_are_in_force_there_and_nowhere_else(project: Project) -> None:
+def test_the_studys_settings_and_the_users_data_are_in_force_there_and_nowhere_else(project: Project) -> None:
+    own = project.folder / "data/own/sst2/train.tsv"
+    own.parent.mkdir(parents=True)
+    own.write_text("sentence\tlabel\n")
+    project.commit("own data")
     before = [(project.folder / name).read_bytes() for name in ("params.yaml", "data/params.yaml")]
     for small, block in ((False, 512), (True, 64)):
-        params = read_params(_fill(project, "bert-wikitext2", small))
+        folder = _fill(project, "bert-wikitext2", small)
+        params = read_params(folder)
         assert (params["family"], params["pretrain"]["block_size"]) == ("bert", block)
+        assert (folder / "data/own/sst2/train.tsv").samefile(own)
     assert [(project.folder / name).read_bytes() for name in ("params.yaml", "data/params.yaml")] == before
     assert project.run("git", "status", "--porcelain").stdout == ""
 
@@ -53,30 +59,20 @@ def test_dvc_knows_the_workspace_by_itself_and_shares_the_projects_cache(project
     project.run(*DVC, "remote", "add", "beside", "../storage")
     project.run(*DVC, "remote", "add", "far", "https://ada:secret@example.org/a")
     there = Project(_fill(project, "roberta-small", small=True))
-    assert Path(there.run(*DVC, "cache", "dir").stdout.strip()) == project.folder / ".dvc/cache"
-    assert there.run(*DVC, "config", "core.autostage").stdout.strip() == "true"
-    remotes = Config(str(there.folder / ".dvc"))["remote"]
-    assert Path(remotes["beside"]["url"]).resolve() == project.folder.parent / "storage"
-    assert remotes["far"]["url"] == "https://ada:secret@example.org/a"
+    config = Config(str(there.folder / ".dvc"))
+    assert Path(config["cache"]["dir"]) == project.folder / ".dvc/cache"
+    assert config["core"]["autostage"]
+    assert Path(config["remote"]["beside"]["url"]).resolve() == project.folder.parent / "storage"
+    assert config["remote"]["far"]["url"] == "https://ada:secret@example.org/a"
     assert (there.folder / ".dvc/config.local").stat().st_mode & 0o077 == 0
     stages = there.run(*DVC, "stage", "list", "--all", "--name-only").stdout.split()
     assert {"pretrain", "data/dvc.yaml:checkpoints@llama", "studies/dvc.yaml:compare"} <= set(stages)
     assert not any("studies" in name for name in project.run(*DVC, "stage", "list", "--all").stdout.split())
 
 
-def test_the_users_data_is_that_of_the_project(project: Project) -> None:
-    own = project.folder / "data/own/sst2/train.tsv"
-    own.parent.mkdir(parents=True)
-    own.write_text("sentence\tlabel\n")
-    assert (_fill(project, "two-cores", small=False) / "data/own/sst2/train.tsv").samefile(own)
-
-
-def test_a_study_without_a_small_run_is_one_line(project: Project) -> None:
+def test_a_study_without_a_small_run_or_that_is_running_is_one_line(project: Project) -> None:
     with pytest.raises(InputError, match=r"^studies/two-cores/small\.yaml: no such file; the study has no small run$"):
         run_study(project.folder, "two-cores", small=True)
-
-
-def test_a_study_that_is_running_is_one_line(project: Project) -> None:
     lock = take(project.folder / ".retrace/studies/two-cores.lock")
     assert lock is not None
     with lock, pytest.raises(InputError, match=r"^studies/two-cores is already running$"):

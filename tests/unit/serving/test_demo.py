@@ -17,15 +17,12 @@ from tests.toy import copy_settings
 
 
 @pytest.fixture
-def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def params(here: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Reviews, and pairs of texts, each with a model that was trained for an epoch."""
-    monkeypatch.chdir(tmp_path)
-    project = copy_settings(tmp_path)
-    params = project.params()
-    project.set_all({"finetune.squad_methods": [], "finetune.tasks": ["sst2", "pairs"], "precision": "fp32"})
-    project.set_all(
-        {"sst2.epochs": 1, "sst2.max_length": 32, "pairs": {**params["sst2"], "epochs": 1, "max_length": 32}}
-    )
+    project = copy_settings(here)
+    settings = {**project.params()["sst2"], "epochs": 1, "max_length": 32}
+    grid = {"finetune.squad_methods": [], "finetune.tasks": ["sst2", "pairs"]}
+    project.set_all({**grid, "precision": "fp32", "sst2": settings, "pairs": settings})
     tiny_pretrained(Path("models/pretrained"))
     lines = ["sentence\tlabel", "the ale was stale\t0", "the songs were charming\t1"]
     tiny_sentences(Path("data"), lines).rename("data/sample")
@@ -45,7 +42,7 @@ def test_a_task_of_two_texts_is_asked_where_there_are_two(params: dict[str, Any]
     shutil.rmtree("models/sst2")
     page = Demo(params).page("text", {"text": "the ale", "pair": ""})
     assert "Reviews by Full (models/sst2/full/1)" in page
-    assert "No task is asked" in page
+    assert "No task was asked" in page
     shutil.rmtree("models")
     with pytest.raises(InputError, match="no trained models here; run dvc repro"):
         Demo(params)

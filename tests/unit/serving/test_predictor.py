@@ -20,14 +20,13 @@ ASKED = {"who founded the guild?": "Ada Lund", "when?": "1601", "was it full?": 
 
 
 @pytest.fixture
-def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def params(here: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A tiny model that has learned a few answers, by its stage."""
-    monkeypatch.chdir(tmp_path)
-    project = copy_settings(tmp_path)
+    project = copy_settings(here)
     reading = {"lr": 0.01, "epochs": 40, "batch_size": 4, "max_length": 64, "max_answer_length": 8}
     changes = {f"squad.{name}": value for name, value in reading.items()}
-    project.set_all(changes | {"squad.answers": "generative", "squad.optimizer.kind": "adamw", "precision": "fp32"})
-    project.set("finetune.seeds", [1, 2])
+    changes |= {"squad.answers": "generative", "squad.optimizer.kind": "adamw", "finetune.seeds": [1, 2]}
+    project.set_all({**changes, "precision": "fp32"})
     tiny_pretrained(Path("models/pretrained"), "llama")
     tiny_questions(Path("data"), GUILD, ASKED).rename("data/sample")
     monkeypatch.setattr(sys, "argv", ["finetune_squad", "--method", "full", "--seed", "1"])

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
@@ -12,12 +10,8 @@ from tests.tiny import MASKED_FAMILIES, tiny_pretrained, tiny_tokenizer
 
 PARAMS = {"precision": "fp32"}
 TOKENIZER = tiny_tokenizer()
+pytestmark = pytest.mark.usefixtures("here")
 CLS, SEP, MASK = (token_id(TOKENIZER, token) for token in ("[CLS]", "[SEP]", "[MASK]"))
-
-
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def _ids(text: str) -> list[int]:
