@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The pipeline as a Slurm job. Shortly before its time is up, or when it is preempted, the running stage
-# saves its state; the job then requeues itself and continues.
+# saves a checkpoint; the job then requeues itself and continues.
 #
 #   sbatch --gpus=1 launch/slurm.sh
 #   sbatch --gpus=8 --export=ALL,RETRACE_LAUNCH=gpus launch/slurm.sh
@@ -19,7 +19,7 @@
 cd "${SLURM_SUBMIT_DIR:-.}" || exit 2
 export PATH="$PWD/.venv/bin:$PATH"
 
-if [ "${SLURM_NNODES:-1}" -gt 1 ]; then # a launcher on each node; they meet at this one, the first
+if [ "${SLURM_NNODES:-1}" -gt 1 ]; then # a launcher on each node; they connect to this one, the first
   RETRACE_RUN="srun torchrun --nnodes=$SLURM_NNODES --nproc-per-node=${SLURM_GPUS_ON_NODE:-1}"
   RETRACE_RUN="$RETRACE_RUN --rdzv-backend=c10d --rdzv-endpoint=$(hostname):29500 --rdzv-id=$SLURM_JOB_ID"
   export RETRACE_RUN
