@@ -1,9 +1,9 @@
-"""A tuned model, put together from what its folder holds and, where that is a part only, the pretrained one.
+"""Loading a fine-tuned model from its folder and, if that has a part of the weights only, the pretrained model.
 
-A published model that is more than a transformers or peft model has a `retrace.json`, which says how it was tuned, and
-is loaded by `load_tuned`. Weights are published in files in which the matrices begin at multiples of 64 bytes:
-transformers computes on weights where they lie in the mapped file, and where a matrix begins in memory decides how its
-products are rounded. A file laid out like this gives, bit for bit, what the weights gave in memory of their own.
+A published model that is neither one of transformers nor of peft has a `retrace.json`, which says how it was tuned, and
+is loaded by `load_tuned`. In published files of weights, matrices begin at multiples of 64 bytes: transformers computes
+on the mapped file, and the alignment of a matrix decides how its products are rounded. With this layout the results
+are, bit for bit, those of weights in memory.
 """
 
 import json
@@ -43,7 +43,7 @@ def require_weights(folder: Path) -> None:
 
 
 def align(path: Path) -> None:
-    """Lay out a safetensors file anew: what is a multiple of 64 bytes long comes first, the rest after it.
+    """Reorder a safetensors file: first the tensors whose size is a multiple of 64 bytes, then the rest.
 
     The format is eight bytes with the header's length, the header as json, padded with spaces, and the values.
     """
@@ -67,7 +67,7 @@ def align(path: Path) -> None:
                 target.write(file.read(spans[name][1] - spans[name][0]))
 
 
-DESCRIPTION, BASE = "retrace.json", "base"  # beside the weights that were trained: how, and what they go with
+DESCRIPTION, BASE = "retrace.json", "base"  # beside the trained weights: how they were tuned, and the base model
 NEEDED = ["*.json", "*.safetensors"]
 
 
@@ -83,7 +83,7 @@ class Tuning:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Tuning":
-        """From what `description` gave, out of a file that anybody may have written."""
+        """Checks and reads a `description`, which anybody may have written."""
         module = load_plugin(METHODS, build(str, values, "method"), "method")
         settings = build(module.Settings, values, "settings")
         classes = tuple(build(list[str], values, "classes"))
@@ -91,11 +91,11 @@ class Tuning:
         return cls(values["method"], settings, build(Head, values, "head"), classes, matches)
 
     def description(self) -> dict[str, Any]:
-        """The same as json."""
+        """Its json."""
         return {**vars(self), "settings": self.settings.model_dump()}
 
     def start(self, pretrained: Path) -> PreTrainedModel:
-        """The model as it was before training, but for the seed of what is random."""
+        """The model as it was before training, except for random weights."""
         method = Method(load_plugin(METHODS, self.method, "method"), self.settings)
         return method.start(self.head, pretrained, 0, "sdpa", self.classes)
 
@@ -115,8 +115,8 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
             allowed = ", ".join(map(str, listed))
             raise InputError(f"{name}: {value!r} is not what params.yaml lists; expected one of {allowed}")
     method = read_method(params, cell.method, cell.task)
-    labels = {"method": None, "checkpoint": None}  # of this project, which mean nothing elsewhere
-    settings = method.settings.model_copy(update=labels)
+    # Names in this project, which mean nothing elsewhere.
+    settings = method.settings.model_copy(update={"method": None, "checkpoint": None})
     if matrix.kind_of(cell.task) == "classification":
         classes = read_classes(source_folder(build(str, params, "data")), cell.task)
         return Tuning(method.file, settings, "classifier", tuple(classes))
@@ -126,10 +126,10 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
-    """The model whose weights, or the trained part of them, are saved in `folder`, ready to predict.
+    """The model whose weights, or the trained part of them, are saved in `folder`, in evaluation mode.
 
-    A transformers model, or a `SpanModel` around one where question matches go in. Raises InputError where the weights
-    are not those of a model that was tuned so.
+    A transformers model, or a `SpanModel` around one if it takes question matches. Raises InputError where the weights
+    are not those of a model tuned in this way.
     """
     is_part = (folder / FILE).is_file()
     body = tuning.start(pretrained) if is_part else read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
@@ -142,7 +142,7 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
 
 
 def load_tuned(name: str, revision: str | None = None) -> nn.Module:
-    """A model that `retrace publish` sent to the hub in Retrace's own format, or that lies in the folder `name`.
+    """A model that `retrace publish` sent to the hub in Retrace's own format, or that is in the folder `name`.
 
     Raises InputError where there is none.
     """
@@ -157,7 +157,7 @@ def load_tuned(name: str, revision: str | None = None) -> nn.Module:
 
 
 def _around(body: PreTrainedModel, tuning: Tuning) -> nn.Module:
-    """The model as it was trained, under whose names a part of it is saved."""
+    """The model as it was trained, whose parameter names are those of a saved part."""
     if tuning.head == "language_model":
         return Generator(body)
     return SpanModel(body, KINDS if tuning.question_match else 0) if tuning.head == "spans" else body

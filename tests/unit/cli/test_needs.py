@@ -53,7 +53,7 @@ def test_memory_that_several_devices_share_is_no_reason_to_refuse(machine, monke
 def test_disk_is_of_the_runs_that_are_left(machine) -> None:
     machine.project.set("finetune.squad_methods", [])
     params = read_params()
-    runs = list(needs._runs(params, {None: needs.config_of(params)}))
+    runs = list(needs._runs(params))
     assert [run.name for run in runs] == ["pretrain", "sst2 full 1", "sst2 full 2", "sst2 frozen 1", "sst2 frozen 2"]
     pretrain, full, _, frozen, _ = runs
     assert frozen.saved < full.saved == full.needs.weights
@@ -69,7 +69,7 @@ def test_a_checkpoint_that_is_pretrained_on_is_fetched_first(machine) -> None:
 
     def disk() -> tuple[int, int]:
         params = read_params()
-        runs = list(needs._runs(params, needs._configs(params)))
+        runs = list(needs._runs(params))
         return needs._disk(runs), 4 * runs[0].needs.parameters
 
     before, weights = disk()
@@ -83,7 +83,7 @@ def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machin
 
     def peak(name: str) -> int:
         params = read_params()
-        return next(run.needs.peak for run in needs._runs(params, needs._configs(params)) if run.name == name)
+        return next(run.needs.peak for run in needs._runs(params) if run.name == name)
 
     plain = peak("sst2 full 1")
     machine.project.set("sst2.dropout", 0.3)
@@ -97,7 +97,7 @@ def test_a_task_has_its_own_dropout_and_answers_are_as_long_as_by_default(machin
 def test_out_of_memory_names_what_takes_less_and_what_was_planned(machine, monkeypatch) -> None:
     monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")
     params = read_params()
-    runs = {run.name: run.needs for run in needs._runs(params, needs._configs(params))}
+    runs = {run.name: run.needs for run in needs._runs(params)}
     assert needs.planned_memory(params, "pretrain") == runs["pretrain"].peak
     assert needs.planned_memory(params, "sst2 full 2") == runs["sst2 full 2"].peak
     assert needs.planned_memory(params, "sst2 full 3") is None

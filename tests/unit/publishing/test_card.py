@@ -14,6 +14,7 @@ from retrace.core.settings import read_params
 from retrace.evaluation.records import BaselineDetails, SeedDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
+from retrace.publishing.bundle import Published
 from retrace.publishing.card import (
     WORKS,
     ModelFacts,
@@ -49,9 +50,9 @@ SCORES = Scores(
     split="validation",
 )  # fmt: skip
 FACTS = ModelFacts(
-    repository="org/name", summary="A model.", use="classifier", library="transformers",
-    lines=("from transformers import AutoTokenizer", "tokenizer = 1", "model = 2"), base=None, started=None,
-    tags=["retrace"],
+    repository="org/name", summary="A model.",
+    published=Published("transformers", "classifier", ("from a import b", "tokenizer = 1", "model = 2")),
+    base=None, started=None, tags=["retrace"],
     origins=[Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
     counts=Table(("data", "count"), [("sst2", "1,200")]),
     training=Table(("setting", "value"), [("lr", "0.001")]), scores=SCORES, perplexity=None, flags=[],
@@ -92,7 +93,7 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
         hub_origin("text", Pin("Salesforce/wikitext", COMMIT), "wikitext-2-raw-v1", "validation", None),
         hub_origin("squad", Pin("rajpurkar/squad_v2", COMMIT), "squad_v2", "validation[:50%]", "other"),
     ]
-    facts = replace(FACTS, origins=origins, use="spans")
+    facts = replace(FACTS, origins=origins)
     text, found = model_card(facts).text, _metadata(facts)
     assert found["datasets"] == ["Salesforce/wikitext", "rajpurkar/squad_v2"]
     assert found["model-index"][0]["results"][0]["dataset"]["revision"] == COMMIT
@@ -141,8 +142,8 @@ def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
 
 def test_text_from_data_is_escaped_and_stays_within_its_fence() -> None:
     evil = "<script>|[x](y)\n## Scores"
-    lines = ("from a import b", "x = '```\\n# out'", "model = 1")
-    text = model_card(replace(FACTS, flags=[evil], counts=Table((evil,), [(evil,)]), lines=lines)).text
+    published = replace(FACTS.published, lines=("from a import b", "x = '```\\n# out'", "model = 1"))
+    text = model_card(replace(FACTS, flags=[evil], counts=Table((evil,), [(evil,)]), published=published)).text
     assert "<script>" not in text
     assert text.count("\n## Scores\n") == 1
     assert "````python\nfrom a import b\nx = '```\\n# out'\nmodel = 1\n````" in text
@@ -157,7 +158,8 @@ def test_what_training_started_from_is_named() -> None:
 
 @pytest.mark.parametrize("use", ["masked", "causal"])
 def test_a_language_model_has_its_perplexity(use: str) -> None:
-    facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, use=use, origins=[Origin("text", "a sample")])
+    published = replace(FACTS.published, use=use)
+    facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, published=published, origins=[Origin("text", "s")])
     assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in model_card(facts).text
     (result,) = _metadata(facts)["model-index"][0]["results"]
     assert result["metrics"][0]["value"] == 6.5

@@ -195,7 +195,7 @@ def test_the_studys_memory_to_the_printed_digits(address: str, printed: str) -> 
         ("parameters.bert-base.total", "expected parameters.<model>.<head>.<method>.<figure>"),
         ("parameters.bert.none.full.total", "'bert' is not there; there is: bert-base, llama-3.2-1b, roberta-base"),
         ("parameters.bert-base.ner.full.total", "'ner' is not there; there is: none, classification, qa, lm"),
-        ("parameters.bert-base.qa.half.total", "'half' is not there; there is: adapter, frozen, full, lora, mine"),
+        ("parameters.bert-base.qa.half.total", "no method 'half'; there is: adapter, frozen, full, lora, mine"),
         ("parameters.bert-base.qa.full.all", "'all' is not there; there is: total, trainable, frozen, added"),
         ("formula.bert-base.terms", "'terms' is not there; there is: total"),
         ("formula.total", "expected formula.<model>.<total or term>"),

@@ -73,7 +73,7 @@ def test_scales_may_be_of_rows(tmp_path: Path) -> None:
         (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["1", "two"]}},
          "tables[0].tuned: F1: 'two' is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± "),
         (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["1", 0.5]}},
-         "tables[0].tuned: F1: 0.5 is not allowed; expected text in quotes, which keeps the digits as they were "),
+         "tables[0].tuned: F1: 0.5 is not allowed; expected text in quotes, which keeps the printed digits"),
         (0, "rows", {"tuned": {"figures": ["a", "b"], "published": ["50%", "1"]}},
          "tables[0].tuned: accuracy: '50%' is not allowed; % is of the scales percent and percentage"),
         (0, "rows", {"tuned": {"figures": ["a", "b to c"], "published": ["1", "1"]}},

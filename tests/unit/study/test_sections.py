@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.estimates.architectures import find_model
 from retrace.estimates.memory import QUESTIONABLE
 from retrace.report.blocks import Code, Fold, Section, Table
 from retrace.report.page import as_html
+from retrace.study import sections
 from retrace.study.published import read_published
-from retrace.study.sections import MemoryEntry, memory_estimates, size_sections
+from retrace.study.sections import estimate, estimates_table, size_sections
 from tests.toy import ROOT
 
 
@@ -112,10 +114,10 @@ def test_published_counts_come_to_the_model_by_their_differences() -> None:
         assert sum(counts[:-1]) == counts[-1] == 109_482_240
 
 
-def test_memory_has_the_example_and_estimates() -> None:
-    section = _section(
-        kind="memory", model="roberta-small", batch=2, lengths=[16], methods=["full", "thin"], example=False
-    )
+def test_memory_has_the_example_and_estimates(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = find_model("roberta-small").config  # in place of three billion parameters, which take seconds
+    monkeypatch.setattr(sections, "estimate", lambda name, _, *load: estimate(name, small, *load))
+    section = _section(kind="memory", model="roberta-small", batch=2, lengths=[16], methods=["full", "thin"])
     _, equations, printed, example, saved, estimates = _tables(section)
     assert [row[3:] for row in equations.rows] == [
         ("16blh + 9bal²", "1.9661", "0.0184"), ("4blh", "0.4915", "0.0000"), ("5blh", "0.6144", "0.0000"),
@@ -127,31 +129,33 @@ def test_memory_has_the_example_and_estimates() -> None:
     assert example.rows[4] == ("full, MiB, N by its formula", "44,672", "0.0176", "7.73")
     assert saved.rows[0] == ("1 × 1", "73.0"), "less than the 3/4 that is claimed, by its own formulas"
     assert [row[:3] for row in estimates.rows] == [
-        ("roberta-small", "2 × 16", "full"),
-        ("roberta-small", "2 × 16", "thin"),
-    ]
+        ("roberta-small", "2 × 16", "full"), ("roberta-small", "2 × 16", "thin"),
+        ("the study's example", "2 × 128", "full"), ("the study's example", "2 × 128", "adapter"),
+    ]  # fmt: skip
     said = [block for block in section.blocks if isinstance(block, str)]
     assert any(text.endswith("N = 3,000,000,000 as printed, 2,927,646,720 by its formula.") for text in said)
     assert set(QUESTIONABLE) <= set(said)
+    least, most = sorted((str(estimates.rows[place][10]) for place in (1, 3)), key=float)
     assert said[-2:] == [
         "By its own formulas in its example, that at least 75% is saved holds in 2 of 3 cases: "
         "73.0% to 90.7% is saved.",
-        f"By the estimates, that at least 75% is saved holds in 0 of 1 cases: {estimates.rows[1][10]}% to "
-        f"{estimates.rows[1][10]}% is saved.",
+        f"By the estimates, that at least 75% is saved holds in 0 of 2 cases: {least}% to {most}% is saved.",
     ]
 
 
 def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
-    entry = MemoryEntry("memory", "roberta-small", 2, (16,), ("full", "adapter", "lora"), example=False)
-    full, adapter, lora = memory_estimates(entry, {})
-    assert full.saved is None
-    assert adapter.saved == 1 - adapter.needs.peak / full.needs.peak
-    assert (lora.by_formula, lora.saved_by_formula) == (None, None)
-    assert tuple(lora.cells.values())[-3:] == (f"{100 * (lora.saved or 0):.1f}", "–", "–")
-    assert full.needs.moments == pytest.approx(2 * full.needs.gradients, rel=1e-4)
-    assert adapter.needs.gradients == 4 * adapter.needs.trained
+    found = estimate("RoBERTa", find_model("roberta-small").config, 2, 16, ("full", "adapter", "lora"), {})
+    full, adapter, lora = found.to_dict("records")
+    assert adapter["saved"] == 1 - adapter["estimate"] / full["estimate"]
+    assert adapter["saved by the formula"] == 1 - adapter["by the formula"] / full["by the formula"]
+    assert full["moments"] == pytest.approx(2 * full["gradients"], rel=1e-4)
+    assert adapter["gradients"] == 4 * adapter["trained"]
+    first, _, last = estimates_table(found).rows
+    assert [first[column] for column in (10, 12)] == ["–", "–"]
+    assert last[9:] == (f"{lora['estimate'] / 2**20:,.0f}", f"{100 * lora['saved']:.1f}", "–", "–")
 
 
+MEMORY = {"kind": "memory", "model": "roberta-base", "batch": 1, "lengths": [8], "methods": ["full", "lora"]}
 EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula.scibert.sum"]}
 
 
@@ -164,7 +168,7 @@ EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula
         ({"kind": "formula", "model": "bert"}, "sections[0].model: 'bert' is not allowed; expected one of bert-base, "),
         ({"kind": "formula", "model": "scibert", "head": "qa"}, "sections[0].head: unknown key; allowed: kind, model"),
         ({"kind": "differences", "model": "scibert"},
-         "sections[0].model: 'scibert' is not allowed; retrace/estimates/architectures"),
+         "sections[0]: retrace/estimates/architectures has no published count of scibert"),
         ({"kind": "modules", "model": "scibert", "head": "ner"},
          "sections[0].head: 'ner' is not allowed; expected one of"),
         ({"kind": "modules", "model": "scibert", "method": "half"},
@@ -174,10 +178,10 @@ EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula
         ({"kind": "modules", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
         ({"kind": "parameters", "model": "scibert", "published": {"pool": 1}},
          "sections[0]: published: scibert has no pool"),
-        ({"kind": "memory", "lengths": [600]}, "sections[0].lengths: 600 is not allowed; expected 1 to 512 tokens"),
-        ({"kind": "memory", "methods": ["full"]},
+        (MEMORY | {"lengths": [600]}, "sections[0].lengths: 600 is not allowed; expected 1 to 512 tokens"),
+        (MEMORY | {"methods": ["full"]},
          "sections[0].methods: ['full'] is not allowed; expected a list of 2 or more names"),
-        ({"kind": "memory", "methods": ["full", "half"]}, "sections[0]: no method 'half'; there is: adapter, "),
+        (MEMORY | {"methods": ["half", "full"]}, "sections[0]: no method 'half'; there is: adapter, "),
     ],
 )  # fmt: skip
 def test_a_wrong_entry_is_one_line(entry: Any, said: str) -> None:
