@@ -1,7 +1,6 @@
 """A study's page: published figures beside Retrace's, what is doubtful about them, and the whole run."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from retrace.report.results import Curve, Task, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, runs_section, settings_fold, time_fold
 from retrace.report.svg import Axes, Plot
 from retrace.report.tasks import task_section
-from retrace.statistics.scales import CURVES, SHARES, Legend, factor
+from retrace.statistics.scales import CURVES, SHARES, factor
 from retrace.study.comparison import Reports, pretrains
 from retrace.study.published import PUBLISHED, ComparedTable, PublishedStudy, StudyResult
 from retrace.study.published import Cell as PublishedCell
@@ -149,30 +148,12 @@ class Line(NamedTuple):
     points: Curve
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """Learning curves shown together, as in a figure of the report."""
-
-    name: str  # of files: letters, digits, dashes
-    title: str
-    task: Task
-    methods: Sequence[str]
-    figures: Legend  # columns of the task's curve
-
-    def by_epoch(self, figure: str) -> list[Line]:
-        """A line for each method and seed, coloured by method."""
-        return [
-            Line(method, f"{method} {seed}", points)
-            for method in self.methods
-            for seed, points in self.task.epochs(method, figure).items()
-        ]
-
-
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
     """Learning curves, scores, predictions, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
     tasks = read_tasks(reports.details, params)
-    yield curves_section(list(_drawings(study, tasks, reports.named)), reports.pretraining)
+    curves = [*pretraining_charts(reports.pretraining), *_study_charts(study, tasks, reports.named)]
+    yield Section("Learning curves", curves)
     yield from (task_section(task, list(reports.details.tasks)) for task in tasks)
     if reports.perplexity is not None and reports.pretraining is not None:
         trained = tokens_and_losses(reports.runs.get("pretrain"))
@@ -200,14 +181,24 @@ def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:
     return models_folds(models, reports.runs)
 
 
-def _drawings(study: PublishedStudy, tasks: Sequence[Task], named: Collection[str]) -> Iterator[Drawing]:
+def pretraining_charts(curve: pd.DataFrame | None) -> list[Panels]:
+    """The perplexity by epoch from epoch 1 on, as the one before training would flatten the rest."""
+    if curve is None:
+        return []
+    trained = curve.loc[curve["epoch"] > 0].dropna(subset=["perplexity"])
+    line = Line("validation", "validation", list(zip(trained["epoch"], trained["perplexity"], strict=True)))
+    caption = "Pretraining: perplexity of the validation text, by epoch."
+    return line_chart("curve-pretraining", caption, [line], ("epoch", "perplexity"))
+
+
+def _study_charts(study: PublishedStudy, tasks: Sequence[Task], named: Collection[str]) -> Iterator[Panels]:
     """The learning curves that the report shows, as far as they were run; those of each classification task if none."""
     curves = {task.name: (task, task.curve) for task in tasks if task.curve is not None}
     if not study.curves:
         for task, curve in curves.values():
             if task.kind == "classification":
-                figures = [figure for figure in DRAWN if figure in curve]
-                yield _drawing(f"curve-{task.name}", task.title, task, dict.fromkeys(curve["method"]), figures)
+                methods, figures = list(dict.fromkeys(curve["method"])), [name for name in DRAWN if name in curve]
+                yield from task_charts(f"curve-{task.name}", task.title, task, methods, figures)
     for place, shown in enumerate(study.curves):
         key = f"{PUBLISHED}: curves[{place}]"
         for name in (shown.task, *shown.methods):
@@ -222,52 +213,37 @@ def _drawings(study: PublishedStudy, tasks: Sequence[Task], named: Collection[st
         for figure in shown.figures:
             if figure not in curve:
                 raise InputError(f"{key}: no {figure!r}; there is: {', '.join(curve)}")
-        yield _drawing(f"curve-{place + 1}", shown.title, task, methods, shown.figures)
+        yield from task_charts(f"curve-{place + 1}", shown.title, task, methods, shown.figures)
 
 
-def _drawing(name: str, title: str, task: Task, methods: Iterable[str], figures: Sequence[str]) -> Drawing:
-    legend = CURVES | task.details.legend
-    return Drawing(name, title, task, list(methods), {figure: legend[figure] for figure in figures})
-
-
-def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None) -> Section:
-    """The curves of fine-tuning, and of `pretraining` if there is one."""
-    charts = []
-    if pretraining is not None:  # from epoch 1 on: the perplexity before training would flatten the rest
-        trained = pretraining.loc[pretraining["epoch"] > 0].dropna(subset=["perplexity"])
-        line = Line("validation", "validation", list(zip(trained["epoch"], trained["perplexity"], strict=True)))
-        caption = "Pretraining: perplexity of the validation text, by epoch."
-        charts += line_chart("curve-pretraining", caption, [line], ("epoch", "perplexity"))
-    for drawing in drawings:
-        charts += _charts(drawing)
-    return Section("Learning curves", charts)
-
-
-def _charts(drawing: Drawing) -> list[Panels]:
-    """The training loss by update, if the report shows it, and the figures by epoch.
+def task_charts(name: str, title: str, task: Task, methods: Sequence[str], figures: Sequence[str]) -> Iterator[Panels]:
+    """The training loss by update, if it is among the figures, and the figures by epoch: columns of the task's curve.
 
     One method has a chart of losses and one of scores, coloured by figure; several have a chart for each figure,
     coloured by method.
     """
-    name, title, charts = drawing.name, drawing.title, list[Panels]()
-    if "training_loss" in drawing.figures:
-        updates = drawing.task.updates.items()
-        lines = [Line(of, f"{of} {seed}", losses) for (of, seed), losses in updates if of in drawing.methods]
+    legend = CURVES | task.details.legend
+    if "training_loss" in figures:
+        updates = task.updates.items()
+        lines = [Line(of, f"{of} {seed}", losses) for (of, seed), losses in updates if of in methods]
         caption = f"{title}: training loss by update, each point the mean since the one before."
-        charts += line_chart(f"{name}-updates", caption, lines, ("update", "loss, in nats"))
-    if len(drawing.methods) > 1:
-        for key, figure in drawing.figures.items():
-            what = figure_name(key, figure)
-            charts += line_chart(f"{name}-{key}", f"{title}: {what}, by epoch.", drawing.by_epoch(key), ("epoch", what))
-        return charts
+        yield from line_chart(f"{name}-updates", caption, lines, ("update", "loss, in nats"))
+    by_figure = {
+        key: [Line(of, f"{of} {seed}", curve) for of in methods for seed, curve in task.epochs(of, key).items()]
+        for key in figures
+    }
+    if len(methods) > 1:
+        for key, lines in by_figure.items():
+            what = figure_name(key, legend[key])
+            yield from line_chart(f"{name}-{key}", f"{title}: {what}, by epoch.", lines, ("epoch", what))
+        return
     for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
         lines = [
-            Line(figure_name(key, figure), f"{key} {line.run}", line.points)
-            for key, figure in drawing.figures.items() if (figure.scale == "loss") == (kind == "loss")
-            for line in drawing.by_epoch(key)
+            Line(figure_name(key, legend[key]), f"{key} {line.run}", line.points)
+            for key in figures if (legend[key].scale == "loss") == (kind == "loss")
+            for line in by_figure[key]
         ]  # fmt: skip
-        charts += line_chart(f"{name}-{kind}", f"{title}: {kind}, by epoch.", lines, ("epoch", unit))
-    return charts
+        yield from line_chart(f"{name}-{kind}", f"{title}: {kind}, by epoch.", lines, ("epoch", unit))
 
 
 def line_chart(name: str, caption: str, lines: Sequence[Line], axes: tuple[str, str]) -> list[Panels]:

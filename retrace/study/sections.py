@@ -16,17 +16,8 @@ from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
-from retrace.estimates import memory
-from retrace.estimates.architectures import (
-    HEADS,
-    Count,
-    closed_form,
-    count_parameters,
-    find_model,
-    preset_names,
-    rows,
-    sums,
-)
+from retrace.estimates import architectures, memory
+from retrace.estimates.architectures import HEADS, Count, closed_form, count_parameters, find_model, preset_names, sums
 from retrace.estimates.memory import Load, update_needs
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
@@ -118,6 +109,7 @@ class MemoryEntry:
     batch: PositiveInt  # examples of an update
     lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]  # tokens of an example
     methods: Annotated[tuple[str, ...], Field(min_length=2)]  # savings are relative to the first
+    example: bool = True  # whether to estimate the study's example too: 64 layers, half a minute
 
     def __post_init__(self) -> None:
         longest = longest_input(find_model(self.model).config)
@@ -166,7 +158,7 @@ def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
 
 def _rows(counts: Sequence[Count], by: Literal["parameter", "module"]) -> Table | Fold:
     shown = 2 if all(count.is_trained for count in counts) else 3  # columns
-    lines = [(name, f"{size:,}", f"{trained:,}")[:shown] for name, size, trained in rows(counts, by)]
+    lines = [(name, f"{size:,}", f"{trained:,}")[:shown] for name, size, trained in architectures.rows(counts, by)]
     table = Table(("Modules", "Parameters", "Trained")[:shown], lines)
     return Fold(f"Every {by}", f"{len(lines)} rows", [table]) if len(lines) > LONG else table
 
@@ -234,7 +226,8 @@ def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
     )
     saved = {f"{batch} × {length}": _saved_by_formula(batch, length) for batch, length in LOADS}
     estimates = [estimate(entry.model, model, entry.batch, length, entry.methods, params) for length in entry.lengths]
-    estimates.append(estimate("the study's example", config, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"), {}))
+    if entry.example:
+        estimates.append(estimate("the study's example", config, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"), {}))
     estimated = pd.concat(estimates)
     return Section("Memory of tuning", [
         Table(("of", "formula"), FORMULAS), sizes, _layer_equations(),

@@ -8,15 +8,8 @@ import pytest
 from retrace.cli.settings import write_presets
 from retrace.core.errors import InputError
 from retrace.core.settings import read_params
-from retrace.estimates.architectures import (
-    closed_form,
-    count_parameters,
-    described,
-    find_model,
-    preset_names,
-    rows,
-    sums,
-)
+from retrace.estimates import architectures
+from retrace.estimates.architectures import closed_form, count_parameters, described, find_model, rows, sums
 from retrace.finetuning.method import read_method
 from retrace.models.heads import Head, make_config
 from retrace.tokens.tokenizer import Vocabulary
@@ -51,7 +44,7 @@ def test_totals_of_the_presets(preset: str, head: Head | None, expected: int, di
     assert form.total + sum(differences.values()) == expected
 
 
-@pytest.mark.parametrize("preset", [name for name in preset_names() if name != "scibert"])
+@pytest.mark.parametrize("preset", [name for name in architectures.preset_names() if name != "scibert"])
 def test_what_was_published_comes_to_the_count_by_its_differences(preset: str) -> None:
     model = find_model(preset)
     total = sums(count_parameters(None, model.config)[1])["total"]

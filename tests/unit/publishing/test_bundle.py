@@ -20,6 +20,7 @@ from retrace.publishing.load import Tuning, read_tuned
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import Generator
 from retrace.tasks.question_answering.windows import KINDS
+from retrace.tokens.tokenizer import copy_tokenizer
 from tests.tiny import FAMILIES, tiny_pretrained
 
 IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
@@ -29,9 +30,10 @@ CLASSES = ("bad", "so-so", 'a "good" one')
 def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, Path]:
     """A model whose trained weights are not what they were, saved as a stage does."""
     body = tuning.start(pretrained)
-    around = {"classifier": lambda m: m, "spans": lambda m: SpanModel(m, KINDS * tuning.question_match),
-              "language_model": Generator}[tuning.head]  # fmt: skip
-    model = around(body).eval()
+    model: Any = body
+    if tuning.head != "classifier":
+        model = SpanModel(body, KINDS * tuning.question_match) if tuning.head == "spans" else Generator(body)
+    model.eval()
     torch.manual_seed(5)
     for weight in model.parameters():
         if weight.requires_grad:
@@ -41,8 +43,7 @@ def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, P
         save_trained(model, model.state_dict(), folder)
     else:
         model.save_pretrained(folder)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).write_bytes((pretrained / name).read_bytes())
+    copy_tokenizer(pretrained, folder)
     return (model if tuning.question_match or tuning.head == "classifier" else body), folder
 
 

@@ -14,9 +14,9 @@ from retrace.core.settings import read_params
 from retrace.evaluation.records import BaselineDetails, SeedDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
+from retrace.publishing import card
 from retrace.publishing.bundle import Published
 from retrace.publishing.card import (
-    WORKS,
     ModelFacts,
     Origin,
     RunResults,
@@ -83,7 +83,6 @@ def test_the_metadata_names_what_is_known() -> None:
     assert found.keys() == {"library_name", "pipeline_tag", "tags", "model-index"}
     (result,) = found["model-index"][0]["results"]
     assert result["metrics"] == [{"type": "accuracy", "value": 0.875, "name": "accuracy"}]
-    assert "SST" not in str(result["dataset"])
     assert result["dataset"]["type"] == "not-on-the-hub"
     assert eval_results(FACTS) == []
 
@@ -100,13 +99,9 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
     assert "CC BY-SA 3.0 and GFDL. Stephen Merity" in text
     assert "CC BY-SA 4.0. Pranav Rajpurkar" in text
     assert rf"SQuAD 2.0, rajpurkar/squad\_v2 at commit {COMMIT}, config squad\_v2" in text
-    assert eval_results(facts) == [
-        {
-            "dataset": {"id": "rajpurkar/squad_v2", "task_id": "squad_v2", "revision": COMMIT},
-            "value": 0.875,
-            "notes": "accuracy, validation[:50%] split, 95% interval 0.8 to 0.95",
-        }
-    ]
+    data = {"id": "rajpurkar/squad_v2", "task_id": "squad_v2", "revision": COMMIT}
+    notes = "accuracy, validation[:50%] split, 95% interval 0.8 to 0.95"
+    assert eval_results(facts) == [{"dataset": data, "value": 0.875, "notes": notes}]
 
 
 def test_what_is_not_known_of_data_is_not_made_up() -> None:
@@ -114,7 +109,7 @@ def test_what_is_not_known_of_data_is_not_made_up() -> None:
     text = model_card(replace(FACTS, origins=[Origin("text", "files of one's own"), news])).text
     assert text.count("the licence is not known to Retrace.") == 2
     assert "text: files of one's own." in text
-    assert not any(str(work["citation"]) in text for work in WORKS.values())
+    assert not any(str(work["citation"]) in text for work in card.WORKS.values())
 
 
 def test_flags_stand_before_everything_else() -> None:
@@ -265,9 +260,8 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
     _write("reports/scores.json", {"sst2": _run((1,), "models differ")})
     found = Trained(FULL, params).results()
-    assert found.verdict[-1] == [
-        ("One seed: differences are of these models, and do not tell the methods apart.", False)
-    ]  # fmt: skip
+    said = "One seed: differences are of these models, and do not tell the methods apart."
+    assert found.verdict[-1] == [(said, False)]
     assert "Means" not in found.note
     _write("reports/scores.json", {"sst2": SST2})  # which has no figure that models are judged by
     assert Trained(FULL, params).results() == RunResults([], "", None)
