@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -202,12 +202,12 @@ class Trained:
         if self.cell is None:
             splits = PerplexityReport.read(PERPLEXITY).splits
             return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
-        return self._flags(lambda task, method, trial: trial.flags)
+        return _by_split([trial.flags for _, _, trial in self._scored])
 
     @cached_property
     def flags(self) -> Flags:
         """The same, with the flags of the method over all seeds and of the data."""
-        others = self._flags(lambda task, method, trial: method.flags | task.flags) if self.cell else {}
+        others = _by_split([method.flags | task.flags for task, method, _ in self._scored]) if self.cell else {}
         return self.learned_nothing | others
 
     @property
@@ -285,11 +285,6 @@ class Trained:
             found.append(SAMPLE)
         return found
 
-    def _flags(self, of: Callable[[TaskDetails, MethodDetails, SeedDetails], Flags]) -> Flags:
-        """The flags that `of` takes of the cell's figures, on the test set, if there is one, and on validation."""
-        first, *others = (of(*scored) for scored in self._scored)
-        return first | {f"{flag} on validation": said for flags in others for flag, said in flags.items()}
-
     @cached_property
     def _scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:
         """The figures of the cell's task, method and seed: on the test set, if there is one, and on validation.
@@ -304,6 +299,12 @@ class Trained:
             return [(task, method, method.seeds[str(cell.seed)]) for task, method in methods]
         except KeyError:
             raise InputError(f"{DETAILS}: no figures of {self.name}; run dvc repro first") from None
+
+
+def _by_split(flags: Sequence[Flags]) -> Flags:
+    """The flags of the only split, or of the test set and, named so, of validation."""
+    first, *others = flags
+    return first | {f"{flag} on validation": said for of in others for flag, said in of.items()}
 
 
 def stale_stages(stages: Sequence[str]) -> list[str]:
