@@ -50,15 +50,25 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
+def find_preset(name: str) -> NamedModel:
+    """The preset of that name.
+
+    Raises LookupError, which lists the presets, where there is none.
+    """
+    if name not in (there := preset_names()):
+        raise LookupError(f"model: {name!r} is not there; there is: {', '.join(there)}")
+    preset = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    published = tuple(Published(**entry) for entry in preset["published"])
+    return NamedModel(name, AutoConfig.for_model(**preset["config"]), published)
+
+
 def find_model(name: str) -> NamedModel:
     """The preset of that name, or the model saved in that folder.
 
     Raises InputError where there is none, or its family is not one of retrace/families.
     """
     if name in preset_names():
-        preset = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-        published = tuple(Published(**entry) for entry in preset["published"])
-        return NamedModel(name, AutoConfig.for_model(**preset["config"]), published)
+        return find_preset(name)
     if not Path(name).is_dir():
         raise InputError(f"{name}: neither a folder nor one of the presets {', '.join(preset_names())}")
     try:

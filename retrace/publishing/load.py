@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_file, read_json
 from retrace.core.paths import source_folder
-from retrace.core.settings import build, load_plugin
+from retrace.core.settings import Section, build, load_plugin, plugin_names
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
 from retrace.finetuning.settings import METHODS, MethodSettings
@@ -81,23 +81,38 @@ class Tuning:
     classes: tuple[str, ...] = ()  # of a classifier, by number
     question_match: bool = False
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "Tuning":
-        """Checks and reads a `description`, which anybody may have written."""
-        module = load_plugin(METHODS, build(str, values, "method"), "method")
-        settings = build(module.Settings, values, "settings")
-        classes = tuple(build(list[str], values, "classes"))
-        matches = build(bool, values, "question_match")
-        return cls(values["method"], settings, build(Head, values, "head"), classes, matches)
-
     def description(self) -> dict[str, Any]:
-        """Its json."""
+        """The json that `read_description` reads."""
         return {**vars(self), "settings": self.settings.model_dump()}
 
     def start(self, pretrained: Path) -> PreTrainedModel:
         """The model as it was before training, except for random weights."""
         method = Method(load_plugin(METHODS, self.method, "method"), self.settings)
         return method.start(self.head, pretrained, 0, "sdpa", self.classes)
+
+
+class Description(Section):
+    """The contents of a retrace.json."""
+
+    method: str
+    settings: dict[str, Any]
+    head: Head
+    classes: tuple[str, ...]
+    question_match: bool
+    base: str | None = None  # the pretrained model on the hub; None: in the folder `BASE`
+
+
+def read_description(path: Path) -> tuple[Tuning, str | None]:
+    """The tuning in a retrace.json, and the repository of the pretrained model if it is not published with it.
+
+    Raises InputError, which names the file and the key: anybody may have written it.
+    """
+    found = build(Description, {"": read_json(path)}, "", path)
+    if found.method not in (known := plugin_names(METHODS)):
+        raise InputError(f"{path}: method: {found.method!r} is not allowed; expected one of {', '.join(known)}")
+    kind = load_plugin(METHODS, found.method, "method").Settings
+    settings = build(kind, {"settings": found.settings}, "settings", path)
+    return Tuning(found.method, settings, found.head, found.classes, found.question_match), found.base
 
 
 def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
@@ -149,11 +164,11 @@ def load_tuned(name: str, revision: str | None = None) -> nn.Module:
     folder = Path(name) if Path(name).is_dir() else _fetched(name, revision)
     if not (folder / DESCRIPTION).is_file():
         raise InputError(f"{name}: there is no {DESCRIPTION}, so it is not a model that needs Retrace to be loaded")
-    description, base = read_json(folder / DESCRIPTION), folder / BASE
-    if description.get("base") is not None:
-        pin = Pin.parse(description["base"], f"{name}: {DESCRIPTION}: base")
+    (tuning, named), base = read_description(folder / DESCRIPTION), folder / BASE
+    if named is not None:
+        pin = Pin.parse(named, f"{name}: {DESCRIPTION}: base")
         base = _fetched(pin.repository, pin.commit)
-    return read_tuned(Tuning.of(description), folder, base)
+    return read_tuned(tuning, folder, base)
 
 
 def _around(body: PreTrainedModel, tuning: Tuning) -> nn.Module:

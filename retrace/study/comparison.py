@@ -32,7 +32,7 @@ from retrace.core.errors import InputError
 from retrace.core.paths import on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, plugin_names
-from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_model, preset_names, sums
+from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_preset, sums
 from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
 from retrace.finetuning.method import PRETRAINED, Method, read_method
@@ -53,7 +53,6 @@ from retrace.study.published import (
     ComparedTable,
     Form,
     PublishedStudy,
-    PublishedTable,
     Verdict,
 )
 
@@ -167,7 +166,7 @@ def known_method(params: Mapping[str, Any], name: str) -> Method:
     Raises LookupError, which lists the methods, where there is none.
     """
     if name not in (there := method_names(params)):
-        raise LookupError(f"no method {name!r}; there is: {', '.join(there)}")
+        raise LookupError(f"method: {name!r} is not there; there is: {', '.join(there)}")
     return read_method(params, name)
 
 
@@ -245,14 +244,13 @@ def _of_run(record: RunRecord) -> dict[str, Reproduced]:
 
 
 def _parameters(params: Mapping[str, Any], model: str, head: str, method: str, figure: str) -> float:
-    config = find_model(_there(model, preset_names())).config
     chosen = HEADS.get(_there(head, [NO_HEAD, *HEADS]))
-    found = sums(count_parameters(chosen, config, known_method(params, method).tune)[1])
+    found = sums(count_parameters(chosen, find_preset(model).config, known_method(params, method).tune)[1])
     return found[_there(figure, found)]
 
 
 def _formula(_: Mapping[str, Any], model: str, figure: str) -> float:
-    form = closed_form(find_model(_there(model, preset_names())).config)
+    form = closed_form(find_preset(model).config)
     assert form is not None, "the family of every preset has a formula"
     found = {"total": form.total} | {term.name: term.count for term in form.terms}
     return found[_there(figure, found)]
@@ -282,7 +280,16 @@ def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, Compare
 
     Raises InputError where an address is wrong.
     """
-    return {table.name: _compared(table, reports) for table in study.tables}
+    found = {}
+    for table in study.tables:
+        rows: dict[str, dict[str, ComparedCell]] = {}
+        for cell in table.cells():
+            where = f"tables: {table.name}: {cell.row}: {cell.column}"
+            ends = [_on_scale(of, cell.scale, f"{where}: {cell.address}") for of in _find(cell.address, reports, where)]
+            rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, ends)
+        best = _best_cells(rows) if table.best else {}
+        found[table.name] = ComparedTable(title=table.title, rows=rows, section=table.section, best=best)
+    return found
 
 
 def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
@@ -299,16 +306,6 @@ def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
             texts[what] = BETWEEN.join(form.text(end.value, interval=end.interval) for form, end in forms)
         found.append(texts)
     return found
-
-
-def _compared(table: PublishedTable, reports: Reports) -> ComparedTable:
-    rows: dict[str, dict[str, ComparedCell]] = {}
-    for cell in table.cells():
-        where = f"tables: {table.name}: {cell.row}: {cell.column}"
-        ends = [_on_scale(end, cell.scale, f"{where}: {cell.address}") for end in _find(cell.address, reports, where)]
-        rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, ends)
-    best = _best_cells(rows) if table.best else {}
-    return ComparedTable(title=table.title, rows=rows, section=table.section, best=best)
 
 
 def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:

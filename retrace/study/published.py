@@ -18,7 +18,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from retrace.core.records import Record
 from retrace.core.settings import build_file, require
-from retrace.report.blocks import NOTHING
+from retrace.report.blocks import NOTHING, figure_text
 from retrace.statistics.scales import SCALES, SHARES, Better, Interval
 
 PUBLISHED, STUDIES, RESULT = Path("published.yaml"), Path("studies"), Path("reports/study.json")
@@ -51,8 +51,10 @@ class Form:
 
     def text(self, value: float, std: float | None = None, interval: Mapping[str, float] | None = None) -> str:
         """The value, which is not rounded to 0; after ± its standard deviation, in brackets its interval."""
-        vanishes = bool(value) and not self.power and round(value, self.digits) == 0
-        text = (f"{value:.3g}" if vanishes else self._number(value)) + self.unit
+        text = self._number(value)
+        if value and not self.power and round(value, self.digits) == 0:
+            text = f"{'−' if value < 0 else ''}{abs(value):.3g}"
+        text += self.unit
         if std is not None:
             text += f" ± {self._number(std)}"
         if interval:
@@ -61,7 +63,7 @@ class Form:
 
     def _number(self, value: float) -> str:
         if not self.power:
-            return f"{value:,.{self.digits}f}"
+            return figure_text(value, self.digits)
         if not value:
             return "0"
         mantissa, exponent = f"{value:.{self.digits}e}".split("e")

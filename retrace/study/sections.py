@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import pandas as pd
-from pydantic import AfterValidator, Field, PositiveInt
+from pydantic import Field, PositiveInt
 from torchinfo import summary
 from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
-from retrace.estimates import architectures, memory
-from retrace.estimates.architectures import HEADS, Count, closed_form, count_parameters, find_model, preset_names, sums
+from retrace.estimates import memory
+from retrace.estimates.architectures import HEADS, Count, closed_form, count_parameters, find_preset, rows, sums
 from retrace.estimates.memory import Load, update_needs
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
@@ -45,21 +45,12 @@ FORMULAS = (
 )
 
 
-def _known(model: str) -> str:
-    if model not in preset_names():
-        raise ValueError(f"{model!r} is not allowed; expected one of {', '.join(preset_names())}")
-    return model
-
-
-Model = Annotated[str, AfterValidator(_known)]  # of retrace/estimates/architectures
-
-
 @dataclass(frozen=True)
 class ModelEntry:
     """A section about a model as it was published."""
 
     kind: Literal["formula", "differences"]
-    model: Model
+    model: str  # a file of retrace/estimates/architectures, as in the other sections
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,7 @@ class TunedEntry:
     """A section about a model with a head, fine-tuned with a method."""
 
     kind: Literal["parameters", "modules", "summary"]
-    model: Model
+    model: str
     head: HeadName = NO_HEAD
     method: str = "full"
     part: str = ""  # a module, such as encoder.layer.0; empty: the whole model
@@ -105,14 +96,14 @@ class MemoryEntry:
     """A section about the memory of fine-tuning: the study's formulas beside estimates."""
 
     kind: Literal["memory"]
-    model: Model
+    model: str
     batch: PositiveInt  # examples of an update
     lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]  # tokens of an example
     methods: Annotated[tuple[str, ...], Field(min_length=2)]  # savings are relative to the first
     example: bool = True  # whether to estimate the study's example too: 64 layers, half a minute
 
     def __post_init__(self) -> None:
-        longest = longest_input(find_model(self.model).config)
+        longest = longest_input(find_preset(self.model).config)
         require(max(self.lengths) <= longest, "lengths", max(self.lengths), f"expected 1 to {longest} tokens")
 
 
@@ -121,24 +112,22 @@ def size_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any
 
     Raises InputError, which names the entry and the key, where an entry is wrong.
     """
-    return [_section(entry, f"sections[{place}]", params) for place, entry in enumerate(entries)]
-
-
-def _section(values: Mapping[str, Any], key: str, params: Mapping[str, Any]) -> Section:
-    kind = values.get("kind") if isinstance(values, Mapping) else None
-    if kind not in _KINDS:
-        raise InputError(f"{PUBLISHED}: {key}.kind: {kind!r} is not allowed; expected one of {', '.join(_KINDS)}")
-    settings, make = _KINDS[kind]
-    entry = build(settings, {key: values}, key, PUBLISHED)
-    try:
-        return make(entry, params)
-    except LookupError as error:
-        raise InputError(f"{PUBLISHED}: {key}: {error.args[0]}") from None
+    found = []
+    for place, values in enumerate(entries):
+        key, kind = f"sections[{place}]", values.get("kind")
+        if kind not in _KINDS:
+            raise InputError(f"{PUBLISHED}: {key}.kind: {kind!r} is not allowed; expected one of {', '.join(_KINDS)}")
+        settings, make = _KINDS[kind]
+        try:
+            found.append(make(build(settings, {key: values}, key, PUBLISHED), params))
+        except LookupError as error:
+            raise InputError(f"{PUBLISHED}: {key}: {error.args[0]}") from None
+    return found
 
 
 def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
     """torchinfo's summary, or a row for each parameter or module, and the totals."""
-    config = find_model(entry.model).config
+    config = find_preset(entry.model).config
     model, counts = count_parameters(HEADS.get(entry.head), config, known_method(params, entry.method).tune)
     modules = dict(model.named_modules())
     if entry.part not in modules:
@@ -158,7 +147,7 @@ def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
 
 def _rows(counts: Sequence[Count], by: Literal["parameter", "module"]) -> Table | Fold:
     shown = 2 if all(count.is_trained for count in counts) else 3  # columns
-    lines = [(name, f"{size:,}", f"{trained:,}")[:shown] for name, size, trained in architectures.rows(counts, by)]
+    lines = [(name, f"{size:,}", f"{trained:,}")[:shown] for name, size, trained in rows(counts, by)]
     table = Table(("Modules", "Parameters", "Trained")[:shown], lines)
     return Fold(f"Every {by}", f"{len(lines)} rows", [table]) if len(lines) > LONG else table
 
@@ -192,7 +181,7 @@ def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
 
 def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     """The terms of the formula, their sum, and how the model differs from it."""
-    config = find_model(entry.model).config
+    config = find_preset(entry.model).config
     form = closed_form(config, count_parameters(None, config)[1])
     assert form is not None, "the family of every preset has a formula"
     lines = [(term.name, term.formula, f"{term.count:,}") for term in form.terms]
@@ -205,7 +194,7 @@ def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
 
 def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     """Each published count, and how the model differs from it."""
-    published, tables = find_model(entry.model).published, []
+    published, tables = find_preset(entry.model).published, []
     if not published:
         raise LookupError(f"retrace/estimates/architectures has no published count of {entry.model}")
     for printed in published:
@@ -218,7 +207,7 @@ def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
 
 def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
     """The study's formulas and example, what is questionable about them, and estimates."""
-    exact, config, model = memory.parameters(memory.EXAMPLE), memory.EXAMPLE, find_model(entry.model).config
+    exact, config, model = memory.parameters(memory.EXAMPLE), memory.EXAMPLE, find_preset(entry.model).config
     sizes = (
         f"The example: v = {config.vocab_size:,}, h = {config.hidden_size:,}, h′ = {config.intermediate_size:,}, "
         f"d = {config.num_hidden_layers}, a = {config.num_attention_heads}, h_ad = {memory.EXAMPLE_WIDTH}; "

@@ -1,6 +1,5 @@
 """The three lines of every form load the very model that was tuned, whatever the family."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,14 @@ import torch
 from torch import nn
 
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS
+from retrace.core.files import SUMS, write_json
 from retrace.core.settings import load_plugin
 from retrace.finetuning.method import is_part, save_trained
 from retrace.finetuning.settings import METHODS
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
 from retrace.publishing.bundle import Address, Published, base_digest, write_pretrained, write_tuned
-from retrace.publishing.load import Tuning, read_tuned
+from retrace.publishing.load import DESCRIPTION, Tuning, read_description, read_tuned
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import Generator
 from retrace.tasks.question_answering.windows import KINDS
@@ -141,12 +140,18 @@ def test_a_whole_model_goes_onto_no_other(tmp_path: Path) -> None:
         write_pretrained(pretrained, address, tmp_path)
 
 
-def test_a_description_of_somebody_else_is_checked() -> None:
-    good = json.loads(json.dumps(_tuning("adapter", "classifier").description()))
-    assert Tuning.of(good) == _tuning("adapter", "classifier")
-    for key, value in (("method", "os"), ("head", "shell"), ("settings", {"reduction": 0}), ("classes", "x")):
-        with pytest.raises(InputError):
-            Tuning.of({**good, key: value})
+def test_a_description_of_somebody_else_is_checked(tmp_path: Path) -> None:
+    path, tuning = tmp_path / DESCRIPTION, _tuning("adapter", "classifier")
+    write_json(path, tuning.description())
+    assert read_description(path) == (tuning, None)
+    wrong = {"method": "os", "head": "shell", "classes": "x", "base": 5, "settings": {"reduction": 0}}
+    for key, value in wrong.items():
+        write_json(path, tuning.description() | {key: value})
+        with pytest.raises(InputError, match=rf"^{path}: {key}"):
+            read_description(path)
+    write_json(path, {"method": "full"})
+    with pytest.raises(InputError, match=rf"^{path}: settings is missing$"):
+        read_description(path)
 
 
 def test_the_same_model_gives_the_same_files(tmp_path: Path) -> None:

@@ -126,12 +126,26 @@ def test_without_pretraining_nothing_of_it_is_there() -> None:
         ("perplexity.test.masked.perplexity_per_token", "'test' is not there; there is: valid"),
         ("run.pretrain.device", "'device' is not there; there is: updates, seconds, tokens_per_second, "),
         ("score.sst2.full.all.accuracy", "'all' is not there; there is: accuracy, validation_loss, meteor_x"),
+        ("parameters.bert-base.total", "expected parameters.<model>.<head>.<method>.<figure>"),
+        ("parameters.bert.none.full.total", "model: 'bert' is not there; there is: bert-base, llama-3.2-1b, "),
+        ("parameters.bert-base.ner.full.total", "'ner' is not there; there is: none, classification, qa, lm"),
+        ("parameters.bert-base.qa.half.total", "method: 'half' is not there; there is: adapter, frozen, full, lora, "),
+        ("parameters.bert-base.qa.full.all", "'all' is not there; there is: total, trainable, frozen, added"),
+        ("formula.bert-base.terms", "'terms' is not there; there is: total"),
+        ("formula.total", "expected formula.<model>.<total or term>"),
+        ("memory.lora.constant", "'lora' is not there; there is: full, adapter"),
+        ("memory.full.all", "'all' is not there; there is: constant, per_token, per_token_pair"),
     ],
-)  # fmt: skip
+)
 def test_what_leads_nowhere_says_what_there_is(address: str, message: str) -> None:
     with pytest.raises(LookupError) as caught:
-        find_figure(address, REPORTS)
+        find_figure(address, replace(REPORTS, params={"methods": {"mine": {"method": "lora"}}}))
     assert caught.value.args[0].startswith(message)
+
+
+def test_what_is_measured_is_not_counted() -> None:
+    with pytest.raises(LookupError, match=r"^'score' is not there; there is: parameters, formula, memory$"):
+        counted("score.sst2.full.accuracy", {})
 
 
 @pytest.mark.parametrize(
@@ -163,25 +177,3 @@ def test_a_method_is_set_as_the_study_sets_it() -> None:
     assert counted(address.format("wide"), wide) == 32 * added
     assert counted(address.format("lora"), wide) == 16 * added
     assert counted(address.format("full"), wide) == 0, "which params.yaml need not name"
-
-
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("score.sst2", "'score' is not there; there is: parameters, formula, memory"),
-        ("parameters.bert-base.total", "expected parameters.<model>.<head>.<method>.<figure>"),
-        ("parameters.bert.none.full.total", "'bert' is not there; there is: bert-base, llama-3.2-1b, roberta-base"),
-        ("parameters.bert-base.ner.full.total", "'ner' is not there; there is: none, classification, qa, lm"),
-        ("parameters.bert-base.qa.half.total", "no method 'half'; there is: adapter, frozen, full, lora, mine"),
-        ("parameters.bert-base.qa.full.all", "'all' is not there; there is: total, trainable, frozen, added"),
-        ("formula.bert-base.terms", "'terms' is not there; there is: total"),
-        ("formula.total", "expected formula.<model>.<total or term>"),
-        ("memory.lora.constant", "'lora' is not there; there is: full, adapter"),
-        ("memory.full.all", "'all' is not there; there is: constant, per_token, per_token_pair"),
-        ("memory.full", "expected memory.<method>.<figure>"),
-    ],
-)
-def test_an_address_that_leads_nowhere_says_what_there_is(address: str, said: str) -> None:
-    with pytest.raises(LookupError) as error:
-        counted(address, {"methods": {"mine": {"method": "lora"}}})
-    assert said in str(error.value)

@@ -98,11 +98,6 @@ def test_both_ends_of_a_range_stand_in_one_cell() -> None:
     assert (cell.published_end, cell.reproduced_end) == (0.7, 0.75)
 
 
-def test_two_addresses_are_of_a_range() -> None:
-    with pytest.raises(ValueError, match=r"^r: c: .*: two addresses are of a range, such as 124 to 99$"):
-        _study("fraction", "0.80", "score.sst2.full.accuracy to score.sst2.lora.accuracy")
-
-
 def test_as_many_digits_are_shown_as_were_printed() -> None:
     assert _cell("mebibytes", "1.84e-2", "memory.full.per_token_pair").shown == "1.84e-02"
     assert _cell("count", "22M", "formula.roberta-small.total").shown == "22,829,056"
