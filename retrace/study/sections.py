@@ -96,10 +96,10 @@ class MemoryEntry:
     """A section about the memory of fine-tuning: the study's formulas beside estimates."""
 
     kind: Literal["memory"]
-    model: str
-    batch: PositiveInt  # examples of an update
-    lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]  # tokens of an example
-    methods: Annotated[tuple[str, ...], Field(min_length=2)]  # savings are relative to the first
+    model: str = "roberta-base"
+    batch: PositiveInt = 32  # examples of an update
+    lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (128, 512)  # tokens of an example
+    methods: Annotated[tuple[str, ...], Field(min_length=2)] = ("full", "adapter", "lora")  # the first is the reference
     example: bool = True  # whether to estimate the study's example too: 64 layers, half a minute
 
     def __post_init__(self) -> None:

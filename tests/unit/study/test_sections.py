@@ -150,7 +150,6 @@ def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
     assert last[9:] == (f"{lora['estimate'] / 2**20:,.0f}", f"{100 * lora['saved']:.1f}", "–", "–")
 
 
-MEMORY = {"kind": "memory", "model": "roberta-base", "batch": 1, "lengths": [8], "methods": ["full", "lora"]}
 EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula.scibert.sum"]}
 
 
@@ -171,10 +170,10 @@ EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula
         ({"kind": "modules", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
         ({"kind": "parameters", "model": "scibert", "published": {"pool": 1}},
          "sections[0]: published: scibert has no pool"),
-        (MEMORY | {"lengths": [600]}, "sections[0].lengths: 600 is not allowed; expected 1 to 512 tokens"),
-        (MEMORY | {"methods": ["full"]},
+        ({"kind": "memory", "lengths": [600]}, "sections[0].lengths: 600 is not allowed; expected 1 to 512 tokens"),
+        ({"kind": "memory", "methods": ["full"]},
          "sections[0].methods: ['full'] is not allowed; expected a list of 2 or more names"),
-        (MEMORY | {"methods": ["half", "full"]}, "sections[0]: method: 'half' is not there; there is: adapter, "),
+        ({"kind": "memory", "methods": ["half", "full"]}, "sections[0]: method: 'half' is not there; there is: "),
     ],
 )  # fmt: skip
 def test_a_wrong_entry_is_one_line(entry: Any, said: str) -> None:

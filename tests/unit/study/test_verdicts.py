@@ -100,6 +100,7 @@ def test_both_ends_of_a_range_stand_in_one_cell() -> None:
 def test_as_many_digits_are_shown_as_were_printed() -> None:
     assert _cell("mebibytes", "1.84e-2", "memory.full.per_token_pair").shown == "1.84e-02"
     assert _cell("count", "22M", "formula.roberta-small.total").shown == "22,829,056"
+    assert _cell("percentage", "0", "score.sst2.full.exact_match").shown == "60.00", "none at all is no rounded 0.4"
     assert _cell("fraction", "0.8").shown == "0.8 (0.8 – 0.9)"
     assert _cell("fraction", "0.80000").shown == "0.80000 (0.75000 – 0.86000)"
     assert _cell("fraction", "1").shown == "0.8000 (0.7500 – 0.8600)"
