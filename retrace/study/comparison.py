@@ -366,16 +366,13 @@ def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
         return Verdict.OF_MACHINE
     if cell.published is None:
         return Verdict.NOT_PUBLISHED
-    first, last = cell.published.value, cell.published.end
-    if last is None:
-        return _of_figure(cell, first, found[0])
-    if len(found) == 2:
-        verdicts = [_of_figure(cell, printed, each) for printed, each in zip((first, last), found, strict=True)]
-        return max(verdicts, key=list(Verdict).index)
-    if min(first, last) - cell.published.half <= found[0].value <= max(first, last) + cell.published.half:
-        return Verdict.IN_RANGE
-    nearest = min((first, last), key=lambda end: abs(end - found[0].value))
-    return _of_figure(cell, nearest, found[0])
+    printed = [end for end in (cell.published.value, cell.published.end) if end is not None]
+    if len(printed) > len(found):  # a range beside one figure
+        if min(printed) - cell.published.half <= found[0].value <= max(printed) + cell.published.half:
+            return Verdict.IN_RANGE
+        printed = [min(printed, key=lambda end: abs(end - found[0].value))]
+    verdicts = [_of_figure(cell, end, each) for end, each in zip(printed, found, strict=True)]
+    return max(verdicts, key=list(Verdict).index)
 
 
 def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:
