@@ -1,8 +1,7 @@
-"""Models by name, and how many parameters they have: counted on the meta device, which allocates none, and by formula.
+"""Models by name, and their parameters: counted on the meta device, which allocates nothing, and by formula.
 
-A name is a preset of the folder beside, a folder with a config, or none for the model of params.yaml. The formulas are
-those that the papers of four architectures imply, for the body without a head; `ClosedForm.symbols` says what their
-letters stand for.
+A name is a preset, a file of architectures/, or a folder with a config. The formulas follow from the papers of four
+architectures and are of the body without a head; `ClosedForm.symbols` says what their letters stand for.
 """
 
 import json
@@ -26,21 +25,20 @@ from retrace.tokens.tokenizer import Vocabulary
 
 FOLDER = Path(__file__).with_suffix("")
 HEADS: dict[str, Head] = {"classification": "classifier", "qa": "spans", "lm": "language_model"}  # as commands say it
-Grouping = Literal["parameter", "module", "layer"]
 
 
 @dataclass(frozen=True)
 class Published:
-    """How many parameters somebody wrote that a model has, and what makes up the difference to what it has."""
+    """A published number of parameters, and what makes up its difference to the model's own."""
 
     source: str
     total: int
-    differences: dict[str, int]  # they add up to the model's own count less `total`
+    differences: dict[str, int]  # they add up to the model's own number less `total`
 
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model's config, and what was published of it where it is a preset."""
+    """A model's config, and the published numbers of a preset."""
 
     name: str
     config: PreTrainedConfig
@@ -52,40 +50,46 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
+def find_preset(name: str) -> NamedModel:
+    """The preset of that name.
+
+    Raises LookupError, which lists the presets, where there is none.
+    """
+    if name not in (there := preset_names()):
+        raise LookupError(f"model: {name!r} is not there; there is: {', '.join(there)}")
+    preset = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    published = tuple(Published(**entry) for entry in preset["published"])
+    return NamedModel(name, AutoConfig.for_model(**preset["config"]), published)
+
+
 def find_model(name: str) -> NamedModel:
     """The preset of that name, or the model saved in that folder.
 
     Raises InputError where there is none, or its family is not one of retrace/families.
     """
     if name in preset_names():
-        preset = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-        published = tuple(Published(**entry) for entry in preset["published"])
-        return NamedModel(name, AutoConfig.for_model(**preset["config"]), published)
+        return find_preset(name)
     if not Path(name).is_dir():
         raise InputError(f"{name}: neither a folder nor one of the presets {', '.join(preset_names())}")
-    return NamedModel(name, _read(Path(name)))
+    try:
+        config = read_config(Path(name))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{name}/config.json: {str(error).splitlines()[0]}") from None
+    families = plugin_names(FAMILIES)
+    if config.model_type not in families:
+        raise InputError(
+            f"{name}/config.json: model_type: {config.model_type!r} is not allowed; "
+            f"expected one of {', '.join(families)}"
+        )
+    return NamedModel(name, config)
 
 
 def described(params: Mapping[str, Any]) -> PreTrainedConfig:
-    """The config of the model that params.yaml describes, with a vocabulary as large and numbered as it asks for."""
+    """The config of the model in params.yaml, with the size and the special tokens of the vocabulary it asks for."""
     tokens = build(TokenizerSettings, params, "tokenizer")
     pad, unknown, begin, end, mask = (tokens.special_tokens.index(token) for token in SPECIAL["bert"])
     vocabulary = Vocabulary(tokens.vocab_size, pad, unknown, begin, end, mask)
     return make_config(build(str, params, "family"), build(ModelSettings, params, "model"), vocabulary)
-
-
-def _read(folder: Path) -> PreTrainedConfig:
-    try:
-        config = read_config(folder)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{folder}/config.json: {str(error).splitlines()[0]}") from None
-    families = plugin_names(FAMILIES)
-    if config.model_type not in families:
-        raise InputError(
-            f"{folder}/config.json: model_type: {config.model_type!r} is not allowed; "
-            f"expected one of {', '.join(families)}"
-        )
-    return config
 
 
 @dataclass(frozen=True)
@@ -93,17 +97,17 @@ class Count:
     """A parameter of a model; tied weights count once."""
 
     name: str
-    size: int  # how many numbers it holds
+    size: int  # number of elements
     is_trained: bool
     is_added: bool  # by the fine-tuning method
     is_head: bool  # outside the pretrained body
 
 
 def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "eager") -> PreTrainedModel:
-    """A model whose weights have shapes and no values (torch's meta device).
+    """A model on torch's meta device: its weights have shapes and no values.
 
-    Without a head it is the one with the family's pretraining head: its body is then what was pretrained. BERT's has a
-    pooler, as it was pretrained on pairs of sentences; RoBERTa's has none.
+    Without a head it has the family's pretraining head, so that its body is what was pretrained: BERT's, pretrained on
+    pairs of sentences, has a pooler, RoBERTa's has none.
     """
     with torch.device("meta"):
         return make_model(head or pretraining_head(config), config, 0, attention)
@@ -112,7 +116,7 @@ def empty_model(head: Head | None, config: PreTrainedConfig, attention: str = "e
 def count_parameters(
     head: Head | None, config: PreTrainedConfig, tune: Callable[[PreTrainedModel, Head], object] | None = None
 ) -> tuple[PreTrainedModel, list[Count]]:
-    """The model after a method's `tune`, on the meta device, and its parameters; those of the body without a head."""
+    """The model after a method's `tune`, on the meta device, and its parameters; without a head, its body's."""
     model = empty_model(head, config)
     original = {id(weight) for weight in model.parameters()}
     if tune is not None:
@@ -127,27 +131,20 @@ def count_parameters(
     ]
 
 
-def total(counts: Iterable[Count]) -> int:
-    """The sum of their sizes."""
-    return sum(count.size for count in counts)
-
-
 def sums(counts: Iterable[Count]) -> dict[str, int]:
-    """Parameters in total, trained, frozen, added by the method, and of the head; BERT's pooler is not of the head."""
-    counts = list(counts)
-    trainable = total(count for count in counts if count.is_trained)
-    biases = total(count for count in counts if count.is_head and count.name.endswith("bias"))
-    return {
-        "total": total(counts),
-        "trainable": trainable,
-        "frozen": total(counts) - trainable,
-        "added": total(count for count in counts if count.is_added),
-        "head_weights": total(count for count in counts if count.is_head) - biases,
-        "head_biases": biases,
-    }
+    """Parameters in total, trained, frozen, added by the method, and in the head; BERT's pooler is not in the head."""
+    found: dict[str, int] = dict.fromkeys(("total", "trainable", "frozen", "added", "head_weights", "head_biases"), 0)
+    for count in counts:
+        found["total"] += count.size
+        found["trainable" if count.is_trained else "frozen"] += count.size
+        if count.is_added:
+            found["added"] += count.size
+        if count.is_head:
+            found["head_biases" if count.name.endswith("bias") else "head_weights"] += count.size
+    return found
 
 
-def rows(counts: Iterable[Count], by: Grouping) -> list[tuple[str, int, int]]:
+def rows(counts: Iterable[Count], by: Literal["parameter", "module", "layer"]) -> list[tuple[str, int, int]]:
     """Name, size and trained size of each parameter, module (a matrix with its bias) or layer."""
     found: dict[str, tuple[int, int]] = {}
     for count in counts:
@@ -166,16 +163,16 @@ class Term:
     name: str
     formula: str
     count: int
-    weights: str  # a pattern that finds the names of the parameters it counts
+    weights: str  # a regular expression for the names of the parameters that it counts
 
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """The count by a family's formula, for the body without a head, and where a model has other parameters."""
+    """A family's formula for the body without a head, and how a model's parameters differ from it."""
 
-    symbols: str  # what the letters of the formulas are
+    symbols: str  # what the letters stand for
     terms: tuple[Term, ...]
-    differences: dict[str, int]  # by part: what the model has more, or less where negative
+    differences: dict[str, int]  # by part: the model's number less the formula's
 
     @property
     def total(self) -> int:
@@ -211,7 +208,7 @@ LLAMA = {  # Touvron et al. 2023: no biases, three feed-forward matrices, keys a
     "last norm": ("h", r"\bnorm\."),
 }
 LAYERS = "L layers of size h and inner size f"
-FORMULAS = {  # of a family: what the letters are, and of each part its formula and the names of its parameters
+FORMULAS = {  # by family: what the letters stand for, and the formula and parameter names of each part
     "bert": (f"V tokens, P positions, S segments, {LAYERS}.", BERT),
     "llama": (f"V tokens, {LAYERS}, a and k heads of size d for queries and for keys and values.", LLAMA),
     "modernbert": (f"V tokens, {LAYERS}.", MODERNBERT),
@@ -224,7 +221,7 @@ LETTERS = {
 
 
 def evaluate(formula: str, config: PreTrainedConfig) -> int:
-    """The value of a formula such as L(4h² + 4h); `LETTERS` are sizes of the config, and d is that of a head."""
+    """The value of a formula such as L(4h² + 4h); `LETTERS` are sizes in the config, d is the size of a head."""
     sizes = {letter: getattr(config, name, None) for letter, name in LETTERS.items()}
     sizes["d"] = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     factors = re.sub(r"(?<=[\w²)])(?=[A-Za-z(])", "*", formula).replace("²", "**2")  # L*(4*h**2+4*h)
@@ -234,7 +231,7 @@ def evaluate(formula: str, config: PreTrainedConfig) -> int:
 def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> ClosedForm | None:
     """The formula of the config's family beside a model's parameters; None where the family has no formula.
 
-    What a fine-tuning method added belongs to no term, whatever it is called.
+    Parameters that a fine-tuning method added belong to no term, whatever their names.
     """
     if config.model_type not in FORMULAS:
         return None
@@ -243,7 +240,7 @@ def closed_form(config: PreTrainedConfig, counts: Iterable[Count] = ()) -> Close
     differences = {term.name: -term.count for term in terms}
     for count in counts:
         part = next((term.name for term in terms if re.search(term.weights, count.name)), None)
-        if part is None or count.is_added:  # of all layers together, such as layer.*.output.dense.adapter.up
+        if part is None or count.is_added:  # summed over layers, as layer.*.output.dense.adapter.up
             part = re.sub(r"\.\d+\.", ".*.", count.name.rpartition(".")[0] or count.name)
         differences[part] = differences.get(part, 0) + count.size
     return ClosedForm(symbols, terms, {part: more for part, more in differences.items() if more})

@@ -1,13 +1,13 @@
-"""What an update takes: operations, and the bytes of tensors that are alive at once.
+"""The operations of an update, and the peak memory of its tensors.
 
-Nothing is estimated by formula: an update of the real model runs on fake tensors, which have shapes but no values,
-while operations are counted and storages followed from their making to their end. So what the backward pass and
-the optimizer hold for a moment counts too. The optimizer has made its moments before, as in all updates but the first.
+Estimates use no formula: an update of the real model runs on fake tensors, which have shapes but no values, while
+operations are counted and storages are tracked from allocation to release. So temporary tensors of the backward pass
+and the optimizer count too. The optimizer has its moments already, as in all updates but the first.
 
-Beside it stand the formulas of a published study of parameter-efficient tuning, as it states them. Its symbols: N
+The formulas of a published study of parameter-efficient tuning are here for comparison, as it states them. Symbols: N
 parameters, v tokens in the vocabulary, d layers of size h and inner size h′, a heads, b examples of l tokens; N_ad
-parameters in adapters of width h_ad. All is float32, with AdamW's two moments. `QUESTIONABLE` is why they are not
-followed.
+parameters in adapters of width h_ad. All is float32, with AdamW's two moments. `QUESTIONABLE` says why they are not
+used for estimates.
 """
 
 import weakref
@@ -40,9 +40,9 @@ from retrace.training.throughput import ProductOperations
 
 
 class LiveMemory(TorchDispatchMode):
-    """Counts the storages that are made while it is entered, until each is freed; real tensors or fake ones.
+    """Counts the bytes of storages that are allocated within it, real or fake, until each is freed.
 
-    What an operation holds only within itself is not seen, and neither is what an allocator keeps for later.
+    It does not see buffers inside an operation, or memory that an allocator keeps for reuse.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class LiveMemory(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run the operation, and count what it made."""
+        """Run the operation and count its results."""
         result = func(*args, **(kwargs or {}))
         for value in tree_leaves(result):
             if isinstance(value, Tensor):
@@ -76,7 +76,7 @@ class LiveMemory(TorchDispatchMode):
 
 @contextmanager
 def attention_of_cuda() -> Iterator[None]:
-    """Give fused attention the kernels that it has on CUDA; on a processor, dropout makes it keep all its weights."""
+    """Use CUDA's kernels of fused attention; with dropout, those of a CPU keep all attention weights."""
     of_processor = functional.scaled_dot_product_attention
     functional.scaled_dot_product_attention = _fused_attention
     try:
@@ -89,7 +89,7 @@ def _fused_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Flash attention where there is no mask and products are in bf16, else the memory-efficient kernel."""
+    """Flash attention without a mask and in bf16, else the memory-efficient kernel."""
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (tensor.to(torch.bfloat16) for tensor in (query, key, value))
     if attn_mask is None and query.dtype == torch.bfloat16:
@@ -104,21 +104,21 @@ def _fused_attention(
     )[0]
 
 
-FLOAT = 4  # bytes; what is trained, gradients and moments are float32 whatever the precision of products
+FLOAT = 4  # bytes; trained weights, gradients and moments are float32 whatever the precision of products
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What training a model takes; memory in bytes, of tensors."""
+    """What training a model takes; memory in bytes of tensors."""
 
     parameters: int
-    trained: int  # of these
+    trained: int  # how many of these are trained
     weights: int  # bytes of all parameters
-    flops: float  # of matrix products, for one token, forward and backward
-    moments: int  # the optimizer's
-    peak: int  # the most that is held at once
-    layer: int  # of the parameters, those of the largest layer
-    outside: int  # those of no layer
+    flops: float  # of matrix products, per token, forward and backward
+    moments: int  # bytes of the optimizer's moments
+    peak: int  # bytes
+    layer: int  # parameters of the largest layer
+    outside: int  # parameters outside of all layers
 
     @property
     def gradients(self) -> int:
@@ -127,19 +127,19 @@ class Needs:
 
     @property
     def passing(self) -> int:
-        """What comes on top at the peak: activations, copies in bf16, what is held for a moment."""
+        """The rest of the peak: activations, copies in bf16, temporary tensors."""
         return self.peak - self.weights - self.gradients - self.moments
 
     @property
     def checkpoint(self) -> int:
-        """Bytes of a checkpoint of pretraining: what is trained, and its moments."""
+        """Bytes of a checkpoint of pretraining: the trained weights and their moments."""
         return self.gradients + self.moments
 
     def memory(self, processes: int, sharded: bool = False) -> int:
-        """Bytes that one of the processes needs; many keep a copy of the gradients, or share everything (`sharded`).
+        """Bytes that each process needs; several keep a copy of the gradients or, `sharded`, share everything.
 
-        Sharded, two layers are whole at once, one with its gradient, and what is in no layer is from the forward pass
-        to the end of the backward pass (see `sharding.to_device`).
+        With sharding, two layers are gathered at once, one with its gradient; parameters outside of layers stay
+        gathered from the forward pass to the end of the backward pass (see `sharding.to_device`).
         """
         if not sharded or processes == 1:
             return self.peak + (self.gradients if processes > 1 else 0)
@@ -149,24 +149,24 @@ class Needs:
 
 @dataclass(frozen=True)
 class Load:
-    """What a device trains on in an update, and how; parts and layers computed again are as this machine has them."""
+    """What a device trains on in an update, and how; the environment sets micro-batches and recomputed layers."""
 
     batch: int  # examples
     length: int  # tokens of each
-    scored: int  # tokens that a language model scores
+    scored: int  # tokens for which a language model computes a loss
     bf16: bool
     attention: str  # transformers' name; sdpa stands for CUDA's kernels
     micro_batch: int | None = field(default_factory=lambda: whole_number("RETRACE_MICRO_BATCH"))
     recomputes: bool = field(default_factory=lambda: is_true("RETRACE_ACTIVATION_CHECKPOINTING"))
 
     def __str__(self) -> str:
-        """How it passes through the model."""
+        """Attention, micro-batches and recomputed layers, in words."""
         parts = f", at most {self.micro_batch} at once" if self.micro_batch else ""
         return f"{self.attention} attention{parts}{', layers computed again' if self.recomputes else ''}"
 
     @property
     def part(self) -> "Load":
-        """What passes through the model at once."""
+        """The load of a micro-batch."""
         most = min(self.batch, self.micro_batch or self.batch)
         return replace(self, batch=most, scored=self.scored * most // self.batch)
 
@@ -174,7 +174,7 @@ class Load:
 def pretraining_needs(
     config: PreTrainedConfig, recipe: PretrainSettings, blocks: int, bf16: bool, attention: str
 ) -> Needs:
-    """The needs of a language model of this config under a recipe, of a device that gets so many blocks a step."""
+    """The needs of pretraining on a device that gets so many blocks a step."""
     share = recipe.mask_rate if objective_of(config) == "masked" else 1.0
     load = Load(blocks, recipe.block_size, blocks * int(recipe.block_size * share), bf16, attention)
     return update_needs("pairs" if recipe.next_sentence else "language_model", config, load, recipe.optimizer)
@@ -184,34 +184,21 @@ def update_needs(
     head: Head, config: PreTrainedConfig, load: Load, optimizer: OptimizerSettings,
     tune: Callable[[PreTrainedModel, Head], object] | None = None, dropout: float | None = None,
 ) -> Needs:  # fmt: skip
-    """The needs of a model with this head and this dropout, if not its own, made ready by the `tune` of a method.
-
-    Neither memory nor time is spent.
+    """The needs of a model with this head, after the `tune` of a method; None is the config's own dropout.
 
     Raises InputError where the optimizer gets no weights.
     """
-    if config.pad_token_id is None:  # as in Llama's published config; a classifier then takes no batch
-        config.pad_token_id = 0
-    model = empty_model(head, config, load.attention)
-    if dropout is not None:
-        set_dropout(model, dropout)
-    if tune is not None:
-        with torch.device("meta"):
-            tune(model, head)
-        if load.bf16 and is_part(model):
-            round_frozen(model)
-    if load.recomputes:
-        recompute_layers(model, preserve_rng_state=False)  # of which fake tensors have none
+    model = _prepared(head, config, load, tune, dropout)
     with FakeTensorMode(), LiveMemory() as live:
         _give_fake_weights(model.train())
         try:
             optimizers = make_optimizers(model, optimizer, 1.0)
-        except ValueError as error:  # such as a frozen body whose head is a tied one
+        except ValueError as error:  # as with a frozen body whose head is tied to its embeddings
             raise InputError(f"nothing here for {optimizer.kind} to train: {error}") from None
         held = live.now
         _make_moments(model, optimizers)
         live.peak = live.now
-        passes = 1 if load.part.batch == load.batch else 2  # in the second, there are gradients before it
+        passes = 1 if load.part.batch == load.batch else 2  # the second begins with gradients
         with ProductOperations() as operations, attention_of_cuda() if load.attention == "sdpa" else nullcontext():
             for _ in range(passes):
                 _loss(model, head, load.part).backward()
@@ -228,6 +215,26 @@ def update_needs(
         layer=max(layers, default=0),
         outside=_size(model) - sum(layers),
     )
+
+
+def _prepared(
+    head: Head, config: PreTrainedConfig, load: Load, tune: Callable[[PreTrainedModel, Head], object] | None,
+    dropout: float | None,
+) -> PreTrainedModel:  # fmt: skip
+    """The model as it is trained, on the meta device."""
+    if config.pad_token_id is None:  # as in Llama's published config; a classifier would take no batch
+        config.pad_token_id = 0
+    model = empty_model(head, config, load.attention)
+    if dropout is not None:
+        set_dropout(model, dropout)
+    if tune is not None:
+        with torch.device("meta"):
+            tune(model, head)
+        if load.bf16 and is_part(model):
+            round_frozen(model)
+    if load.recomputes:
+        recompute_layers(model, preserve_rng_state=False)  # fake tensors have no random state
+    return model
 
 
 def _size(module: nn.Module) -> int:
@@ -248,7 +255,7 @@ def _step(optimizers: Sequence[torch.optim.Optimizer]) -> None:
 
 
 def _give_fake_weights(model: nn.Module) -> None:
-    """Put fake tensors of a processor in the place of those of the meta device; what was tied stays tied."""
+    """Replace the meta tensors by fake tensors on the CPU; tied weights stay tied."""
     given: dict[int, Any] = {}
     for module in model.modules():
         for name, weight in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
@@ -260,7 +267,7 @@ def _give_fake_weights(model: nn.Module) -> None:
 
 
 def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
-    """The loss of one batch, as the stages have it."""
+    """The loss of one batch, as the stages compute it."""
     ids = torch.zeros(load.batch, load.length, dtype=torch.long)
     with torch.autocast("cpu", torch.bfloat16, enabled=load.bf16):
         if head in ("language_model", "pairs"):
@@ -278,7 +285,7 @@ def _loss(model: PreTrainedModel, head: Head, load: Load) -> Tensor:
     return functional.cross_entropy(scores.float(), torch.zeros(len(scores), dtype=torch.long))
 
 
-# By the formulas of the published study.
+# The formulas of the published study.
 FULL = "16N + d(34blh + 9bal² + 8blh′)"
 ADAPTER = "4N + 16N_ad + 2d(4blh + 8bl·h_ad)"
 PARAMETERS = "vh + d(4h² + 2hh′ + 4h)"
@@ -296,14 +303,14 @@ QUESTIONABLE = (
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that grow with batch b and length l: constant + per_token·bl + per_token_pair·bl²."""
+    """Bytes as a function of batch b and length l: constant + per_token·bl + per_token_pair·bl²."""
 
     constant: int
     per_token: int
     per_token_pair: int
 
     def at(self, batch: int, length: int) -> int:
-        """Bytes for a batch of so many examples of so many tokens."""
+        """Bytes for a batch of examples of this length."""
         return self.constant + batch * length * (self.per_token + length * self.per_token_pair)
 
 
@@ -332,7 +339,7 @@ def adapter_memory(parameters: int, added: int, config: PreTrainedConfig, width:
 
 
 def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tuple[str, Memory] | None:
-    """The formula for a method and its value for a model; None where the study has none."""
+    """The formula for a method, and its coefficients for a model; None where the study has none."""
     if method.file in ("full", "scratch"):
         return FULL, full_memory(needs.parameters, config)
     if method.file != "adapter":
@@ -343,7 +350,7 @@ def formula_memory(method: Method, config: PreTrainedConfig, needs: Needs) -> tu
 
 @dataclass(frozen=True)
 class Equation:
-    """An equation of an encoder layer, and what the study says the backward pass needs of it."""
+    """An equation of an encoder layer, and what the backward pass needs of it according to the study."""
 
     number: int
     text: str
@@ -364,7 +371,7 @@ EQUATIONS = (
 )  # fmt: skip
 
 
-# The study's example as RoBERTa, which is what it tunes, and the figures printed for it.
+# The study's example, as RoBERTa, which is what it tunes, and the figures printed for it.
 EXAMPLE = RobertaConfig(
     vocab_size=50_000, hidden_size=1920, intermediate_size=7680, num_hidden_layers=64, num_attention_heads=32
 )
@@ -376,7 +383,7 @@ CLAIM = 3 / 4  # the share of the memory that adapters are said to save at least
 
 
 def example_memory(parameters: int = EXAMPLE_PARAMETERS) -> dict[str, Memory]:
-    """The example's memory by method, with N rounded as in the study or given."""
+    """The example's memory by method, with N as the study rounds it or as given."""
     added = adapter_parameters(EXAMPLE, EXAMPLE_WIDTH)
     adapter = adapter_memory(parameters, added, EXAMPLE, EXAMPLE_WIDTH)
     return {"full": full_memory(parameters, EXAMPLE), "adapter": adapter}

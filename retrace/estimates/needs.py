@@ -1,4 +1,4 @@
-"""The disk and the memory that all runs of params.yaml take, known before the first of them."""
+"""The disk and memory that the runs of params.yaml need, estimated before the first of them starts."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from retrace.core.paths import CHECKPOINT, named_checkpoint
 from retrace.core.settings import Precision, build
 from retrace.estimates.architectures import described, find_model
 from retrace.estimates.memory import FLOAT, Load, Needs, pretraining_needs, update_needs
-from retrace.finetuning.method import PRETRAINED, read_method
+from retrace.finetuning.method import PRETRAINED, Method, read_method
 from retrace.finetuning.run import adjusted
 from retrace.finetuning.settings import FineTuneSettings
 from retrace.hub.pins import Pin, read_initial_checkpoint
@@ -32,40 +32,39 @@ PRESETS = {
     "FacebookAI/roberta-base": "roberta-base",
     "allenai/scibert_scivocab_uncased": "scibert",
     "meta-llama/Llama-3.2-1B": "llama-3.2-1b",
-}  # of repositories of the hub
+}  # by repository of the hub
 FETCHED, TRAINED, STATES = 3, 2, 3  # copies: hub's cache, folder, DVC's; folder, DVC's; two kept, one being written
 PRETRAINING = "pretrain"
-PROMPT = 2  # tokens of a written answer beside its words: those that begin and end it
+PROMPT = 2  # tokens of a generated answer beside its words: the first and the last
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A training run that is still to come."""
+    """A training run of params.yaml."""
 
     name: str
-    fetched: Path | None  # where the checkpoint goes that it starts from
+    fetched: Path | None  # the folder of a checkpoint of the hub that it starts from
     needs: Needs
     is_done: bool = False
 
     @property
     def saved(self) -> int:
-        """Bytes of the weights that it leaves: those that it trains."""
+        """Bytes of the weights that it saves, which are those that it trains."""
         return self.needs.gradients
 
     @property
     def state(self) -> int:
-        """Bytes of a state: weights, moments and, of fine-tuning, the weights that are kept of the best epoch."""
+        """Bytes of a saved state: weights, moments and, in fine-tuning, the weights of the best epoch."""
         return self.needs.checkpoint + (0 if self.name == PRETRAINING else self.saved)
 
 
 def require_room(params: Mapping[str, Any]) -> Iterator[str]:
-    """What is needed and what there is, line by line.
+    """What the runs need and what there is, line by line.
 
-    Raises InputError where it is clearly too little: more memory than the one device has at all, or twice the disk.
+    Raises InputError where there is clearly too little: less memory in all than one device needs, or half of the disk.
     """
-    configs = _configs(params)
-    runs = list(_runs(params, configs))
-    unknown = [name or "model" for name, config in configs.items() if config is None]
+    runs = list(_runs(params))
+    unknown = [name or "model" for name, config in _configs(params).items() if config is None]
     if unknown:
         yield f"needs: the sizes of {', '.join(unknown)} are not known before they are fetched, and left out"
     if not runs:
@@ -89,10 +88,9 @@ def require_room(params: Mapping[str, Any]) -> Iterator[str]:
 
 
 def planned_memory(params: Mapping[str, Any], name: str) -> int | None:
-    """Bytes that the tensors of the run `name` take on each of the devices that share it; None where it is unknown."""
-    processes, is_fsdp = int(os.environ.get("WORLD_SIZE", "1")), _is_fsdp()
-    found = _runs(params, _configs(params), processes, name)
-    return next((run.needs.memory(processes, is_fsdp) for run in found if run.name == name), None)
+    """Bytes that the tensors of the run `name` take on each of its devices; None where there is no such run."""
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    return next((run.needs.memory(processes, _is_fsdp()) for run in _runs(params, processes, name)), None)
 
 
 def _is_fsdp() -> bool:
@@ -100,16 +98,16 @@ def _is_fsdp() -> bool:
 
 
 def _configs(params: Mapping[str, Any]) -> dict[str | None, PreTrainedConfig | None]:
-    """The config of each model that is tuned, by its name, None for the one that is pretrained here."""
+    """The config of each model that is fine-tuned, by its name; None is the name of the one pretrained here."""
     grid = build(Grid, params, "finetune")
     bases = dict.fromkeys(read_method(params, label).settings.checkpoint for label in grid.every_method)
     return {name: config_of(params, name) for name in bases}
 
 
 def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedConfig | None:
-    """The config of the model that is pretrained here, or of the entry of that name under `checkpoints`.
+    """The config of the model that is pretrained here, or of the entry `name` under `checkpoints`.
 
-    Of a checkpoint: that of its folder, or of a preset before it is fetched; None where neither is there.
+    That of a checkpoint is in its folder or, before it is fetched, a preset; None where there is neither.
     """
     folder = CHECKPOINT if name is None else named_checkpoint(name)
     if (folder / "config.json").is_file():
@@ -121,46 +119,45 @@ def config_of(params: Mapping[str, Any], name: str | None = None) -> PreTrainedC
     return find_model(preset).config if preset else None
 
 
-def _runs(
-    params: Mapping[str, Any], configs: Mapping[str | None, PreTrainedConfig | None], processes: int = 1,
-    only: str | None = None,
-) -> Iterator[Planned]:  # fmt: skip
-    """Pretraining, where there is any, and every cell of the matrix whose model's sizes are known, or `only` one."""
-    kind = "cuda" if torch.cuda.is_available() else "cpu"
-    bf16 = uses_bf16(build(Precision, params, "precision"), torch.device(kind))
-    attention = "sdpa" if kind == "cuda" else "lean"
+def _runs(params: Mapping[str, Any], processes: int = 1, only: str | None = None) -> Iterator[Planned]:
+    """Pretraining, if there is any, and each fine-tuning run of a model of known size; or `only` the run of a name."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    bf16 = uses_bf16(build(Precision, params, "precision"), device)
+    attention = "sdpa" if device.type == "cuda" else "lean"
+    configs, grid = _configs(params), build(Grid, params, "finetune")
     own = configs.get(None)
     if own is not None and only in (None, PRETRAINING):
         recipe = build(PretrainSettings, params, "pretrain")
         needs = pretraining_needs(own, recipe, -(-recipe.batch_size // processes), bf16, attention)
         starts = read_initial_checkpoint(params).origin is not None
         yield Planned(PRETRAINING, CHECKPOINT if starts else None, needs, PRETRAINED.is_dir())
-    grid = build(Grid, params, "finetune")
     for task in grid.all_tasks:
-        is_read = grid.kind_of(task) == "question_answering"
+        kind = AnswerSettings if grid.kind_of(task) == "question_answering" else FineTuneSettings
         for label in grid.methods_of(task):
             method = read_method(params, label, task)
             config = configs[method.settings.checkpoint]
-            cells = [cell for seed in grid.seeds if only in (None, (cell := Cell(task, label, seed)).title)]
-            if config is None or not cells:
-                continue
-            settings = adjusted(build(AnswerSettings if is_read else FineTuneSettings, params, task), method.settings)
-            head, written = _head(settings)
-            batch = -(-settings.batch_size // processes)
-            length = getattr(settings, "train_length", None) or settings.max_length
-            load = Load(batch, length, batch * written, bf16, attention)
-            needs = update_needs(head, config, load, settings.optimizer, method.tune, settings.dropout)
-            base = method.settings.checkpoint
-            fetched = None if base is None else named_checkpoint(base)
-            for cell in cells:
-                yield Planned(cell.title, fetched, needs, (WEIGHTS / cell.path).is_dir())
+            cells = [Cell(task, label, seed) for seed in grid.seeds]
+            cells = [cell for cell in cells if only in (None, cell.title)]
+            if config is not None and cells:
+                settings = adjusted(build(kind, params, task), method.settings)
+                needs = _tuning_needs(settings, method, config, processes, bf16, attention)
+                fetched = None if method.base == PRETRAINED else method.base
+                for cell in cells:
+                    yield Planned(cell.title, fetched, needs, (WEIGHTS / cell.path).is_dir())
 
 
-def _head(settings: FineTuneSettings) -> tuple[Head, int]:
-    """The head of a task, and how many tokens of an answer it writes."""
-    if not isinstance(settings, AnswerSettings):
-        return "classifier", 0
-    return ("spans", 0) if settings.answers == "extractive" else ("language_model", settings.max_answer_length + PROMPT)
+def _tuning_needs(
+    settings: FineTuneSettings, method: Method, config: PreTrainedConfig, processes: int, bf16: bool, attention: str
+) -> Needs:
+    """What a task takes on each of the processes; a language model is scored on the answers that it generates."""
+    batch, length, scored = -(-settings.batch_size // processes), settings.max_length, 0
+    head: Head = "classifier"
+    if isinstance(settings, AnswerSettings):
+        head, length = "spans", settings.train_length or settings.max_length
+        if settings.answers == "generative":
+            head, scored = "language_model", settings.max_answer_length + PROMPT
+    load = Load(batch, length, batch * scored, bf16, attention)
+    return update_needs(head, config, load, settings.optimizer, method.tune, settings.dropout)
 
 
 def _disk(runs: Iterable[Planned]) -> int:

@@ -1,7 +1,7 @@
-"""The files of a model as others load it, and the three lines that do.
+"""The files of a published model, and the three lines of Python that load it.
 
-A whole model is one of transformers; LoRA is peft's adapter; what neither knows - bottlenecks, question matches - is
-in Retrace's own format, which `retrace.publishing.load` loads. No code goes with any of them.
+A whole model has the format of transformers, a LoRA that of peft. Bottleneck adapters and question matches, which
+neither of them knows, have Retrace's own, loaded by `retrace.publishing.load`. No code is published with any of them.
 """
 
 import shutil
@@ -27,9 +27,9 @@ from retrace.models.heads import FAMILIES, Head, objective_of, read_config, read
 from retrace.publishing.load import BASE, DESCRIPTION, Tuning, align, read_tuned
 from retrace.tokens.tokenizer import copy_tokenizer
 
-UNSENT = shutil.ignore_patterns(SUMS)  # which are of the folder as it was trained
+UNSENT = shutil.ignore_patterns(SUMS)  # checksums of the folder as it was trained
 Library = Literal["transformers", "peft", "retrace"]
-Lines = tuple[str, str, str]  # of Python, that leave a `model` and a `tokenizer`
+Lines = tuple[str, str, str]  # of Python, which define a `model` and a `tokenizer`
 AUTO_CLASSES = {
     "classifier": "AutoModelForSequenceClassification", "spans": "AutoModelForQuestionAnswering",
     "masked": "AutoModelForMaskedLM", "causal": "AutoModelForCausalLM",
@@ -38,14 +38,14 @@ AUTO_CLASSES = {
 
 @dataclass(frozen=True)
 class Address:
-    """Where a model is to be found."""
+    """Where a model is published."""
 
     repository: str
-    branch: str | None = None  # the repository's first one where absent
-    base: Pin | None = None  # the published pretrained model that an adapter goes onto; within the repository if absent
+    branch: str | None = None  # None: the repository's default
+    base: Pin | None = None  # the published model that an adapter is loaded onto; None: one in the same repository
 
     def call(self, function: str) -> str:
-        """A call that loads something from there."""
+        """A Python call that loads something from there."""
         revision = f", revision={quoted(self.branch)}" if self.branch else ""
         return f"{function}({quoted(self.repository)}{revision})"
 
@@ -95,7 +95,7 @@ def write_tuned(tuning: Tuning, tuned: Path, pretrained: Path, address: Address,
 
 
 def base_digest(pretrained: Path) -> str:
-    """The SHA-256 of the pretrained model's weights as `write_pretrained` leaves them."""
+    """The SHA-256 of the pretrained model's weights as `write_pretrained` writes them."""
     with TemporaryDirectory() as folder:
         copy = shutil.copyfile(pretrained / WEIGHTS, Path(folder) / WEIGHTS)
         align(copy)
@@ -165,7 +165,7 @@ def _use(head: Head, pretrained: Path) -> str:
 
 
 def _save_whole(model: PreTrainedModel, folder: Path) -> None:
-    # By the names that the model has, which are those that transformers looks for, not those it was loaded by.
+    # With the names of the model's own parameters, which transformers looks for, not those in the file it came from.
     model.save_pretrained(folder, save_original_format=False)
 
 

@@ -1,10 +1,10 @@
-"""The card of a published model: what it was trained on, how, how well it does, its limits, and how to load it.
+"""The card of a published model: its training data, training, scores and limits, and how to load it.
 
-`Trained` finds it in params.yaml, data cards, runs, reports and dvc.lock; `model_card` puts it into words.
+`Trained` collects the facts from params.yaml, data cards, runs and reports; `model_card` writes the card.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -47,79 +47,77 @@ PIPELINES = {
     "classifier": "text-classification", "spans": "question-answering", "masked": "fill-mask",
     "causal": "text-generation",
 }  # fmt: skip
-NOT_ON_HUB = "not-on-the-hub"  # where the metadata must name a data set of the hub and there is none
+NOT_ON_HUB = "not-on-the-hub"  # for metadata that must name a data set of the hub
 PRETRAINING = ("lr", "seed", "family", "precision", "tokenizer", "model", "pretrain")
 LIMITS = {
     "classifier": "It answers with one of its classes, whatever it is given.",
     "spans": "How a long passage is cut and when there is no answer is for the caller to decide. Retrace takes the "
     "best span of overlapping windows, and none where the first token scores higher.",
-    "masked": "It fills in masked tokens; for anything else it has to be tuned.",
-    "causal": "It goes on with a text, and what it writes may be wrong.",
+    "masked": "It fills in masked tokens; for anything else it has to be fine-tuned.",
+    "causal": "It continues a text, and what it writes may be wrong.",
 }
-CHOSEN = "The epoch was chosen by the validation loss, so the figures are a little better than on data of another day."
+CHOSEN = "The epoch was chosen by the validation loss, so the figures are slightly better than on new data."
 WITHIN_DOCUMENTS = (
-    "In training attention stayed within documents; transformers does not hold it there where several share an input."
+    "In training, attention stayed within documents; transformers does not confine it where several share an input."
 )
-SAMPLE = "The sample is a few thousand sentences on an invented country: the model knows nothing else."
+SAMPLE = "The sample is a few thousand sentences about an invented country: the model knows nothing else."
 LIBRARIES = ("torch", "transformers", "peft")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a part of the data is from; what is not known is None."""
+    """Where a part of the data is from; None: unknown."""
 
     name: str  # of the part: text, sst2, squad or a further task
     title: str
     pin: Pin | None = None  # of a data set of the hub
     config: str | None = None
-    split: str = "validation"  # that the figures are of
+    split: str = "validation"  # on which the figures were computed
     licence: str | None = None
     citation: str | None = None
 
 
 def hub_origin(name: str, pin: Pin, config: str, split: str, licence: str | None) -> Origin:
-    """A data set of the hub, with the licence that its card gives where it is none of WORKS."""
+    """A data set of the hub; `licence` is that of its card, which counts if WORKS has none."""
     work = WORKS.get(f"{pin.repository} {config}") or WORKS.get(pin.repository) or {}
     title, licence = work.get("title") or pin.repository, work.get("licence") or licence
     return Origin(name, title, pin, config, split, licence, work.get("citation"))
 
 
 class Scores(Record):
-    """The figures of one trial, and those of baselines."""
+    """The figures of a run, and of baselines."""
 
     SPREAD: ClassVar[str] = "trial"
     trial: SeedDetails
     baselines: dict[str, BaselineDetails]
     legend: Legend
     headlines: list[str]
-    split: Literal["validation", "test"]  # that they are of; the test data chose no epoch
+    split: Literal["validation", "test"]  # on which they were computed
 
 
 @dataclass(frozen=True)
 class RunResults:
-    """What the report says of the run that a model is of."""
+    """What the report says about the run."""
 
     verdict: Sequence[Sentence]
-    note: str  # from how many seeds, and how the table is read
+    note: str  # the number of seeds, and how to read the table
     table: Table | None  # of methods and tasks; None without scores
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """All that a card says."""
+    """The contents of a card."""
 
     repository: str
     summary: str  # one sentence: what the model is
-    use: str  # a key of PIPELINES
-    library: str
-    lines: Sequence[str]  # of Python, that load it
-    base: str | None  # ORG/NAME of what it goes onto or was trained from
-    started: str | None  # the weights that training started from, and their licence; random ones where None
+    published: Published
+    base: str | None  # ORG/NAME of the model that it needs or was trained from
+    started: str | None  # the weights that training started from, and their licence; None: random ones
     tags: Sequence[str]
-    origins: Sequence[Origin]  # of the data; that of the task is the last
+    origins: Sequence[Origin]  # of the data, the task's last
     counts: Table  # of the data
     training: Table
-    scores: Scores | None  # of a tuned model
+    scores: Scores | None  # of a fine-tuned model
     perplexity: PerplexityReport | None  # of a language model
     flags: Sequence[str]  # one line each
     limits: Sequence[str]
@@ -127,25 +125,25 @@ class ModelFacts:
 
 
 class Trained:
-    """A model of this project, and what files say of it: a cell of the matrix, or the pretrained one without one."""
+    """A model of this project: the fine-tuned one of a cell, or the pretrained one without a cell."""
 
     def __init__(self, cell: Cell | None, params: Mapping[str, Any]) -> None:
         """Raises InputError where params.yaml has no such method."""
         self.cell, self.params = cell, params
         self.name = cell.title if cell else PRETRAINED.name
         self.method = read_method(params, cell.method) if cell else None
-        self.base = self.method.base if self.method else PRETRAINED  # of the weights that its training started from
+        self.base = self.method.base if self.method else PRETRAINED  # the folder that its training started from
         is_own = self.base == PRETRAINED  # pretrained here
         self.data = [*(["text"] if is_own else []), *([cell.task] if cell else [])]  # that it was trained on here
 
     @cached_property
     def details(self) -> Details | None:
-        """What is in scores.json; None where nothing was scored."""
+        """The contents of scores.json; None where nothing was scored."""
         return Details.read(DETAILS) if DETAILS.is_file() else None
 
     @cached_property
     def perplexity(self) -> PerplexityReport | None:
-        """That of the pretrained model of this run, where it was measured."""
+        """The perplexity of the pretrained model; None where it was not measured."""
         return PerplexityReport.read(PERPLEXITY) if PERPLEXITY.is_file() else None
 
     @property
@@ -154,7 +152,7 @@ class Trained:
         return bool(self.cell and self.details and on_test(self.cell.task) in self.details.tasks)
 
     def facts(self, address: Address, published: Published, commit: str) -> ModelFacts:
-        """All that its card says."""
+        """The contents of its card."""
         cell, family = self.cell, read_config(self.base).model_type
         summary = f"A language model of the family {family}, made with Retrace."
         if cell and self.method:
@@ -164,8 +162,8 @@ class Trained:
         started = self._started()
         licence = started.get("license_name") or started.get("license") or "not known to Retrace"
         return ModelFacts(
-            repository=address.repository, summary=summary, use=published.use, library=published.library,
-            lines=published.lines, base=address.base.repository if address.base else started.get("repository"),
+            repository=address.repository, summary=summary, published=published,
+            base=address.base.repository if address.base else started.get("repository"),
             started=f"{started['from']}, whose licence is {licence}" if started else None,
             tags=["retrace", family, *([cell.method] if cell else [])], origins=self.origins(),
             counts=self._counts(), training=self._training(commit), scores=self.scores() if cell else None,
@@ -174,7 +172,7 @@ class Trained:
         )  # fmt: skip
 
     def scores(self) -> Scores:
-        """The figures of a cell: on the test set, where its task has one.
+        """The figures of the cell, on the test set if its task has one.
 
         Raises InputError where it was not scored.
         """
@@ -185,7 +183,7 @@ class Trained:
         )  # fmt: skip
 
     def results(self) -> RunResults:
-        """The verdict and the table of the report, on every method and task that was scored."""
+        """The verdict and the table of the report, of all methods and tasks that were scored."""
         tasks = read_tasks(self.details, self.params, with_curves=False) if self.details else []
         runs, scored = read_runs(self.params), [task for task in tasks if task.methods]
         said = verdict(judged(tasks), self.perplexity, shares_of(runs))
@@ -200,35 +198,35 @@ class Trained:
 
     @cached_property
     def learned_nothing(self) -> Flags:
-        """Signs that it has learned nothing, name → evidence."""
+        """Signs that the model has learned nothing: name → evidence."""
         if self.cell is None:
             splits = PerplexityReport.read(PERPLEXITY).splits
             return {f"{name} on {part}": text for part, split in splits.items() for name, text in split.flags.items()}
-        return self._flags(lambda task, method, trial: trial.flags)
+        return _by_split([trial.flags for _, _, trial in self._scored])
 
     @cached_property
     def flags(self) -> Flags:
-        """The same, and the flags of the method over all seeds and of the data."""
-        others = self._flags(lambda task, method, trial: method.flags | task.flags) if self.cell else {}
+        """The same, with the flags of the method over all seeds and of the data."""
+        others = _by_split([method.flags | task.flags for task, method, _ in self._scored]) if self.cell else {}
         return self.learned_nothing | others
 
     @property
     def flag_lines(self) -> list[str]:
-        """These flags with their evidence, a line each."""
+        """These flags with their evidence, a line for each."""
         return [f"{name.replace('_', ' ')}: {evidence}" for name, evidence in self.flags.items()]
 
     def origins(self) -> list[Origin]:
-        """Where the data of pretraining is from, if that was done here, and, last, that of the task."""
+        """Where the data of pretraining is from, if that was done here, and, last, the data of the task."""
         return [self._origin(name) for name in self.data]
 
     def _counts(self) -> Table:
-        """What every split of that data holds."""
+        """The size of each split of the data."""
         path = source_folder(build(str, self.params, "data")) / "card.json"
         card = read_json(path) if path.is_file() else {}  # further tasks need no source
         return counts_table({name: card.get(name) or read_json(card_path(name))["parts"] for name in self.data})
 
     def _training(self, commit: str) -> Table:
-        """Run, versions and settings in force, by name; settings by their keys in params.yaml."""
+        """Run, versions and settings; settings by their keys in params.yaml."""
         cell, params = self.cell, self.params
         run = RunRecord.read((RUNS / (cell.path if cell else "pretrain")).with_suffix(".json"))
         made: dict[str, Any] = {"git commit": commit} | {name: version(name) for name in LIBRARIES}
@@ -243,7 +241,7 @@ class Trained:
         return settings_table(made, values_of(params, keys) | tuned)
 
     def _origin(self, name: str) -> Origin:
-        """Where the data of pretraining (`text`) or of a task is from, and which of its splits the figures are of."""
+        """Where the data of pretraining (`text`) or of a task is from, and the split of the figures."""
         params, is_tested = self.params, self.is_tested and name != "text"
         split = "test" if is_tested else "validation"
         data = build(str, params, "data")
@@ -266,7 +264,7 @@ class Trained:
         return hub_origin(name, settings.pin, settings.config, split, licence)
 
     def _started(self) -> dict[str, Any]:
-        """What is known of the weights that training started from; nothing where they were random."""
+        """The facts of the checkpoint that training started from; empty if its weights were random."""
         if self.method and self.method.file == SCRATCH:
             return {}
         found = checkpoint_facts(CHECKPOINT if self.base == PRETRAINED else self.base)
@@ -287,14 +285,9 @@ class Trained:
             found.append(SAMPLE)
         return found
 
-    def _flags(self, of: Callable[[TaskDetails, MethodDetails, SeedDetails], Flags]) -> Flags:
-        """Flags of a cell, its method or the data; those of the figures on the test set first, where there are such."""
-        first, *others = (of(*scored) for scored in self._scored)
-        return first | {f"{flag} on validation": said for flags in others for flag, said in flags.items()}
-
     @cached_property
     def _scored(self) -> list[tuple[TaskDetails, MethodDetails, SeedDetails]]:
-        """The figures of a cell's task, of its method there, and its own: first on the test set, where it has one.
+        """The figures of the cell's task, method and seed: on the test set, if there is one, and on validation.
 
         Raises InputError where it was not scored.
         """
@@ -308,8 +301,14 @@ class Trained:
             raise InputError(f"{DETAILS}: no figures of {self.name}; run dvc repro first") from None
 
 
+def _by_split(flags: Sequence[Flags]) -> Flags:
+    """The flags of the only split, or of the test set and, named so, of validation."""
+    first, *others = flags
+    return first | {f"{flag} on validation": said for of in others for flag, said in of.items()}
+
+
 def stale_stages(stages: Sequence[str]) -> list[str]:
-    """Those of the DVC stages, and of those before them, whose inputs or outputs are not what dvc.lock says.
+    """The stages among these DVC stages, and those before them, whose inputs or outputs differ from dvc.lock.
 
     Raises InputError where DVC has no such stage.
     """
@@ -324,16 +323,17 @@ def stale_stages(stages: Sequence[str]) -> list[str]:
 
 
 def model_card(facts: ModelFacts) -> ModelCard:
-    """The card as Markdown under the metadata that the hub reads."""
+    """The card in Markdown, below the metadata that the hub reads."""
     task, pin = facts.origins[-1], facts.origins[-1].pin
     repositories = [origin.pin.repository for origin in facts.origins if origin.pin]
+    pipeline = PIPELINES[facts.published.use]
     data = ModelCardData(
-        library_name=facts.library, pipeline_tag=PIPELINES[facts.use], tags=list(facts.tags),
+        library_name=facts.published.library, pipeline_tag=pipeline, tags=list(facts.tags),
         datasets=list(dict.fromkeys(repositories)) or None, base_model=facts.base,
         model_name=facts.repository.rpartition("/")[2],
         eval_results=[
             EvalResult(
-                task_type=PIPELINES[facts.use], dataset_type=pin.repository if pin else NOT_ON_HUB,
+                task_type=pipeline, dataset_type=pin.repository if pin else NOT_ON_HUB,
                 dataset_name=task.title, dataset_config=task.config, dataset_revision=pin and pin.commit,
                 dataset_split=task.split, metric_type=name, metric_value=value, metric_name=name.replace("_", " "),
             )
@@ -341,7 +341,7 @@ def model_card(facts: ModelFacts) -> ModelCard:
         ],
     )  # fmt: skip
     body = fill_markdown(
-        "card.md.j2", FOLDER, facts=facts, code=Code("\n".join(facts.lines)), intervals=INTERVALS,
+        "card.md.j2", FOLDER, facts=facts, code=Code("\n".join(facts.published.lines)), intervals=INTERVALS,
         scores=facts.scores and _score_table(facts.scores),
         perplexity=facts.perplexity and perplexity_table(facts.perplexity),
     )  # fmt: skip
@@ -349,7 +349,7 @@ def model_card(facts: ModelFacts) -> ModelCard:
 
 
 def eval_results(facts: ModelFacts) -> list[dict[str, Any]]:
-    """The first headline figure as `.eval_results/*.yaml` has it; none where the data is not on the hub."""
+    """The first headline figure in the form of `.eval_results/*.yaml`; empty if the data is not on the hub."""
     task, figures = facts.origins[-1], headline_figures(facts)
     if task.pin is None or task.config is None or not figures:
         return []
@@ -366,12 +366,11 @@ def headline_figures(facts: ModelFacts) -> dict[str, float]:
     if facts.scores:
         return {name: facts.scores.trial.figures[name] for name in facts.scores.headlines}
     assert facts.perplexity is not None, "a model without scores is a language model"
-    found = {
-        name: of.perplexity_per_token
+    return {
+        f"{name}_perplexity": of.perplexity_per_token
         for name, of in facts.perplexity.splits["valid"].measures.items()
-        if name != "unigram"
+        if name != "unigram" and of.perplexity_per_token is not None
     }
-    return {f"{name}_perplexity": value for name, value in found.items() if value is not None}
 
 
 def _score_table(scores: Scores) -> Table:

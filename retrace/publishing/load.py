@@ -1,9 +1,9 @@
-"""A tuned model, put together from what its folder holds and, where that is a part only, the pretrained one.
+"""Loading a fine-tuned model from its folder and, if that has a part of the weights only, the pretrained model.
 
-A published model that is more than a transformers or peft model has a `retrace.json`, which says how it was tuned, and
-is loaded by `load_tuned`. Weights are published in files in which the matrices begin at multiples of 64 bytes:
-transformers computes on weights where they lie in the mapped file, and where a matrix begins in memory decides how its
-products are rounded. A file laid out like this gives, bit for bit, what the weights gave in memory of their own.
+A published model that is neither one of transformers nor of peft has a `retrace.json`, which says how it was tuned, and
+is loaded by `load_tuned`. In published files of weights, matrices begin at multiples of 64 bytes: transformers computes
+on the mapped file, and the alignment of a matrix decides how its products are rounded. With this layout the results
+are, bit for bit, those of weights in memory.
 """
 
 import json
@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from retrace.core.errors import InputError
 from retrace.core.files import atomic_file, read_json
 from retrace.core.paths import source_folder
-from retrace.core.settings import build, load_plugin
+from retrace.core.settings import Section, build, load_plugin, plugin_names
 from retrace.datasets.examples import read_classes
 from retrace.finetuning.method import FILE, Method, load_trained, read_method
 from retrace.finetuning.settings import METHODS, MethodSettings
@@ -43,7 +43,7 @@ def require_weights(folder: Path) -> None:
 
 
 def align(path: Path) -> None:
-    """Lay out a safetensors file anew: what is a multiple of 64 bytes long comes first, the rest after it.
+    """Reorder a safetensors file: first the tensors whose size is a multiple of 64 bytes, then the rest.
 
     The format is eight bytes with the header's length, the header as json, padded with spaces, and the values.
     """
@@ -67,7 +67,7 @@ def align(path: Path) -> None:
                 target.write(file.read(spans[name][1] - spans[name][0]))
 
 
-DESCRIPTION, BASE = "retrace.json", "base"  # beside the weights that were trained: how, and what they go with
+DESCRIPTION, BASE = "retrace.json", "base"  # beside the trained weights: how they were tuned, and the base model
 NEEDED = ["*.json", "*.safetensors"]
 
 
@@ -81,23 +81,38 @@ class Tuning:
     classes: tuple[str, ...] = ()  # of a classifier, by number
     question_match: bool = False
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "Tuning":
-        """From what `description` gave, out of a file that anybody may have written."""
-        module = load_plugin(METHODS, build(str, values, "method"), "method")
-        settings = build(module.Settings, values, "settings")
-        classes = tuple(build(list[str], values, "classes"))
-        matches = build(bool, values, "question_match")
-        return cls(values["method"], settings, build(Head, values, "head"), classes, matches)
-
     def description(self) -> dict[str, Any]:
-        """The same as json."""
+        """The json that `read_description` reads."""
         return {**vars(self), "settings": self.settings.model_dump()}
 
     def start(self, pretrained: Path) -> PreTrainedModel:
-        """The model as it was before training, but for the seed of what is random."""
+        """The model as it was before training, except for random weights."""
         method = Method(load_plugin(METHODS, self.method, "method"), self.settings)
         return method.start(self.head, pretrained, 0, "sdpa", self.classes)
+
+
+class Description(Section):
+    """The contents of a retrace.json."""
+
+    method: str
+    settings: dict[str, Any]
+    head: Head
+    classes: tuple[str, ...]
+    question_match: bool
+    base: str | None = None  # the pretrained model on the hub; None: in the folder `BASE`
+
+
+def read_description(path: Path) -> tuple[Tuning, str | None]:
+    """The tuning in a retrace.json, and the repository of the pretrained model if it is not published with it.
+
+    Raises InputError, which names the file and the key: anybody may have written it.
+    """
+    found = build(Description, {"": read_json(path)}, "", path)
+    if found.method not in (known := plugin_names(METHODS)):
+        raise InputError(f"{path}: method: {found.method!r} is not allowed; expected one of {', '.join(known)}")
+    kind = load_plugin(METHODS, found.method, "method").Settings
+    settings = build(kind, {"settings": found.settings}, "settings", path)
+    return Tuning(found.method, settings, found.head, found.classes, found.question_match), found.base
 
 
 def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
@@ -115,8 +130,8 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
             allowed = ", ".join(map(str, listed))
             raise InputError(f"{name}: {value!r} is not what params.yaml lists; expected one of {allowed}")
     method = read_method(params, cell.method, cell.task)
-    labels = {"method": None, "checkpoint": None}  # of this project, which mean nothing elsewhere
-    settings = method.settings.model_copy(update=labels)
+    # Names in this project, which mean nothing elsewhere.
+    settings = method.settings.model_copy(update={"method": None, "checkpoint": None})
     if matrix.kind_of(cell.task) == "classification":
         classes = read_classes(source_folder(build(str, params, "data")), cell.task)
         return Tuning(method.file, settings, "classifier", tuple(classes))
@@ -126,10 +141,10 @@ def read_tuning(cell: Cell, params: Mapping[str, Any]) -> Tuning:
 
 
 def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
-    """The model whose weights, or the trained part of them, are saved in `folder`, ready to predict.
+    """The model whose weights, or the trained part of them, are saved in `folder`, in evaluation mode.
 
-    A transformers model, or a `SpanModel` around one where question matches go in. Raises InputError where the weights
-    are not those of a model that was tuned so.
+    A transformers model, or a `SpanModel` around one if it takes question matches. Raises InputError where the weights
+    are not those of a model tuned in this way.
     """
     is_part = (folder / FILE).is_file()
     body = tuning.start(pretrained) if is_part else read_model(tuning.head, folder, 0, "sdpa", is_tuned=True)
@@ -142,22 +157,22 @@ def read_tuned(tuning: Tuning, folder: Path, pretrained: Path) -> nn.Module:
 
 
 def load_tuned(name: str, revision: str | None = None) -> nn.Module:
-    """A model that `retrace publish` sent to the hub in Retrace's own format, or that lies in the folder `name`.
+    """A model that `retrace publish` sent to the hub in Retrace's own format, or that is in the folder `name`.
 
     Raises InputError where there is none.
     """
     folder = Path(name) if Path(name).is_dir() else _fetched(name, revision)
     if not (folder / DESCRIPTION).is_file():
         raise InputError(f"{name}: there is no {DESCRIPTION}, so it is not a model that needs Retrace to be loaded")
-    description, base = read_json(folder / DESCRIPTION), folder / BASE
-    if description.get("base") is not None:
-        pin = Pin.parse(description["base"], f"{name}: {DESCRIPTION}: base")
+    (tuning, named), base = read_description(folder / DESCRIPTION), folder / BASE
+    if named is not None:
+        pin = Pin.parse(named, f"{name}: {DESCRIPTION}: base")
         base = _fetched(pin.repository, pin.commit)
-    return read_tuned(Tuning.of(description), folder, base)
+    return read_tuned(tuning, folder, base)
 
 
 def _around(body: PreTrainedModel, tuning: Tuning) -> nn.Module:
-    """The model as it was trained, under whose names a part of it is saved."""
+    """The model as it was trained, whose parameter names are those of a saved part."""
     if tuning.head == "language_model":
         return Generator(body)
     return SpanModel(body, KINDS if tuning.question_match else 0) if tuning.head == "spans" else body

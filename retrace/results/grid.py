@@ -1,4 +1,4 @@
-"""The grid of fine-tuning: which tasks by which methods from which seeds, `finetune` in params.yaml."""
+"""The grid of fine-tuning runs, `finetune` in params.yaml: tasks, methods and seeds."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from retrace.core.settings import Section, Seed, require
 SQUAD = "squad"
 Kind = Literal["classification", "question_answering"]  # of a task
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")  # of a method: of folders, keys and DVC's stages too
-TAKEN = ("baselines", "data", "flags", "intervals", "mean", "std")  # stand beside methods among the figures
+TAKEN = ("baselines", "data", "flags", "intervals", "mean", "std")  # keys beside the methods in files of figures
 Names = tuple[str, ...]
 WEIGHTS, PREDICTIONS, RUNS = (Path(p) for p in ("models", "predictions", "reports/runs"))
 
@@ -27,12 +27,12 @@ class Cell:
 
     @property
     def path(self) -> Path:
-        """Where the cell's files lie, under each of the output folders."""
+        """Its folder under each of the output folders."""
         return Path(self.task) / self.method / str(self.seed)
 
     @property
     def title(self) -> str:
-        """What it is called where people read it."""
+        """Its name for readers: sst2 full 1."""
         return " ".join(self.path.parts)
 
 
@@ -51,11 +51,10 @@ class Grid(Section):
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
-        for field in ("tasks", "methods", "questions", "squad_methods", "seeds"):
-            listed = getattr(self, field)
+        for field, listed in self:
             require(len(set(listed)) == len(listed), field, listed, "expected each once")
         require(bool(self.all_tasks), "tasks", (), "expected at least one task where there are no questions")
-        both = sorted({*self.tasks} & {*self.questions})
+        both = sorted(set(self.tasks).intersection(self.questions))
         require(not both, "questions", both, "finetune.tasks has it too, and a task is of one kind")
         for field in ("methods", "squad_methods"):
             for name in getattr(self, field):
@@ -65,12 +64,12 @@ class Grid(Section):
 
     @property
     def all_tasks(self) -> Names:
-        """All tasks, those of questions last."""
+        """All tasks, question answering last."""
         return (*self.tasks, *(self.questions if self.squad_methods else ()))
 
     @property
     def cells(self) -> set[str]:
-        """task/method/seed, as each cell's folders are called."""
+        """The path of each cell, as text: task/method/seed."""
         return {
             f"{task}/{method}/{seed}"
             for task in self.all_tasks for method in self.methods_of(task) for seed in self.seeds
@@ -78,7 +77,7 @@ class Grid(Section):
 
     @property
     def every_method(self) -> Names:
-        """The methods of any task, each once."""
+        """The methods of all tasks, each once."""
         return tuple(dict.fromkeys([*(self.methods if self.tasks else ()), *self.squad_methods]))
 
     def kind_of(self, task: str) -> Kind:
@@ -86,5 +85,5 @@ class Grid(Section):
         return "question_answering" if task in self.questions else "classification"
 
     def methods_of(self, task: str) -> Names:
-        """The methods that a task is trained by."""
+        """The methods that a task is fine-tuned with."""
         return self.squad_methods if task in self.questions else self.methods

@@ -1,6 +1,6 @@
 """What a fine-tuning run hands to evaluation: predictions and losses after every epoch, and on a test set.
 
-What baselines decided, evaluation keeps in the same way: reports/baselines/<task>.parquet, a column a baseline.
+Evaluation writes the predictions of baselines in the same way: reports/baselines/<task>.parquet, a column for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +31,13 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class Epoch:
-    """Losses in nats and predictions after an epoch; epoch 0 is before training and has no training loss."""
+    """Losses in nats, and predictions, after an epoch; epoch 0 is before training and has no training loss."""
 
     number: int
     training_loss: float | None
-    validation_loss: float  # of a test set: the loss there
+    validation_loss: float  # on a test set: the test loss
     kept: bool  # whether the weights of this epoch were kept
-    rows: pd.DataFrame  # a row an example, with the columns of its kind of task
+    rows: pd.DataFrame  # a row for each example, with the columns of this kind of task
 
 
 def kept_epoch(epochs: Sequence[Epoch]) -> Epoch:
@@ -47,10 +47,11 @@ def kept_epoch(epochs: Sequence[Epoch]) -> Epoch:
 
 
 def write_predictions(path: Path, kind: Kind, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the predictions of all epochs, a row an example and epoch.
+    """Write the predictions of all epochs, a row for each example and epoch.
 
-    `start` is the character of the passage at which an answer starts, None of one that is no part of it; `null_score`
-    is None of a model that never abstains. Raises InputError naming a column that is wrong for the kind of task.
+    `start` is the character of the passage at which the answer starts, None if it is not part of the passage;
+    `null_score` is None if the model never abstains. Raises InputError naming a column that is wrong for this kind of
+    task.
     """
     pq.write_table(_checked(path, kind, pa.Table.from_pylist(list(rows))), path)
 
@@ -58,7 +59,7 @@ def write_predictions(path: Path, kind: Kind, rows: Sequence[Mapping[str, Any]])
 def read_predictions(path: Path, kind: Kind) -> pd.DataFrame:
     """The predictions of all epochs.
 
-    Raises InputError where there are none, or naming a column that is wrong for the kind of task.
+    Raises InputError where the file is missing, or naming a column that is wrong for this kind of task.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; run the fine-tuning stage first")
@@ -74,17 +75,17 @@ def read_epochs(folder: Path, kind: Kind) -> list[Epoch]:
 
 
 def read_tested(folder: Path, kind: Kind) -> list[Epoch]:
-    """The same on the test set: before training, and of the epoch that was kept."""
+    """The same on the test set: epoch 0 and the epoch that was kept."""
     return _epochs(folder / TEST_PREDICTIONS, folder / TEST_LOSSES, kind, "loss")
 
 
 def read_updates(folder: Path) -> list[tuple[int, float]]:
-    """The training loss: updates done, and the mean loss since the point before, in nats per target."""
+    """The training loss: number of updates, and the mean loss since the previous point, in nats per target."""
     return [(int(update), loss) for update, loss in read_json(folder / UPDATES)]
 
 
 def read_drawn(folder: Path) -> Sequence[int] | None:
-    """The numbers of the training examples of a run; None for all of them."""
+    """The numbers of the examples that a run was trained on; None if it was all of them."""
     return read_json(folder / DRAWN) if (folder / DRAWN).is_file() else None
 
 
@@ -118,7 +119,6 @@ def write_baselines(task: str, decided: Mapping[str, Sequence[Any]]) -> None:
 
 
 def read_baselines(task: str) -> dict[str, list[Any]]:
-    """Class numbers or answers by baseline; none where nothing was kept."""
+    """What `write_baselines` wrote, by baseline; empty where there is no file."""
     path = BASELINES / f"{task}.parquet"
-    found = pd.read_parquet(path) if path.is_file() else pd.DataFrame()
-    return {str(name): values.tolist() for name, values in found.items()}
+    return pq.read_table(path).to_pydict() if path.is_file() else {}

@@ -1,26 +1,27 @@
-"""Retrace's figures beside the published ones: found by their address, such as score.sst2.full.accuracy, and judged.
+"""Published figures compared with Retrace's, each found by an address such as score.sst2.full.accuracy.
 
 - score.<task>.<method>.<figure>: at the epoch that was kept, the mean over seeds
 - before.<task>.<method>.<figure>: before any training
-- epoch.<task>.<method>.<number>.<figure>: after an epoch; of losses too
-- baseline.<task>.<name>.<figure>: of what needs no language model
-- pretraining.<epoch>.<column>: of the pretraining's learning curve
+- epoch.<task>.<method>.<number>.<figure>: after an epoch; losses too
+- baseline.<task>.<name>.<figure>: of a baseline
+- pretraining.<epoch>.<column>: of the learning curve of pretraining
 - perplexity.<split>.<kind>.<unit>: on held-out text
 - run.<name>.<measure>: time, memory and counts of a stage; a name may have dots, as in run.sst2.full.1.seconds
 
-Counted without a run, exactly:
+Counted exactly, without a run:
 
 - parameters.<model>.<head>.<method>.<figure>: of an architecture at full size; a classifier has two classes
 - formula.<model>.<total or term>: by the formula of the architecture, or one of its terms, such as attention
 - memory.<full or adapter>.<constant, per_token or per_token_pair>: of the published example, in 10⁶ bytes
 
-A figure may end in *, for the one whose name begins so: score.squad.full.meteor* is meteor or, without WordNet,
+A figure may end in *, which stands for the rest of its name: score.squad.full.meteor* is meteor or, without WordNet,
 meteor_exact_stem.
 """
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from statistics import mean, stdev
 from typing import Any, Self
@@ -31,18 +32,18 @@ from retrace.core.errors import InputError
 from retrace.core.paths import on_test
 from retrace.core.records import RunRecord
 from retrace.core.settings import build, plugin_names
-from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_model, preset_names, sums
+from retrace.estimates.architectures import HEADS, closed_form, count_parameters, find_preset, sums
 from retrace.estimates.memory import UNIT, example_memory
 from retrace.evaluation.records import DETAILS, Details, Figures
-from retrace.finetuning.method import read_method
-from retrace.finetuning.settings import METHODS, method_settings
+from retrace.finetuning.method import PRETRAINED, Method, read_method
+from retrace.finetuning.settings import METHODS
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import UNITS, PerplexityReport
 from retrace.report.results import read_curve
 from retrace.report.runs import read_runs
 from retrace.results.grid import Grid
 from retrace.statistics.intervals import Interval, held, student
-from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Legend, factor
+from retrace.statistics.scales import CURVES, MEASURES, SCALES, SHARES, Better, Figure, Legend, factor
 from retrace.study.published import (
     BETWEEN,
     HALF,
@@ -52,49 +53,47 @@ from retrace.study.published import (
     ComparedTable,
     Form,
     PublishedStudy,
-    PublishedTable,
     Verdict,
 )
 
-COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that time and machine do not change
+COUNTS = ("updates", "parameters", "trained_parameters", "processes")  # measures that are the same on every machine
 NO_HEAD = "none"
 MEASURED = ("score", "before", "epoch", "baseline", "pretraining", "perplexity", "run")  # kinds of addresses
-SEEDED = ("score", "perplexity")  # kinds of addresses whose figures have an interval, and vary from seed to seed
+SEEDED = ("score", "perplexity")  # kinds of addresses whose figures have an interval and vary between seeds
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A figure of Retrace's."""
+    """One of Retrace's figures."""
 
     value: float
     scale: str
     std: float | None = None  # over seeds
     interval: Interval | None = None  # 95%, on the same scale
-    is_exact: bool = False  # counted, so that nothing about it is chance
-    is_timed: bool = False  # of the machine and the hour, so that another run has another
-    better: Better | None = None  # which way, where a score says so; else as its scale has it
+    is_exact: bool = False  # counted, not subject to chance
+    is_timed: bool = False  # depends on the machine and varies from run to run
+    better: Better | None = None  # which way is better, if the metric says so; else the scale does
 
 
 @dataclass(frozen=True)
 class Reports:
-    """What the stages of a study wrote; None of what it does not run."""
+    """What the stages of a study wrote; None for those that it does not run."""
 
     details: Details
     curves: Mapping[str, pd.DataFrame]  # by task
     pretraining: pd.DataFrame | None
     perplexity: PerplexityReport | None
     runs: Mapping[str, RunRecord]
-    named: Collection[str]  # tasks and methods that params.yaml knows, whether or not it lists them to be run
+    named: Collection[str]  # all tasks and methods in params.yaml, also those that were not run
     params: Mapping[str, Any]
 
     @classmethod
     def read(cls, params: Mapping[str, Any]) -> Self:
-        """What the stages wrote of what params.yaml lists."""
+        """What the stages wrote for the tasks and methods that params.yaml lists."""
         grid, details, pretrained = build(Grid, params, "finetune"), Details.read(DETAILS), pretrains(params)
-        tasks = ["sst2", "squad"]
-        for section in (params, params.get("hub", {})):
-            tasks += [*section.get("classification", {}), *section.get("question_answering", {})]
-        tasks += [on_test(task) for task in tasks if task not in details.tasks]  # of one that was run it is known
+        own = [*params.get("classification", {}), *params.get("question_answering", {})]
+        tasks = ["sst2", "squad", *own, *params.get("hub", {}).get("classification", {})]
+        tasks += [on_test(task) for task in tasks if task not in details.tasks]  # those of other tasks are in details
         return cls(
             details=details,
             curves={task: read_curve(f"tasks/{task}") for task in grid.all_tasks},
@@ -107,20 +106,19 @@ class Reports:
 
     @cached_property
     def figures(self) -> dict[tuple[str, ...], Reproduced | None]:
-        """Every figure that was measured, by the parts of its address; None where it is not defined."""
+        """Every measured figure by the parts of its address; None where it is undefined."""
         return {(*path, name): found for path, figures in _measured(self) for name, found in figures.items()}
 
 
 def pretrains(params: Mapping[str, Any]) -> bool:
-    """Whether the study pretrains a model: some method starts from no checkpoint."""
-    listed = build(Grid, params, "finetune").every_method
-    return any(method_settings(params, label)[1].checkpoint is None for label in listed)
+    """Whether the study pretrains a model: some method starts from it and not from a checkpoint."""
+    return any(read_method(params, label).base == PRETRAINED for label in build(Grid, params, "finetune").every_method)
 
 
 def find_figure(address: str, reports: Reports) -> Reproduced | None:
-    """The figure at an address; None where it is of something that the study did not run.
+    """The figure at an address; None if the study did not run what it is about.
 
-    Raises LookupError, which says what there is, where the address leads nowhere.
+    Raises LookupError, which lists what there is, where the address is wrong.
     """
     kind, *steps = address.split(".")
     if kind in _COUNTED:
@@ -131,9 +129,9 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
         return None
     for place, step in enumerate(steps, 1):
         there = dict.fromkeys(path[place] for path in paths if len(path) > place)
-        ends = [name for name in there if step.endswith("*") and name.startswith(step[:-1])]
-        name = ends[0] if len(ends) == 1 else step
-        # Numbers are epochs and seeds, which a smaller run may not have come to.
+        matching = [name for name in there if fnmatchcase(name, step)]
+        name = matching[0] if len(matching) == 1 else step
+        # Numbers are epochs and seeds, of which a small run may have fewer.
         if name not in there and place < len(steps) and (name in reports.named or name.isdecimal()):
             return None
         _there(name, there)
@@ -147,7 +145,7 @@ def find_figure(address: str, reports: Reports) -> Reproduced | None:
 def counted(address: str, params: Mapping[str, Any]) -> float:
     """The figure at an address of `parameters`, `formula` or `memory`; `params` has the settings of methods.
 
-    Raises LookupError, which says what there is, where the address leads nowhere.
+    Raises LookupError, which lists what there is, where the address is wrong.
     """
     kind, _, rest = address.partition(".")
     count, form = _COUNTED[_there(kind, _COUNTED)]
@@ -158,15 +156,25 @@ def counted(address: str, params: Mapping[str, Any]) -> float:
 
 
 def method_names(params: Mapping[str, Any]) -> list[str]:
-    """The labels of params.yaml's methods and the files of retrace/methods, which need no settings."""
+    """The methods in params.yaml, and the files of retrace/methods, which need no settings."""
     return sorted({*plugin_names(METHODS), *params.get("methods", {})})
 
 
+def known_method(params: Mapping[str, Any], name: str) -> Method:
+    """The method of that name.
+
+    Raises LookupError, which lists the methods, where there is none.
+    """
+    if name not in (there := method_names(params)):
+        raise LookupError(f"method: {name!r} is not there; there is: {', '.join(there)}")
+    return read_method(params, name)
+
+
 def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, Reproduced | None]]]:
-    """The figures of each thing that was run, by name, behind the parts of their address."""
+    """The first parts of an address, and the figures there by name, for everything that was run."""
     for task, of in reports.details.tasks.items():
         for method, scores in of.methods.items():
-            # Intervals are of examples and, where there are several, of seeds.
+            # These intervals cover examples and, where there are several, seeds.
             known = {name: value for name, value in scores.figures.items() if name in scores.intervals}
             kept = _figures(known, of.legend, scores.intervals, scores.std)
             seeds = scores.seeds.values()
@@ -191,35 +199,36 @@ def _measured(reports: Reports) -> Iterator[tuple[tuple[str, ...], Mapping[str, 
 
 
 def _over_seeds(seeds: pd.DataFrame | list[Figures], legend: Legend) -> dict[str, Reproduced | None]:
-    """The mean of each figure, with Student's interval of it; one seed has no interval.
+    """The mean of each figure; None where a seed lacks it, as a mean over the others would be over a selection."""
+    columns = pd.DataFrame(seeds).dropna(axis="columns", how="all").items()
+    return {
+        str(name): None if column.isna().any() else _mean(column.astype(float).tolist(), legend[str(name)])
+        for name, column in columns
+        if name in legend
+    }
 
-    None where one of the seeds has no such figure: a mean over the others would be of chosen seeds.
-    """
-    means: dict[str, float | None] = {}
-    std: dict[str, float] = {}
-    intervals: dict[str, Interval] = {}
-    for name, column in pd.DataFrame(seeds).dropna(axis="columns", how="all").items():
-        if name in legend:
-            name, values = str(name), column.astype(float).tolist()
-            middle = means[name] = None if column.isna().any() else mean(values)
-            if middle is not None and len(values) > 1:
-                std[name] = stdev(values)
-                reach = student(len(values) - 1) * std[name] / math.sqrt(len(values))
-                ends = SCALES[legend[name].scale].ends
-                intervals[name] = held(middle, {"low": middle - reach, "high": middle + reach}, ends)
-    return _figures(means, legend, intervals, std)
+
+def _mean(values: list[float], what: Figure) -> Reproduced:
+    """The mean over seeds, with Student's interval where there are several."""
+    middle, std, interval = mean(values), None, None
+    if len(values) > 1:
+        std = stdev(values)
+        reach = student(len(values) - 1) * std / math.sqrt(len(values))
+        interval = held(middle, {"low": middle - reach, "high": middle + reach}, SCALES[what.scale].ends)
+    return Reproduced(middle, what.scale, std, interval, better=what.better)
 
 
 def _figures(
     values: Mapping[str, float | None], legend: Legend, intervals: Mapping[str, Mapping[str, float | None]],
     std: Mapping[str, float] = {},
 ) -> dict[str, Reproduced | None]:  # fmt: skip
-    """The figures of these values; of an interval low and high, where both are known."""
+    """The figures with these values; an interval counts where both of its ends are known."""
     found: dict[str, Reproduced | None] = {}
     for name, value in values.items():
-        ends = {end: at for end, at in intervals.get(name, {}).items() if end in ("low", "high") and at is not None}
-        interval, what = ends if len(ends) == 2 else None, legend[name]
-        made = None if value is None else Reproduced(value, what.scale, std.get(name), interval, better=what.better)
+        of, what = intervals.get(name, {}), legend[name]
+        low, high = of.get("low"), of.get("high")
+        interval = None if low is None or high is None else {"low": low, "high": high}
+        made = Reproduced(value, what.scale, std.get(name), interval, better=what.better) if value is not None else None
         found[name] = made
     return found
 
@@ -227,26 +236,22 @@ def _figures(
 def _of_run(record: RunRecord) -> dict[str, Reproduced]:
     found = {}
     for name, value in record.model_dump().items():
-        if name in COUNTS:
-            found[name] = Reproduced(float(value), "count", is_exact=True)
-        elif isinstance(value, int | float):
-            scale = MEASURES[name].scale if name in MEASURES else "score"
-            found[name] = Reproduced(float(value), scale, is_timed=True)
+        if isinstance(value, int | float):
+            is_count = name in COUNTS
+            scale = "count" if is_count else MEASURES[name].scale if name in MEASURES else "score"
+            found[name] = Reproduced(float(value), scale, is_exact=is_count, is_timed=not is_count)
     return found
 
 
 def _parameters(params: Mapping[str, Any], model: str, head: str, method: str, figure: str) -> float:
-    config = find_model(_there(model, preset_names())).config
     chosen = HEADS.get(_there(head, [NO_HEAD, *HEADS]))
-    how = read_method(params, _there(method, method_names(params)))
-    found = sums(count_parameters(chosen, config, how.tune)[1])
+    found = sums(count_parameters(chosen, find_preset(model).config, known_method(params, method).tune)[1])
     return found[_there(figure, found)]
 
 
 def _formula(_: Mapping[str, Any], model: str, figure: str) -> float:
-    form = closed_form(find_model(_there(model, preset_names())).config)
-    if form is None:
-        raise LookupError(f"no formula is known for the family of {model}")
+    form = closed_form(find_preset(model).config)
+    assert form is not None, "the family of every preset has a formula"
     found = {"total": form.total} | {term.name: term.count for term in form.terms}
     return found[_there(figure, found)]
 
@@ -273,62 +278,53 @@ def _there(name: str, there: Collection[str]) -> str:
 def compare_tables(study: PublishedStudy, reports: Reports) -> dict[str, ComparedTable]:
     """The study's tables with Retrace's figures, by name.
 
-    Raises InputError where an address leads nowhere.
+    Raises InputError where an address is wrong.
     """
-    return {table.name: _compared(table, reports) for table in study.tables}
+    found = {}
+    for table in study.tables:
+        rows: dict[str, dict[str, ComparedCell]] = {}
+        for cell in table.cells():
+            where = f"tables: {table.name}: {cell.row}: {cell.column}"
+            ends = [_on_scale(of, cell.scale, f"{where}: {cell.address}") for of in _find(cell.address, reports, where)]
+            rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, ends)
+        best = _best_cells(rows) if table.best else {}
+        found[table.name] = ComparedTable(title=table.title, rows=rows, section=table.section, best=best)
+    return found
 
 
 def evidence(study: PublishedStudy, reports: Reports) -> list[dict[str, str]]:
-    """The figures shown beside each doubt, each on its own scale; both ends of a range; no text of what was not run.
+    """The figures shown as evidence for each doubt, each on its own scale; the text is empty where nothing was run.
 
-    Raises InputError where an address leads nowhere.
+    Raises InputError where an address is wrong.
     """
-    return [
-        {
-            what: BETWEEN.join(
-                Form(SCALES[end.scale].digits).text(end.value, interval=end.interval)
-                for end in _find(address, reports, f"doubts[{place}]: {what}")
-            )
-            for what, address in doubt.figures.items()
-        }
-        for place, doubt in enumerate(study.doubts)
-    ]
-
-
-def _compared(table: PublishedTable, reports: Reports) -> ComparedTable:
-    rows: dict[str, dict[str, ComparedCell]] = {}
-    for cell in table.cells():
-        where = f"tables: {table.name}: {cell.row}: {cell.column}"
-        ends = [_on_scale(end, cell.scale, f"{where}: {cell.address}") for end in _find(cell.address, reports, where)]
-        rows.setdefault(cell.row, {})[cell.column] = _compared_cell(cell, ends)
-    return ComparedTable(
-        title=table.title, rows=rows, section=table.section, best=_best_cells(rows) if table.best else {}
-    )
+    found = []
+    for place, doubt in enumerate(study.doubts):
+        texts = {}
+        for what, address in doubt.figures.items():
+            ends = _find(address, reports, f"doubts[{place}]: {what}")
+            forms = ((Form(SCALES[end.scale].digits), end) for end in ends)
+            texts[what] = BETWEEN.join(form.text(end.value, interval=end.interval) for form, end in forms)
+        found.append(texts)
+    return found
 
 
 def _compared_cell(cell: Cell, found: Sequence[Reproduced]) -> ComparedCell:
-    """The cell with the figure that was found, or the two ends of a range."""
+    """The cell with the figure found for it, or both ends of a range."""
     verdict, published = _verdict(cell, found), cell.published
     found = [] if verdict == Verdict.NOT_RUN else found
     one = found[0] if len(found) == 1 else None
     return ComparedCell(
-        verdict=verdict,
-        scale=cell.scale,
-        printed=published and published.text,
+        verdict=verdict, scale=cell.scale, printed=published and published.text,
         shown=BETWEEN.join(cell.form.text(each.value, each.std, each.interval) for each in found) or None,
-        published=published and published.value,
-        reproduced=found[0].value if found else None,
-        published_std=published and published.std,
-        published_end=published and published.end,
+        published=published and published.value, published_std=published and published.std,
+        published_end=published and published.end, reproduced=found[0].value if found else None,
         reproduced_end=found[1].value if len(found) == 2 else None,
-        std=one and one.std,
-        interval=one and one.interval,
-        better=found[0].better if found else None,
-    )
+        std=one and one.std, interval=one and one.interval, better=found[0].better if found else None,
+    )  # fmt: skip
 
 
 def _best_cells(rows: Mapping[str, Mapping[str, ComparedCell]]) -> dict[str, set[tuple[str, str]]]:
-    """Row and column of the best published and reproduced figures of each column."""
+    """Row and column of the best figures of each column, published and reproduced."""
     best: dict[str, set[tuple[str, str]]] = {"published": set(), "reproduced": set()}
     for column in next(iter(rows.values())):
         cells = {(row, column): columns[column] for row, columns in rows.items()}
@@ -343,7 +339,7 @@ def _best_cells(rows: Mapping[str, Mapping[str, ComparedCell]]) -> dict[str, set
 
 
 def _find(address: str | None, reports: Reports, where: str) -> Iterator[Reproduced]:
-    """The figure at an address, or at the two of a range; none of what was not run."""
+    """The figure at an address, or at both addresses of a range, where they were run."""
     for end in address.split(BETWEEN) if address else ():
         try:
             found = find_figure(end, reports)
@@ -363,23 +359,20 @@ def _on_scale(found: Reproduced, scale: str, where: str) -> Reproduced:
 
 
 def _verdict(cell: Cell, found: Sequence[Reproduced]) -> Verdict:
-    """`found` has one figure, or those of both ends of a range; fewer where they were not run."""
+    """`found` has a figure, or both ends of a range, as far as they were run."""
     if cell.address is None or len(found) < len(cell.address.split(BETWEEN)):
         return Verdict.NOT_RUN
     if found[0].is_timed:
         return Verdict.OF_MACHINE
     if cell.published is None:
         return Verdict.NOT_PUBLISHED
-    first, last = cell.published.value, cell.published.end
-    if last is None:
-        return _of_figure(cell, first, found[0])
-    if len(found) == 2:
-        verdicts = [_of_figure(cell, printed, each) for printed, each in zip((first, last), found, strict=True)]
-        return max(verdicts, key=list(Verdict).index)
-    if min(first, last) - cell.published.half <= found[0].value <= max(first, last) + cell.published.half:
-        return Verdict.IN_RANGE
-    nearest = min((first, last), key=lambda end: abs(end - found[0].value))
-    return _of_figure(cell, nearest, found[0])
+    printed = [end for end in (cell.published.value, cell.published.end) if end is not None]
+    if len(printed) > len(found):  # a range beside one figure
+        if min(printed) - cell.published.half <= found[0].value <= max(printed) + cell.published.half:
+            return Verdict.IN_RANGE
+        printed = [min(printed, key=lambda end: abs(end - found[0].value))]
+    verdicts = [_of_figure(cell, end, each) for end, each in zip(printed, found, strict=True)]
+    return max(verdicts, key=list(Verdict).index)
 
 
 def _of_figure(cell: Cell, printed: float, found: Reproduced) -> Verdict:

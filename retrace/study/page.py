@@ -1,7 +1,6 @@
-"""A study's page: what was published beside Retrace's figures, what is doubtful in it, and the whole run."""
+"""A study's page: published figures beside Retrace's, what is doubtful about them, and the whole run."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +22,9 @@ from retrace.report.results import Curve, Task, read_tasks
 from retrace.report.runs import data_fold, models_folds, read_stages, runs_section, settings_fold, time_fold
 from retrace.report.svg import Axes, Plot
 from retrace.report.tasks import task_section
-from retrace.statistics.scales import CURVES, SHARES, Legend, factor
+from retrace.statistics.scales import CURVES, SHARES, factor
 from retrace.study.comparison import Reports, pretrains
-from retrace.study.published import PUBLISHED, ComparedTable, PublishedCurves, PublishedStudy, StudyResult
+from retrace.study.published import PUBLISHED, ComparedTable, PublishedStudy, StudyResult
 from retrace.study.published import Cell as PublishedCell
 
 LEGEND = (
@@ -44,17 +43,17 @@ NOTICES = (
     "another."
 )
 HEIGHT = 240  # px of a chart
-MOST_DOTS = 50  # points of a line, from which on they have none
-DRAWN = ("training_loss", "validation_loss", "accuracy", "f1_micro", "f1_macro")  # of a task's learning curve
+MOST_DOTS = 50  # points of a line; a longer one has no dots
+DRAWN = ("training_loss", "validation_loss", "accuracy", "f1_micro", "f1_macro")  # if the report shows no curves
 SCORED = ("score", "before", "epoch")
 CLASSES: dict[str, str] = dict.fromkeys(("accuracy", "precision", "recall", "f1"), "fraction")
 ANSWERS: dict[str, str] = dict.fromkeys(("exact_match", "f1"), "percentage")
 
 
 def study_sections(study: PublishedStudy, result: StudyResult, evidence: Sequence[Mapping[str, str]]) -> list[Section]:
-    """What the page is about, the tables side by side, and what is doubtful, different or chosen.
+    """What the study is, its tables, and what is doubtful, different or chosen.
 
-    `evidence` are the figures shown beside each doubt.
+    `evidence` has the figures shown for each doubt.
     """
     about = f"{study.title}. {study.introduction} Source: {study.source}."
     sections = [Section("What this is", [about, result.comparable]), *compared_sections(result.tables.values())]
@@ -70,7 +69,7 @@ def study_sections(study: PublishedStudy, result: StudyResult, evidence: Sequenc
 
 
 def compared_sections(tables: Iterable[ComparedTable]) -> list[Section]:
-    """A section for each that the tables name, in their order."""
+    """The tables under the sections that they name."""
     blocks: dict[str, list[str | Table]] = {}
     for table in tables:
         blocks.setdefault(table.section, [LEGEND] if not blocks else []).extend([f"{table.title}:", _compared(table)])
@@ -78,15 +77,16 @@ def compared_sections(tables: Iterable[ComparedTable]) -> list[Section]:
 
 
 def _compared(table: ComparedTable) -> Table:
-    columns = list(next(iter(table.rows.values())))
-    rows = []
+    header, rows = [""], []
     for heading, cells in table.rows.items():
         row: list[str | Cell] = [heading]
-        for column in columns:
-            texts = {"published": cells[column].published_text, "reproduced": cells[column].reproduced_text}
+        for column, cell in cells.items():
+            texts = {"published": cell.published_text, "reproduced": cell.reproduced_text}
             row += [Cell(text, bold=(heading, column) in table.best.get(who, ())) for who, text in texts.items()]
         rows.append(row)
-    return Table(["", *(f"{column}, {whose}" for column in columns for whose in ("published", "Retrace"))], rows)
+    for column in next(iter(table.rows.values())):
+        header += [f"{column}, published", f"{column}, Retrace"]
+    return Table(header, rows)
 
 
 def _doubts(study: PublishedStudy, evidence: Sequence[Mapping[str, str]]) -> list[str | Table]:
@@ -100,9 +100,9 @@ def _doubts(study: PublishedStudy, evidence: Sequence[Mapping[str, str]]) -> lis
 
 
 def notices(tables: Mapping[str, Iterable[PublishedCell]]) -> list[str]:
-    """One line a flag of the published figures: the table, the task and method, the flag and its evidence.
+    """A line for each flag of the published figures: the table, the task and method, the flag and its evidence.
 
-    Figures belong together where a table has them of one task and one method: at addresses that differ in the end.
+    The rules look at all figures that a table has of a task and method, whose addresses differ in the last part only.
     """
     found = []
     for table, cells in tables.items():
@@ -111,7 +111,7 @@ def notices(tables: Mapping[str, Iterable[PublishedCell]]) -> list[str]:
             flags = figure_flags(figures, scales)
             reach = halves.get("f1", 0) + halves.get("exact_match", 0)
             if "f1_below_exact_match" in flags and figures["f1"] + reach >= figures["exact_match"]:
-                del flags["f1_below_exact_match"]  # they were printed with other digits and may be equal
+                del flags["f1_below_exact_match"]  # they may be equal within their rounding
             found += [f"{table}: {name}: {flag.replace('_', ' ')}: {evidence}" for flag, evidence in flags.items()]
     return found
 
@@ -128,7 +128,7 @@ def _groups(cells: Iterable[PublishedCell]) -> dict[str, dict[str, PublishedCell
 
 
 def _on_rules_scales(group: Mapping[str, PublishedCell]) -> tuple[dict[str, float], dict[str, str], dict[str, float]]:
-    """Published figures, their scales and half of their last digits, on the scales that the rules expect."""
+    """Published figures, their scales and half of their last digits, on the scales that the flags expect."""
     figures, scales, halves = {}, {}, {}
     ruled = ANSWERS if "exact_match" in group else CLASSES
     for name, cell in group.items():
@@ -141,50 +141,32 @@ def _on_rules_scales(group: Mapping[str, PublishedCell]) -> tuple[dict[str, floa
 
 
 class Line(NamedTuple):
-    """A line of a chart; those of one series have its colour."""
+    """A line of a chart."""
 
-    series: str
+    series: str  # lines of a series have the same colour
     run: str
     points: Curve
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """What one figure of the report shows."""
-
-    name: str  # of files: letters, digits, dashes
-    title: str
-    task: Task
-    methods: Sequence[str]
-    figures: Legend  # columns of the task's curve
-
-    def by_epoch(self, figure: str) -> list[Line]:
-        """A line for each method and seed, coloured by method."""
-        return [
-            Line(method, f"{method} {seed}", points)
-            for method in self.methods
-            for seed, points in self.task.epochs(method, figure).items()
-        ]
-
-
 def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Reports) -> Iterator[Section]:
-    """Curves, scores, samples, data, models and settings of the run."""
+    """Learning curves, scores, predictions, data, models and settings of the run."""
     source = source_folder(build(str, params, "data"))
     tasks = read_tasks(reports.details, params)
-    yield curves_section(list(_drawings(study, tasks, reports.named)), reports.pretraining)
+    curves = [*pretraining_charts(reports.pretraining), *_study_charts(study, tasks, reports.named)]
+    yield Section("Learning curves", curves)
     yield from (task_section(task, list(reports.details.tasks)) for task in tasks)
     if reports.perplexity is not None and reports.pretraining is not None:
         trained = tokens_and_losses(reports.runs.get("pretrain"))
         yield pretraining_section(reports.perplexity, reports.pretraining, *trained)
     yield predictions_section(read_all(params, source), tasks, first=study.first_samples)
-    card = source / "card.json"  # of a study whose tasks bring their own data there is none
+    card = source / "card.json"  # there is none if all tasks bring their own data
     data = data_fold(read_json(card) if card.is_file() else {"findings": []}, params)
     time = time_fold(reports.runs, read_stages(), params)
     yield runs_section([time, data, *_models(params, reports), settings_fold(params)])
 
 
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:
-    """The folders that the page is made from, beside reports and predictions."""
+    """The folders that the page is made from, besides reports and predictions."""
     named = [named_checkpoint(name) for name in params.get("checkpoints", {})]
     own = [CHECKPOINT, PRETRAINED] if pretrains(params) else []
     return [source_folder(build(str, params, "data")), *own, *named]
@@ -199,74 +181,73 @@ def _models(params: Mapping[str, Any], reports: Reports) -> list[Fold]:
     return models_folds(models, reports.runs)
 
 
-def _drawings(study: PublishedStudy, tasks: Sequence[Task], named: Collection[str]) -> Iterator[Drawing]:
-    """The learning curves that the report shows, of what was run; those of each classification task where none."""
-    run = {task.name: (task, task.curve) for task in tasks if task.curve is not None}
-    wanted = {f"curve-{place}": shown for place, shown in enumerate(study.curves, 1)} or {
-        f"curve-{name}": PublishedCurves(task.title, name, tuple(curve["method"]), DRAWN)
-        for name, (task, curve) in run.items() if task.kind == "classification"
-    }  # fmt: skip
-    for place, (name, shown) in enumerate(wanted.items()):
-        unknown = [each for each in (shown.task, *shown.methods) if each not in named]
-        if unknown and study.curves:
-            raise InputError(f"{PUBLISHED}: curves[{place}]: params.yaml has neither task nor method {unknown[0]!r}")
-        if shown.task not in run:
+def pretraining_charts(curve: pd.DataFrame | None) -> list[Panels]:
+    """The perplexity by epoch from epoch 1 on, as the one before training would flatten the rest."""
+    if curve is None:
+        return []
+    trained = curve.loc[curve["epoch"] > 0].dropna(subset=["perplexity"])
+    line = Line("validation", "validation", list(zip(trained["epoch"], trained["perplexity"], strict=True)))
+    caption = "Pretraining: perplexity of the validation text, by epoch."
+    return line_chart("curve-pretraining", caption, [line], ("epoch", "perplexity"))
+
+
+def _study_charts(study: PublishedStudy, tasks: Sequence[Task], named: Collection[str]) -> Iterator[Panels]:
+    """The learning curves that the report shows, as far as they were run; those of each classification task if none."""
+    curves = {task.name: (task, task.curve) for task in tasks if task.curve is not None}
+    if not study.curves:
+        for task, curve in curves.values():
+            if task.kind == "classification":
+                methods, figures = list(dict.fromkeys(curve["method"])), [name for name in DRAWN if name in curve]
+                yield from task_charts(f"curve-{task.name}", task.title, task, methods, figures)
+    for place, shown in enumerate(study.curves):
+        key = f"{PUBLISHED}: curves[{place}]"
+        for name in (shown.task, *shown.methods):
+            if name not in named:
+                raise InputError(f"{key}: params.yaml has neither task nor method {name!r}")
+        if shown.task not in curves:
             continue
-        task, curve = run[shown.task]
+        task, curve = curves[shown.task]
         methods = [method for method in dict.fromkeys(curve["method"]) if method in shown.methods]
         if not methods:
             continue
-        absent = [figure for figure in shown.figures if figure not in curve]
-        if absent and study.curves:
-            raise InputError(f"{PUBLISHED}: curves[{place}]: no {absent[0]!r}; there is: {', '.join(curve)}")
-        legend = CURVES | task.details.legend
-        figures = {figure: legend[figure] for figure in shown.figures if figure in curve}
-        yield Drawing(name, shown.title, task, methods, figures)
+        for figure in shown.figures:
+            if figure not in curve:
+                raise InputError(f"{key}: no {figure!r}; there is: {', '.join(curve)}")
+        yield from task_charts(f"curve-{place + 1}", shown.title, task, methods, shown.figures)
 
 
-def curves_section(drawings: Sequence[Drawing], pretraining: pd.DataFrame | None) -> Section:
-    """`pretraining` is the curve of the language model; None where there is none."""
-    charts = []
-    if pretraining is not None:  # from the first epoch on: the perplexity before training would flatten the rest
-        trained = pretraining.loc[pretraining["epoch"] > 0].dropna(subset=["perplexity"])
-        line = Line("validation", "validation", list(zip(trained["epoch"], trained["perplexity"], strict=True)))
-        caption = "Pretraining: perplexity of the validation text, by epoch."
-        charts += line_chart("curve-pretraining", caption, [line], ("epoch", "perplexity"))
-    for drawing in drawings:
-        charts += [*_of_updates(drawing), *_of_epochs(drawing)]
-    return Section("Learning curves", charts)
+def task_charts(name: str, title: str, task: Task, methods: Sequence[str], figures: Sequence[str]) -> Iterator[Panels]:
+    """The training loss by update, if it is among the figures, and the figures by epoch: columns of the task's curve.
 
-
-def _of_updates(drawing: Drawing) -> list[Panels]:
-    """The training loss where the report shows it: a line a method and seed, coloured by method."""
-    if "training_loss" not in drawing.figures:
-        return []
-    updates = drawing.task.updates.items()
-    lines = [Line(of, f"{of} {seed}", losses) for (of, seed), losses in updates if of in drawing.methods]
-    caption = f"{drawing.title}: training loss by update, each point the mean since the one before."
-    return line_chart(f"{drawing.name}-updates", caption, lines, ("update", "loss, in nats"))
-
-
-def _of_epochs(drawing: Drawing) -> list[Panels]:
-    """Of one method a chart of losses and one of scores, coloured by what is shown; of several one for each figure."""
-    name, title, charts = drawing.name, drawing.title, list[Panels]()
-    if len(drawing.methods) > 1:
-        for key, figure in drawing.figures.items():
-            what = figure_name(key, figure)
-            charts += line_chart(f"{name}-{key}", f"{title}: {what}, by epoch.", drawing.by_epoch(key), ("epoch", what))
-        return charts
+    One method has a chart of losses and one of scores, coloured by figure; several have a chart for each figure,
+    coloured by method.
+    """
+    legend = CURVES | task.details.legend
+    if "training_loss" in figures:
+        updates = task.updates.items()
+        lines = [Line(of, f"{of} {seed}", losses) for (of, seed), losses in updates if of in methods]
+        caption = f"{title}: training loss by update, each point the mean since the one before."
+        yield from line_chart(f"{name}-updates", caption, lines, ("update", "loss, in nats"))
+    by_figure = {
+        key: [Line(of, f"{of} {seed}", curve) for of in methods for seed, curve in task.epochs(of, key).items()]
+        for key in figures
+    }
+    if len(methods) > 1:
+        for key, lines in by_figure.items():
+            what = figure_name(key, legend[key])
+            yield from line_chart(f"{name}-{key}", f"{title}: {what}, by epoch.", lines, ("epoch", what))
+        return
     for kind, unit in (("loss", "loss, in nats"), ("scores", "score")):
         lines = [
-            Line(figure_name(key, figure), f"{key} {line.run}", line.points)
-            for key, figure in drawing.figures.items() if (figure.scale == "loss") == (kind == "loss")
-            for line in drawing.by_epoch(key)
+            Line(figure_name(key, legend[key]), f"{key} {line.run}", line.points)
+            for key in figures if (legend[key].scale == "loss") == (kind == "loss")
+            for line in by_figure[key]
         ]  # fmt: skip
-        charts += line_chart(f"{name}-{kind}", f"{title}: {kind}, by epoch.", lines, ("epoch", unit))
-    return charts
+        yield from line_chart(f"{name}-{kind}", f"{title}: {kind}, by epoch.", lines, ("epoch", unit))
 
 
 def line_chart(name: str, caption: str, lines: Sequence[Line], axes: tuple[str, str]) -> list[Panels]:
-    """All lines in one plot, as published reports have them; `axes` are what x and y are. None without lines."""
+    """All lines in one plot, as in published reports; `axes` names x and y. Empty if no line has points."""
     lines = [line for line in lines if line.points]
     if not lines:
         return []

@@ -1,8 +1,8 @@
 """A study's figures: published.yaml, what its report printed, and reports/study.json, the same beside Retrace's.
 
 Figures are kept as they were printed, and Retrace's are shown with as many digits: 0.50, 109,482,240 and 0.13263%;
-77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; .05 and −0.3; 0.80-0.85, 12.5% – 13.5%
-and 124 to 99, which are both ends of a range; 1 hour, 46 minutes and 38 seconds.
+77.41 ± 2.81; 2.11E-05, 1.3e4 and 1.84 × 10⁻²; 110M and 1.23B; .05 and −0.3; the ranges 0.80-0.85, 12.5% – 13.5%
+and 124 to 99; 1 hour, 46 minutes and 38 seconds.
 """
 
 import re
@@ -18,13 +18,13 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from retrace.core.records import Record
 from retrace.core.settings import build_file, require
-from retrace.report.blocks import NOTHING
+from retrace.report.blocks import NOTHING, figure_text
 from retrace.statistics.scales import SCALES, SHARES, Better, Interval
 
 PUBLISHED, STUDIES, RESULT = Path("published.yaml"), Path("studies"), Path("reports/study.json")
 SECTION = "Published and reproduced"
-BETWEEN = " to "  # the addresses of both ends of a range
-BARE = ("fraction", "correlation", "score")  # of which 0 and 1 without a point say all or nothing, and not 0.4 or 0.6
+BETWEEN = " to "  # between the addresses of both ends of a range
+BARE = ("fraction", "correlation", "score")  # scales on which 0 and 1 without a point are exact, not rounded 0.4 or 0.6
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _RAISE = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -38,64 +38,66 @@ _TIME = re.compile(r"(\d+) (hour|minute|second)s?")
 _TIMES = re.compile(rf"{_TIME.pattern}(?:(?:, | and ){_TIME.pattern})*")
 _SECONDS = {"hour": 3600, "minute": 60, "second": 1}
 _THOUSANDS = {"K": 3, "M": 6, "B": 9}
-HALF = 0.5 + 1e-9  # of the last digit, and what floats are off by
+HALF = 0.5 + 1e-9  # of the last digit, with room for float error
 
 
 @dataclass(frozen=True)
 class Form:
     """How a figure is written."""
 
-    digits: int  # after the point; where there is a power of ten, of what stands before it
+    digits: int  # after the point; those of the mantissa where there is a power of ten
     power: str = ""  # what stands before the exponent: e, E or × 10
     unit: str = ""  # %, or nothing
 
     def text(self, value: float, std: float | None = None, interval: Mapping[str, float] | None = None) -> str:
-        """The value, never as 0 where it is not; after ± its spread, in brackets its interval."""
-        vanishes = bool(value) and not self.power and round(value, self.digits) == 0
-        text = (f"{value:.3g}" if vanishes else self._number(value)) + self.unit
+        """The value, which is not rounded to 0; after ± its standard deviation, in brackets its interval."""
+        text = self._number(value)
+        if value and not self.power and round(value, self.digits) == 0:
+            text = f"{'−' if value < 0 else ''}{abs(value):.3g}"
+        text += self.unit
         if std is not None:
             text += f" ± {self._number(std)}"
-        return text + (
-            " ({} – {})".format(*(self._number(interval[end]) for end in ("low", "high"))) if interval else ""
-        )
+        if interval:
+            text += f" ({self._number(interval['low'])} – {self._number(interval['high'])})"
+        return text
 
     def _number(self, value: float) -> str:
         if not self.power:
-            return f"{value:,.{self.digits}f}"
-        mantissa, exponent = f"{value:.{self.digits}e}".split("e") if value else ("0", "")
+            return figure_text(value, self.digits)
+        if not value:
+            return "0"
+        mantissa, exponent = f"{value:.{self.digits}e}".split("e")
         if "×" in self.power:
-            exponent = str(int(exponent or 0)).translate(_RAISE)
-        return f"{mantissa}{self.power}{exponent}" if value else mantissa
+            exponent = str(int(exponent)).translate(_RAISE)
+        return f"{mantissa}{self.power}{exponent}"
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A figure of published.yaml."""
+    """A printed figure."""
 
     text: str
     value: float  # the first end of a range
-    digits: int  # after the point; below 0 where tens or more were rounded
+    digits: int  # after the point; negative where it was rounded to tens or more
     form: Form
     std: float | None = None
     end: float | None = None  # the other end of a range
 
     @property
     def half(self) -> float:
-        """Half of the last digit: what the value may be off by, as it was rounded."""
+        """Half of the last digit, the largest rounding error."""
         return HALF * 10.0**-self.digits
 
 
 def printed(cell: float | str | None) -> Printed | None:
-    """What a cell of published.yaml says; None where the report has no figure.
+    """The figure in a cell of published.yaml; None where the report has none.
 
-    Raises ValueError where text is no figure, or where it is a number: the zeros at its end are gone.
+    Raises ValueError where the text is not a figure, or is a number in YAML, which has lost its trailing zeros.
     """
     if cell is None:
         return None
     if not isinstance(cell, str):
-        raise ValueError(
-            f"{cell!r} is not allowed; expected text in quotes, which keeps the digits as they were printed"
-        )
+        raise ValueError(f"{cell!r} is not allowed; expected text in quotes, which keeps the printed digits")
     text = cell.strip()
     if _TIMES.fullmatch(text):
         seconds = sum(int(count) * _SECONDS[unit] for count, unit in _TIME.findall(text))
@@ -103,36 +105,38 @@ def printed(cell: float | str | None) -> Printed | None:
     numbers = [_NUMBER.fullmatch(part) for part in _PARTS.split(text.replace("−", "-"))]
     if not all(numbers) or len(numbers) > 2:
         raise ValueError(f"{cell!r} is not allowed; expected a figure as it was printed, such as 0.50 or 77.41 ± 2.81")
-    (value, digits, form), *rest = read = [_read(number) for number in numbers if number]
-    if any(isinf(each) for each, *_ in read):
+    first, *rest = [_read(text, number) for number in numbers if number]
+    if any(isinf(each.value) for each in (first, *rest)):
         raise ValueError(f"{cell!r} is not allowed; expected a figure of less than 1e308")
-    other = rest[0][0] if rest else None
-    is_spread = "±" in text
-    if rest and not is_spread and rest[0][1] != digits:
+    if not rest:
+        return first
+    if "±" in text:
+        return replace(first, std=rest[0].value)
+    if rest[0].digits != first.digits:
         raise ValueError(f"{cell!r} is not allowed; expected both ends of a range with as many digits")
-    return Printed(text, value, digits, form, other if is_spread else None, None if is_spread else other)
+    return replace(first, end=rest[0].value)
 
 
-def _read(number: re.Match[str]) -> tuple[float, int, Form]:
-    """The value, its digits after the point, and its form."""
+def _read(text: str, number: re.Match[str]) -> Printed:
     unit, power = number["unit"], number["power"] or ""
     mantissa = number["mantissa"].replace(",", "")
     exponent = int((number["exponent"] or "0").translate(_RAISED)) + _THOUSANDS.get(unit, 0)
     exact = Decimal(mantissa).scaleb(exponent)
     behind_point = len(mantissa.partition(".")[2])
     digits = -int(exact.as_tuple().exponent)
-    return float(exact), digits, Form(behind_point if power else max(0, digits), power, unit if unit == "%" else "")
+    form = Form(behind_point if power else max(0, digits), power, unit if unit == "%" else "")
+    return Printed(text, float(exact), digits, form)
 
 
-PrintedCell = float | str | None  # as it stands in published.yaml; a number is refused, with what to do
+PrintedCell = float | str | None  # as in published.yaml; `printed` refuses numbers, and says what to do
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row: the printed figures, and where Retrace's are.
+    """A row: the printed figures, and the addresses of Retrace's.
 
-    `figures` has an address a column, none where Retrace has no such figure; or is one pattern for all, in which
-    {column} is what `columns` has beside the heading.
+    `figures` has an address for each column, None where Retrace has no such figure; or it is one pattern for all
+    columns, in which {column} stands for the value that `columns` has for the heading.
     """
 
     figures: tuple[str | None, ...] | str
@@ -150,19 +154,18 @@ class Cell:
     scale: str
 
     def __post_init__(self) -> None:
-        ends = (self.address or "").split(BETWEEN)
         if self.published is None:
             return
         if self.published.form.unit and not self.scale.startswith("percent"):
             raise ValueError(f"{self.published.text!r} is not allowed; % is of the scales percent and percentage")
-        if len(ends) > (1 if self.published.end is None else 2):
+        if (self.address or "").count(BETWEEN) > (self.published.end is not None):
             raise ValueError(f"{self.address}: two addresses are of a range, such as 124 to 99")
 
     @property
     def digits(self) -> int:
-        """How many digits after the point Retrace's figure has to agree in: those that were printed.
+        """The digits after the point in which Retrace's figure has to agree: those that were printed.
 
-        A bare 0 or 1 of a share has those of its scale: nothing at all is not the same as less than a half.
+        A bare 0 or 1 of a share has those of its scale: none at all is not the same as less than half.
         """
         scaled, published = SCALES[self.scale].digits, self.published
         if published is None:
@@ -184,9 +187,9 @@ class PublishedTable:
     name: str
     title: str
     scale: str | dict[str, str]  # of all figures, or by the headings of the columns or of the rows
-    columns: tuple[str, ...] | dict[str, str]  # headings; with what stands for each in the addresses
+    columns: tuple[str, ...] | dict[str, str]  # headings; or headings and what replaces {column} in addresses
     rows: dict[str, Row]
-    section: str = SECTION  # tables of one section stand together
+    section: str = SECTION  # heading under which the table stands
     best: Literal["column"] | None = None  # the best figure of each column is in bold
 
     def __post_init__(self) -> None:
@@ -223,17 +226,17 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class Doubt:
-    """A published figure that cannot be right or does not mean what it is said to."""
+    """A published figure that cannot be right, or does not mean what the report says."""
 
     about: str  # a table, TABLE/ROW or TABLE/ROW/COLUMN
     says: str  # what the report says
     finding: str
-    figures: dict[str, str] = field(default_factory=dict)  # what is shown as evidence → its address
+    figures: dict[str, str] = field(default_factory=dict)  # evidence: what it is → its address
 
 
 @dataclass(frozen=True)
 class PublishedCurves:
-    """A figure of the report that shows learning curves, of which it prints no values."""
+    """Learning curves in the report, plotted without printed values."""
 
     title: str
     task: str
@@ -251,10 +254,10 @@ class PublishedStudy:
     curves: tuple[PublishedCurves, ...] = ()
     introduction: str = "A published study, run again."
     doubts: tuple[Doubt, ...] = ()
-    differences: tuple[str, ...] = ()  # where Retrace does other than the report says
+    differences: tuple[str, ...] = ()  # where Retrace does something else than the report
     choices: tuple[str, ...] = ()  # what Retrace does where the report is silent
-    first_samples: int | None = None  # so many of the first predictions are shown; null: some, spread over the data
-    sections: tuple[dict, ...] = ()  # about parameters and memory; `retrace.study.sections` reads them
+    first_samples: int | None = None  # how many of the first predictions are shown; null: a sample of all
+    sections: tuple[dict, ...] = ()  # about parameters and memory; read by `retrace.study.sections`
 
     def __post_init__(self) -> None:
         names = [table.name for table in self.tables]
@@ -276,7 +279,7 @@ def read_published(path: Path = PUBLISHED) -> PublishedStudy:
 
 
 class Verdict(StrEnum):
-    """How a published figure and Retrace's go together; from good to bad where both are there."""
+    """How a published figure and Retrace's agree; the first six from best to worst."""
 
     EXACT = "exact"
     IN_RANGE = "in the range"
@@ -297,14 +300,14 @@ MEANINGS = {
     Verdict.ONE_SEED: "it lies outside the interval of this one seed's figure; how seeds vary is unknown",
     Verdict.UNKNOWN: "they differ, and how Retrace's figure would vary is unknown",
     Verdict.NOT_PUBLISHED: "the report has no such figure",
-    Verdict.NOT_RUN: "Retrace has no such figure, as the study does not run what it is about",
+    Verdict.NOT_RUN: "Retrace has no such figure, as the study does not run it",
     Verdict.OF_MACHINE: "times and memory, which are not compared",
 }
 MARKS = {Verdict.BEYOND: " ≠", Verdict.ONE_SEED: " (≠)"}
 SMALL = (
     "This is the small run, not the published one: smaller models and less data. Its figures are NOT comparable with "
     "the published ones beside them; it shows that every part of the study runs, and what its report looks like. Only "
-    "parameters and formulas are counted at the published size, and can be compared."
+    "parameters and formulas are of the published size, and can be compared."
 )
 AS_PUBLISHED = (
     "This run is as published: models and data of the published size, with the report's settings as far as it names "
@@ -313,12 +316,12 @@ AS_PUBLISHED = (
 
 
 class ComparedCell(Record):
-    """A cell of a table, both figures on the table's scale; None where there is no such figure."""
+    """A cell of a table, both figures on the table's scale; None where there is no figure."""
 
     verdict: Verdict
     scale: str
     printed: str | None  # the published figure as text
-    shown: str | None  # Retrace's, with as many digits
+    shown: str | None  # Retrace's figure as text, with as many digits
     published: float | None
     reproduced: float | None
     published_std: float | None = None
@@ -326,21 +329,21 @@ class ComparedCell(Record):
     reproduced_end: float | None = None
     std: float | None = None  # over seeds
     interval: Interval | None = None
-    better: Better | None = Field(default=None, exclude=True)  # which way, where Retrace's score says so
+    better: Better | None = Field(default=None, exclude=True)  # which way is better, where the metric says so
 
     @property
     def published_text(self) -> str:
-        """The published figure as it was printed."""
+        """The published figure as it was printed; a dash if there is none."""
         return self.printed or NOTHING
 
     @property
     def reproduced_text(self) -> str:
-        """Retrace's figure, with its spread, interval and mark where it has them."""
+        """Retrace's figure, with its standard deviation, interval and mark where it has them."""
         return (self.shown or NOTHING) + MARKS.get(self.verdict, "")
 
     @model_serializer(mode="wrap")
     def _without_times(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Times and memory differ from run to run, so they stand on the page and not in study.json."""
+        """Times and memory, which vary from run to run, are on the page and not in study.json."""
         found = handler(self)
         if self.verdict == Verdict.OF_MACHINE:
             found |= {"shown": None, "reproduced": None}
@@ -354,7 +357,7 @@ class ComparedTable(Record):
     title: str
     rows: dict[str, dict[str, ComparedCell]]  # row → column → cell
     section: str = Field(default="", exclude=True)  # of the page
-    # `published` and `reproduced` → row and column of the best figures
+    # "published" and "reproduced" → row and column of the best figures
     best: dict[str, set[tuple[str, str]]] = Field(default={}, exclude=True)
 
 
@@ -363,7 +366,7 @@ class StudyResult(Record):
 
     title: str
     source: str
-    small: bool  # a run on tiny models and little data
+    small: bool  # a run with tiny models and little data
     tables: dict[str, ComparedTable]
 
     def cells(self) -> Iterator[tuple[str, str, str, ComparedCell]]:
@@ -375,5 +378,5 @@ class StudyResult(Record):
 
     @property
     def comparable(self) -> str:
-        """Whether these figures can be compared with the published ones, in words."""
+        """Says whether these figures can be compared with the published ones."""
         return SMALL if self.small else AS_PUBLISHED

@@ -1,7 +1,7 @@
-"""records.yaml: what a fixed budget reached, run by run, and which run is better than those before it beyond chance.
+"""records.yaml: the figures that runs of a fixed budget reached, and which run is significantly better than before.
 
-docs/records.md is made from it. An entry has the figures of its seeds, so that the next one can be tested against it;
-of early runs only the mean and the standard deviation were kept, and these are rounded.
+docs/records.md is made from it. An entry has the figure of each seed, so that later runs can be tested against it; of
+early runs only a rounded mean and standard deviation were recorded.
 """
 
 import re
@@ -27,12 +27,11 @@ from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import UNITS, PerplexityReport
 from retrace.report.blocks import NOTHING, Cell, Code, Table, figure_text
-from retrace.report.names import figure_name, p_text, shown_factor
+from retrace.report.names import p_text, shown_factor, with_unit
 from retrace.report.page import fill_markdown
 from retrace.report.runs import duration
 from retrace.results.grid import RUNS
 from retrace.statistics.comparisons import ALPHA, holm
-from retrace.statistics.scales import SHARES
 from retrace.study.published import RESULT, STUDIES, StudyResult
 
 RECORDS, ORIGIN = Path("records.yaml"), Path("reports/origin.json")
@@ -47,16 +46,16 @@ FIGURES = {  # the data, the key of the figure, what it is
 
 
 class RunOrigin(Record):
-    """origin.json: which commit a run of a study is of, and from which seed it pretrains."""
+    """origin.json: the commit of a study's run, and the seed of its pretraining."""
 
-    commit: str | None  # None before the first one
-    changed: list[str]  # files that were not as in the commit when the run began
+    commit: str | None  # None in a repository without commits
+    changed: list[str]  # files with uncommitted changes when the run began
     seed: int
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A figure of which the seeds' own values were not kept."""
+    """A figure whose values for single seeds were not recorded."""
 
     mean: FiniteFloat
     std: Annotated[FiniteFloat, Field(ge=0)]
@@ -68,19 +67,19 @@ class Reached:
     """A figure of a run, over its seeds."""
 
     mean: float
-    std: float | None  # None of one seed
+    std: float | None  # None with one seed
     seeds: int
-    half: float = 0.0  # what mean and std may be off by, as they were rounded
+    half: float = 0.0  # the largest rounding error of mean and std
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was tried beside a run."""
+    """An experiment beside a run."""
 
     idea: str
-    figure: str  # what it gave, with its unit
+    figure: str  # its result, with the unit
     kept: bool
-    seeds: int | None = None  # None where it was not noted
+    seeds: int | None = None  # None: not noted
 
 
 @dataclass(frozen=True)
@@ -90,10 +89,10 @@ class Entry:
     commit: str
     date: str
     machine: str
-    time: str  # how long it took, and what that covers
+    time: str  # its duration, and what that covers
     change: str  # what changed since the previous run
-    command: str  # that makes it again
-    figures: dict[str, dict[Seed, FiniteFloat] | Summary]  # by seed, as the stages have them
+    command: str  # to repeat it
+    figures: dict[str, dict[Seed, FiniteFloat] | Summary]  # by seed, on the scales of the stages
     tried: tuple[Attempt, ...] = ()
     note: str = ""
 
@@ -104,7 +103,7 @@ class Entry:
         require(all(self.figures.values()), "figures", "{}", "expected each with its seeds")
 
     def reached(self, name: str) -> Reached:
-        """The figure over the seeds; a recorded mean and std were rounded alike, to the digits of the longer one."""
+        """The figure over the seeds; a recorded mean and std are rounded alike, to the digits of the longer one."""
         found = self.figures[name]
         if isinstance(found, Summary):
             last = min(int(Decimal(str(value)).as_tuple().exponent) for value in (found.mean, found.std))
@@ -113,7 +112,7 @@ class Entry:
         return Reached(mean(values), stdev(values) if len(values) > 1 else None, len(values))
 
     def text(self, name: str) -> str:
-        """The mean as readers see it, after ± the standard deviation over seeds."""
+        """The mean as shown to readers, after ± the standard deviation over seeds."""
         of = self.reached(name)
         return self._shown(name, of.mean) + ("" if of.std is None else f" ± {self._shown(name, of.std)}")
 
@@ -125,7 +124,7 @@ class Entry:
         return ", ".join(f"{seed}: {self._shown(name, value)}" for seed, value in found.items())
 
     def _shown(self, name: str, value: float) -> str:
-        """With as many digits after the point as the figure was kept with, at most DIGITS."""
+        """With as many digits after the point as were recorded, at most DIGITS."""
         found, factor = self.figures[name], shown_factor(FIGURES[name][2])
         kept = [self.reached(name).mean, *([] if isinstance(found, Summary) else found.values())]
         digits = max(len(f"{factor * each:.{DIGITS}f}".rstrip("0").partition(".")[2]) for each in kept)
@@ -145,12 +144,12 @@ class Records:
 
 @dataclass(frozen=True)
 class Standing:
-    """A figure of a run beside the best one before."""
+    """A run's figure compared with the best one before it."""
 
-    before: int | None  # that run's place; None of the first run
-    p: float | None  # of no difference, corrected; None where it cannot be tested
+    before: int | None  # index of that run; None for the first run
+    p: float | None  # corrected; None where it cannot be tested
     said: str
-    is_best: bool  # whether it takes the other's place
+    is_best: bool  # whether it is the best so far
 
 
 def read_records(path: Path) -> Sequence[Entry]:
@@ -162,11 +161,11 @@ def read_records(path: Path) -> Sequence[Entry]:
 
 
 def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
-    """Each run's figures beside the best ones before them.
+    """Each run's figures compared with the best ones before them.
 
     A run is a record in a figure where it is better by Welch's t-test (1947) over seeds, two-sided, with Holm's
-    correction for the figures that are tested at once. Where the seeds do not allow a test, the better mean takes the
-    place of the best so far and is no record.
+    correction for the figures that are tested at once. Where the seeds do not allow a test, the better mean becomes the
+    best so far without being a record.
     """
     best: dict[str, int] = {}
     found: list[dict[str, Standing]] = []
@@ -182,7 +181,7 @@ def standings(entries: Sequence[Entry]) -> list[dict[str, Standing]]:
 def _standing(
     name: str, entry: Entry, entries: Sequence[Entry], before: int | None, test: float | str | None
 ) -> Standing:
-    """`test` is p, corrected, or why there is none."""
+    """`test` is the corrected p, or why there is none."""
     if before is None:
         return Standing(None, None, "first", True)
     ours, theirs = (run.reached(name) for run in (entry, entries[before]))
@@ -195,7 +194,7 @@ def _standing(
 
 
 def _test(name: str, entry: Entry, rival: Entry, before: int) -> float | str:
-    """p of no difference by Welch's test, the largest that rounded figures allow; or why it cannot be tested."""
+    """p by Welch's test, the largest that the rounding allows; or why it cannot be tested."""
     from scipy.stats import ttest_ind_from_stats  # here, as it takes half a second to import
 
     ours, theirs = entry.reached(name), rival.reached(name)
@@ -207,7 +206,7 @@ def _test(name: str, entry: Entry, rival: Entry, before: int) -> float | str:
     if not any(map(max, spreads)):
         return "the seeds of both runs do not differ"
     gap = max(0.0, abs(ours.mean - theirs.mean) - ours.half - theirs.half)
-    # With a spread p may fall, as the degrees of freedom rise, before it rises: it is the largest at one of the ends.
+    # As a function of a spread, p may first fall, as the degrees of freedom rise: its maximum is at one of the ends.
     return max(
         float(ttest_ind_from_stats(gap, first, ours.seeds, 0.0, second, theirs.seeds, equal_var=False).pvalue)
         for first, second in product(*spreads) if first or second
@@ -215,12 +214,10 @@ def _test(name: str, entry: Entry, rival: Entry, before: int) -> float | str:
 
 
 def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
-    """The entry of finished runs of a study: one with several seeds of fine-tuning, or several from a seed each.
+    """The entry of finished runs of a study: one with several seeds of fine-tuning, or several with a seed each.
 
-    `runs` are the folders that have their `reports`, by the command that makes each.
-
-    Raises InputError where a run is not finished, small, of no commit or over the budget, or where there are fewer than
-    three seeds.
+    `runs` has the folder of each, which holds its `reports`, by its command. Raises InputError where a run is
+    unfinished, small, over the budget or not of a commit, or where there are fewer than three seeds.
     """
     found: dict[str, dict[int, float]] = {name: {} for name in FIGURES}
     commits, records, seconds = set[str](), [], []
@@ -255,7 +252,7 @@ def read_entry(study: str, change: str, runs: Mapping[str, Path]) -> Entry:
 
 
 def _scores(folder: Path, task: str) -> tuple[str, dict[int, float]]:
-    """The one method of a task, and its figure by seed."""
+    """The only method of a task, and its figure by seed."""
     tasks = Details.read(folder / DETAILS).tasks
     methods = tasks[task].methods if task in tasks else {}
     if len(methods) != 1:
@@ -285,9 +282,9 @@ def _read_origin(study: str, command: str, folder: Path) -> RunOrigin:
 
 
 def add_entry(path: Path, entry: Entry) -> None:
-    """Write it behind the others, whose comments and form are kept.
+    """Append it to a file, whose comments and form are kept.
 
-    Raises InputError where a run of this commit is there already.
+    Raises InputError where the file has a run of this commit.
     """
     if any(each.commit == entry.commit for each in read_records(path)):
         raise InputError(f"{path}: a run of commit {entry.commit} is there already")
@@ -318,11 +315,11 @@ def records_page(project: Path) -> str:
 
 def _title(name: str) -> str:
     data, key, figure = FIGURES[name]
-    return f"{data} {figure_name(key, figure)}{', %' if figure.scale in SHARES else ''}"
+    return f"{data} {with_unit(key, figure)}"
 
 
 def _runs_table(entries: Sequence[Entry], stood: Sequence[Mapping[str, Standing]]) -> Table:
-    """A row a run, the best so far in bold; one that says so where there is none."""
+    """A row for each run, the best so far in bold; or one that says that there is none."""
     header = ("run", "commit", "date", *map(_title, FIGURES))
     best = {name: place for place, of in enumerate(stood, 1) for name, each in of.items() if each.is_best}
     rows = [

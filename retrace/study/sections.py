@@ -1,34 +1,27 @@
-"""Sections of a study's page about parameters and memory, as its published.yaml lists them under `sections`.
+"""Sections of a study's page about parameters and memory, listed under `sections` in its published.yaml.
 
-The one about memory is of a published study of parameter-efficient tuning: its formulas, its example, and an estimate
-beside them that counts what is alive at once.
+The one about memory shows the formulas and the example of a published study of parameter-efficient tuning, beside
+Retrace's estimates.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PositiveInt
+import pandas as pd
+from pydantic import Field, PositiveInt
 from torchinfo import summary
+from transformers import PreTrainedConfig
 
 from retrace.core.errors import InputError
 from retrace.core.settings import build, require
 from retrace.estimates import memory
-from retrace.estimates.architectures import (
-    HEADS,
-    Count,
-    closed_form,
-    count_parameters,
-    find_model,
-    preset_names,
-    rows,
-    sums,
-)
-from retrace.estimates.memory import Load, Needs, update_needs
-from retrace.finetuning.method import read_method
+from retrace.estimates.architectures import HEADS, Count, closed_form, count_parameters, find_preset, rows, sums
+from retrace.estimates.memory import Load, update_needs
 from retrace.models.heads import longest_input
 from retrace.report.blocks import NOTHING, Code, Fold, Section, Table, figure_text
-from retrace.study.comparison import NO_HEAD, counted, method_names
+from retrace.study.comparison import NO_HEAD, counted, known_method
 from retrace.study.published import PUBLISHED
 from retrace.training.settings import OptimizerSettings
 
@@ -37,7 +30,7 @@ HEAD_TITLES: dict[HeadName, str] = {
     "none": "", "classification": " with a classifier", "qa": " with a head for answers", "lm": " as a language model",
 }  # fmt: skip
 DEPTH = 3  # levels of torchinfo's summary
-LONG = 20  # rows, from which on a table is folded away
+LONG = 20  # rows; a longer table is folded away
 ASSUMED = (
     "The estimates run the real model with a classifier on tensors without values and count what is alive at once: "
     "an update in float32 with AdamW and attention that keeps its weights, as the study has it."
@@ -52,43 +45,28 @@ FORMULAS = (
 )
 
 
-def _known(model: str) -> str:
-    if model not in preset_names():
-        raise ValueError(f"{model!r} is not allowed; expected one of {', '.join(preset_names())}")
-    return model
-
-
-Model = Annotated[str, AfterValidator(_known)]  # of retrace/estimates/architectures
-
-
 @dataclass(frozen=True)
 class ModelEntry:
     """A section about a model as it was published."""
 
     kind: Literal["formula", "differences"]
-    model: Model
-
-    def __post_init__(self) -> None:
-        require(
-            self.kind != "differences" or bool(find_model(self.model).published),
-            "model", self.model, "retrace/estimates/architectures has no published count of it",
-        )  # fmt: skip
+    model: str  # a file of retrace/estimates/architectures, as in the other sections
 
 
 @dataclass(frozen=True)
 class TunedEntry:
-    """A section about a model under a head, as a method tunes it."""
+    """A section about a model with a head, fine-tuned with a method."""
 
     kind: Literal["parameters", "modules", "summary"]
-    model: Model
+    model: str
     head: HeadName = NO_HEAD
     method: str = "full"
-    part: str = ""  # a module, such as encoder.layer.0; the whole model where empty
-    published: dict[str, int] = field(default_factory=dict)  # what was printed, by parameter or module
+    part: str = ""  # a module, such as encoder.layer.0; empty: the whole model
+    published: dict[str, int] = field(default_factory=dict)  # printed counts, by parameter or module
 
     @property
     def title(self) -> str:
-        """The model, its head and how it is tuned."""
+        """The model, its head, method and part."""
         tuned = "" if self.method == "full" else f", tuned by {self.method}"
         return f"{self.model}{HEAD_TITLES[self.head]}{tuned}" + (f": {self.part}" if self.part else "")
 
@@ -99,13 +77,13 @@ class Equation:
 
     number: str
     equation: str
-    gives: str  # by the report, or by what it printed
-    figures: tuple[str, ...] = ()  # addresses of what is counted; Retrace's figure is their sum
+    gives: str  # according to the report, or as it is printed
+    figures: tuple[str, ...] = ()  # addresses; Retrace's figure is the sum of theirs
 
 
 @dataclass(frozen=True)
 class EquationsEntry:
-    """A section with equations of the report beside the figures that they give."""
+    """A section with the report's equations and the figures that they give."""
 
     kind: Literal["equations"]
     title: str
@@ -115,49 +93,42 @@ class EquationsEntry:
 
 @dataclass(frozen=True)
 class MemoryEntry:
-    """A section about the study's formulas, and what is estimated beside them."""
+    """A section about the memory of fine-tuning: the study's formulas beside estimates."""
 
     kind: Literal["memory"]
-    model: Model = "roberta-base"
+    model: str = "roberta-base"
     batch: PositiveInt = 32  # examples of an update
     lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)] = (128, 512)  # tokens of an example
-    # What the others save is of what the first takes.
-    methods: Annotated[tuple[str, ...], Field(min_length=2)] = ("full", "adapter", "lora")
-    example: bool = True  # estimate the study's 3-billion example too, which takes seconds
+    methods: Annotated[tuple[str, ...], Field(min_length=2)] = ("full", "adapter", "lora")  # the first is the reference
+    example: bool = True  # whether to estimate the study's example too: 64 layers, half a minute
 
     def __post_init__(self) -> None:
-        longest = longest_input(find_model(self.model).config)
+        longest = longest_input(find_preset(self.model).config)
         require(max(self.lengths) <= longest, "lengths", max(self.lengths), f"expected 1 to {longest} tokens")
 
 
 def size_sections(entries: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> list[Section]:
-    """A section for each entry; `params` is the study's params.yaml, whose methods count.
+    """A section for each entry; methods are those of `params`, the study's params.yaml.
 
     Raises InputError, which names the entry and the key, where an entry is wrong.
     """
-    return [_section(entry, f"sections[{place}]", params) for place, entry in enumerate(entries)]
-
-
-def _section(values: Mapping[str, Any], key: str, params: Mapping[str, Any]) -> Section:
-    kind = values.get("kind") if isinstance(values, Mapping) else None
-    if kind not in _KINDS:
-        raise InputError(f"{PUBLISHED}: {key}.kind: {kind!r} is not allowed; expected one of {', '.join(_KINDS)}")
-    settings, make = _KINDS[kind]
-    entry = build(settings, {key: values}, key, PUBLISHED)
-    there = method_names(params)
-    for method in getattr(entry, "methods", [getattr(entry, "method", "full")]):
-        if method not in there:
-            raise InputError(f"{PUBLISHED}: {key}: no method {method!r}; there is: {', '.join(there)}")
-    try:
-        return make(entry, params)
-    except LookupError as error:
-        raise InputError(f"{PUBLISHED}: {key}: {error.args[0]}") from None
+    found = []
+    for place, values in enumerate(entries):
+        key, kind = f"sections[{place}]", values.get("kind")
+        if kind not in _KINDS:
+            raise InputError(f"{PUBLISHED}: {key}.kind: {kind!r} is not allowed; expected one of {', '.join(_KINDS)}")
+        settings, make = _KINDS[kind]
+        try:
+            found.append(make(build(settings, {key: values}, key, PUBLISHED), params))
+        except LookupError as error:
+            raise InputError(f"{PUBLISHED}: {key}: {error.args[0]}") from None
+    return found
 
 
 def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
-    """torchinfo's summary, or a row for each parameter or module; and the totals."""
-    config = find_model(entry.model).config
-    model, counts = count_parameters(HEADS.get(entry.head), config, read_method(params, entry.method).tune)
+    """torchinfo's summary, or a row for each parameter or module, and the totals."""
+    config = find_preset(entry.model).config
+    model, counts = count_parameters(HEADS.get(entry.head), config, known_method(params, entry.method).tune)
     modules = dict(model.named_modules())
     if entry.part not in modules:
         raise LookupError(f"part: {entry.part!r} is no module of {entry.model}")
@@ -168,12 +139,9 @@ def _tuned(entry: TunedEntry, params: Mapping[str, Any]) -> Section:
             f"Parameters of {entry.title}, by {entry.kind.removesuffix('s')}",
             [_sums(found), *printed, _rows(shown, "parameter" if entry.kind == "parameters" else "module")],
         )
-    info = summary(modules[entry.part], depth=DEPTH, verbose=0)
-    note = (
-        f"torchinfo counts weights that two modules share once for each: {info.total_params:,}. "
-        f"The model has {found['total']:,}."
-    )
-    notes = [note] if info.total_params != found["total"] else []
+    info, total = summary(modules[entry.part], depth=DEPTH, verbose=0), found["total"]
+    note = f"torchinfo counts shared weights once for each module: {info.total_params:,}. The model has {total:,}."
+    notes = [note] if info.total_params != total else []
     return Section(f"Summary of {entry.title}", [Code(str(info), "text"), *notes, _sums(found), *printed])
 
 
@@ -185,13 +153,13 @@ def _rows(counts: Sequence[Count], by: Literal["parameter", "module"]) -> Table 
 
 
 def _sums(sums: Mapping[str, int]) -> Table:
-    """The totals; those of the head and of what a method added where there are any."""
+    """The totals; those of the head and the method only where they are not 0."""
     shown = {name: count for name, count in sums.items() if count or name in ("total", "trainable", "frozen")}
     return Table(("parameters", "count"), [(name.replace("_", " "), f"{count:,}") for name, count in shown.items()])
 
 
 def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[Table]:
-    """What was printed of a parameter or a module beside what there is; no table where nothing was."""
+    """The printed counts of parameters or modules beside the model's; no table without any."""
     lines = []
     for name, printed in entry.published.items():
         sizes = [count.size for count in counts if count.name == name or count.name.startswith(f"{name}.")]
@@ -203,7 +171,7 @@ def _printed(entry: TunedEntry, counts: Sequence[Count]) -> list[Table]:
 
 
 def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
-    """Each equation of a report: its number, the equation, the figure that it gives, and Retrace's."""
+    """Each equation of the report, the figure that it gives, and Retrace's."""
     lines = []
     for row in entry.equations:
         found = [counted(address, params) for address in row.figures]
@@ -212,10 +180,10 @@ def _equations(entry: EquationsEntry, params: Mapping[str, Any]) -> Section:
 
 
 def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
-    """The formula's terms, their sum, and what makes up the difference to the model."""
-    config = find_model(entry.model).config
+    """The terms of the formula, their sum, and how the model differs from it."""
+    config = find_preset(entry.model).config
     form = closed_form(config, count_parameters(None, config)[1])
-    assert form is not None, f"every architecture's family has a formula, but {config.model_type} has none"
+    assert form is not None, "the family of every preset has a formula"
     lines = [(term.name, term.formula, f"{term.count:,}") for term in form.terms]
     lines.append(("by the formula", "", f"{form.total:,}"))
     lines += [(f"beyond the formula: {part}", "", f"{more:+,}") for part, more in form.differences.items()]
@@ -225,9 +193,11 @@ def _formula(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
 
 
 def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
-    """Each published count, and what makes up the difference to the model."""
-    tables = []
-    for printed in find_model(entry.model).published:
+    """Each published count, and how the model differs from it."""
+    published, tables = find_preset(entry.model).published, []
+    if not published:
+        raise LookupError(f"retrace/estimates/architectures has no published count of {entry.model}")
+    for printed in published:
         parts = [(part, f"{more:+,}") for part, more in printed.differences.items()]
         whole = ("the model", f"{printed.total + sum(printed.differences.values()):,}")
         lines = [(f"published: {printed.source}", f"{printed.total:,}"), *parts, whole]
@@ -235,80 +205,69 @@ def _differences(entry: ModelEntry, _: Mapping[str, Any]) -> Section:
     return Section(f"Published counts of {entry.model}", tables)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What one update takes, and what it takes by the study's formula where that has the method."""
-
-    model: str
-    load: str  # batch and length
-    method: str
-    needs: Needs
-    by_formula: int | None  # bytes
-    saved: float | None  # share of what the first method of this load takes; None of the first itself
-    saved_by_formula: float | None
-
-    @property
-    def cells(self) -> dict[str, str]:
-        """The estimate's row in the table, by heading."""
-        needs = self.needs
-        parts = {
-            "weights": needs.weights, "gradients": needs.gradients, "moments": needs.moments,
-            "activations": needs.passing, "estimate": needs.peak,
-        }  # fmt: skip
-        return {
-            "model": self.model, "batch × length": self.load, "method": self.method,
-            "parameters": f"{needs.parameters:,}", "trained": f"{needs.trained:,}",
-            **{f"{part}, MiB": _mebibytes(size) for part, size in parts.items()}, "% saved": _percent(self.saved),
-            "by the formula, MiB": _mebibytes(self.by_formula),
-            "% saved by the formula": _percent(self.saved_by_formula),
-        }  # fmt: skip
-
-
 def memory_section(entry: MemoryEntry, params: Mapping[str, Any]) -> Section:
-    """Formulas, example, what is questionable in them, and estimates by the methods of params.yaml."""
-    exact, config = memory.parameters(memory.EXAMPLE), memory.EXAMPLE
+    """The study's formulas and example, what is questionable about them, and estimates."""
+    exact, config, model = memory.parameters(memory.EXAMPLE), memory.EXAMPLE, find_preset(entry.model).config
     sizes = (
         f"The example: v = {config.vocab_size:,}, h = {config.hidden_size:,}, h′ = {config.intermediate_size:,}, "
         f"d = {config.num_hidden_layers}, a = {config.num_attention_heads}, h_ad = {memory.EXAMPLE_WIDTH}; "
         f"N = {memory.EXAMPLE_PARAMETERS:,} as printed, {exact:,} by its formula."
     )
     saved = {f"{batch} × {length}": _saved_by_formula(batch, length) for batch, length in LOADS}
-    estimates = memory_estimates(entry, params)
-    rows = [each.cells for each in estimates]
+    estimates = [estimate(entry.model, model, entry.batch, length, entry.methods, params) for length in entry.lengths]
+    if entry.example:
+        estimates.append(estimate("the study's example", config, entry.batch, EXAMPLE_LENGTH, ("full", "adapter"), {}))
+    estimated = pd.concat(estimates)
     return Section("Memory of tuning", [
         Table(("of", "formula"), FORMULAS), sizes, _layer_equations(),
         Table(("the example as printed", "MiB"), list(memory.EXAMPLE_PRINTED.items())), _example(exact),
         Table(("batch × length", "% that adapters save in the example by the formulas"),
               [(load, _percent(share)) for load, share in saved.items()]),
-        *memory.QUESTIONABLE, ASSUMED, Table(list(rows[0]), [tuple(row.values()) for row in rows]),
+        *memory.QUESTIONABLE, ASSUMED, estimates_table(estimated),
         _claim("its own formulas in its example", list(saved.values())),
-        _claim("the estimates", [each.saved for each in estimates if each.saved is not None]),
+        _claim("the estimates", estimated["saved"].dropna().tolist()),
     ])  # fmt: skip
 
 
-def memory_estimates(entry: MemoryEntry, params: Mapping[str, Any]) -> list[Estimate]:
-    """Of every length and method of the entry, and of the study's example where that is wanted."""
-    config = find_model(entry.model).config
-    cases = [(entry.model, config, length, entry.methods, params) for length in entry.lengths]
-    if entry.example:
-        cases.append(("the study's example", memory.EXAMPLE, EXAMPLE_LENGTH, ("full", "adapter"), {}))
-    found: list[Estimate] = []
-    for name, config, length, methods, settings in cases:
-        load, first = Load(entry.batch, length, 0, bf16=False, attention="eager"), None
-        for label in methods:
-            method = read_method(settings, label)
-            needs = update_needs(HEADS["classification"], config, load, OptimizerSettings(kind="adamw"), method.tune)
-            formula = memory.formula_memory(method, config, needs)
-            by_formula = formula and formula[1].at(entry.batch, length)
-            saved = first and 1 - needs.peak / first.needs.peak
-            saved_by_formula = 1 - by_formula / first.by_formula if first and first.by_formula and by_formula else None
-            found.append(Estimate(name, f"{entry.batch} × {length}", label, needs, by_formula, saved, saved_by_formula))
-            first = first or found[-1]
+def estimate(
+    name: str, config: PreTrainedConfig, batch: int, length: int, methods: Sequence[str], params: Mapping[str, Any]
+) -> pd.DataFrame:
+    """What an update of a classifier takes with each method, in bytes, and by the study's formula, if it has one.
+
+    The columns `saved` and `saved by the formula` are shares of what the first method takes, NaN for the first itself.
+    """
+    load = Load(batch, length, 0, bf16=False, attention="eager")
+    rows = []
+    for label in methods:
+        method = known_method(params, label)
+        needs = update_needs(HEADS["classification"], config, load, OptimizerSettings(kind="adamw"), method.tune)
+        formula = memory.formula_memory(method, config, needs)
+        rows.append({
+            "model": name, "batch × length": f"{batch} × {length}", "method": label,
+            "parameters": needs.parameters, "trained": needs.trained, "weights": needs.weights,
+            "gradients": needs.gradients, "moments": needs.moments, "activations": needs.passing,
+            "estimate": needs.peak, "by the formula": math.nan if formula is None else formula[1].at(batch, length),
+        })  # fmt: skip
+    found = pd.DataFrame(rows)
+    for share, of in (("saved", "estimate"), ("saved by the formula", "by the formula")):
+        found[share] = (1 - found[of] / found[of][0]).where(found.index > 0)
     return found
 
 
+def estimates_table(estimates: pd.DataFrame) -> Table:
+    """The rows of `estimate` as a table."""
+    columns = {name: estimates[name].tolist() for name in ("model", "batch × length", "method")}
+    columns |= {name: [f"{count:,}" for count in estimates[name]] for name in ("parameters", "trained")}
+    for name in ("weights", "gradients", "moments", "activations", "estimate", "saved", "by the formula",
+                 "saved by the formula"):  # fmt: skip
+        is_share = name.startswith("saved")
+        shown = [_percent(value) if is_share else figure_text(value / 2**20, 0) for value in estimates[name]]
+        columns[f"% {name}" if is_share else f"{name}, MiB"] = shown
+    return Table.of(columns)
+
+
 def _layer_equations() -> Table:
-    """What a layer's equations keep for the backward pass, and what that is together."""
+    """What each equation of a layer keeps for the backward pass, and their sum."""
     config, rows = memory.EXAMPLE, []
     total = [sum(getattr(each, size) for each in memory.EQUATIONS) for size in ("hidden", "pairs", "inner")]
     for each in (*memory.EQUATIONS, memory.Equation(0, "", "", *total)):
@@ -324,7 +283,7 @@ def _layer_equations() -> Table:
 
 
 def _example(exact: int) -> Table:
-    """The example's memory by the formulas, with its number of parameters as printed and as its formula has it."""
+    """The example's memory by the formulas, with N as printed and by its own formula."""
     rounded, rows = memory.EXAMPLE_PARAMETERS, []
     for what, count, unit in (
         ("10⁶ bytes, N as printed", rounded, memory.UNIT),
@@ -343,19 +302,15 @@ def _saved_by_formula(batch: int, length: int) -> float:
 
 
 def _claim(by: str, shares: Sequence[float]) -> str:
-    """How far the study's claim holds."""
+    """Says in how many cases the study's claim holds."""
     held = sum(share >= memory.CLAIM for share in shares)
     span = f"{_percent(min(shares))}% to {_percent(max(shares))}%"
     said = f"that at least {100 * memory.CLAIM:.0f}% is saved"
     return f"By {by}, {said} holds in {held} of {len(shares)} cases: {span} is saved."
 
 
-def _mebibytes(count: int | None) -> str:
-    return NOTHING if count is None else f"{count / 2**20:,.0f}"
-
-
-def _percent(share: float | None) -> str:
-    return NOTHING if share is None else f"{100 * share:.1f}"
+def _percent(share: float) -> str:
+    return figure_text(100 * share, 1)
 
 
 _KINDS: dict[str, tuple[type[Any], Callable[[Any, Mapping[str, Any]], Section]]] = {

@@ -37,8 +37,7 @@ def machine(here: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def _planned(only: str | None = None) -> list[needs.Planned]:
-    params = read_params()
-    return list(needs._runs(params, needs._configs(params), only=only))
+    return list(needs._runs(read_params(), only=only))
 
 
 def test_what_is_needed_stands_beside_what_there_is(machine) -> None:

@@ -11,20 +11,8 @@ from transformers import RobertaConfig
 
 from retrace.compute.sharding import data_parallel
 from retrace.core.errors import InputError
-from retrace.estimates.memory import (
-    EXAMPLE,
-    EXAMPLE_WIDTH,
-    LiveMemory,
-    Load,
-    Memory,
-    Needs,
-    adapter_memory,
-    adapter_parameters,
-    full_memory,
-    parameters,
-    pretraining_needs,
-    update_needs,
-)
+from retrace.estimates import memory
+from retrace.estimates.memory import LiveMemory, Load, Memory, Needs, pretraining_needs, update_needs
 from retrace.finetuning.method import read_method, round_frozen
 from retrace.models.heads import make_config, make_model
 from retrace.models.language_model import make_language_model
@@ -39,6 +27,7 @@ from tests.counting import make_run
 from tests.tiny import FAMILIES, MODEL, tiny_device
 
 VOCABULARY = Vocabulary(120, *range(5))
+ADAMW = OptimizerSettings(kind="adamw")
 RECIPE = PretrainSettings(epochs=1, batch_size=2, block_size=40, mask_rate=0.3)
 
 
@@ -62,8 +51,7 @@ def test_planned_operations_are_those_of_training(family: str) -> None:
 def test_memory_grows_with_blocks_moments_and_processes() -> None:
     config = make_config("modernbert", MODEL, VOCABULARY)
     muon, more = (pretraining_needs(config, RECIPE, blocks, bf16=False, attention="eager") for blocks in (2, 4))
-    adamw = PretrainSettings(epochs=1, batch_size=2, block_size=40, optimizer=OptimizerSettings(kind="adamw"))
-    both = pretraining_needs(config, adamw, 2, bf16=False, attention="eager")
+    both = pretraining_needs(config, RECIPE.model_copy(update={"optimizer": ADAMW}), 2, bf16=False, attention="eager")
     hidden = 2 * (32 * 96 + 32 * 32 + 32 * 128 + 32 * 64)  # matrices of two layers, which Muon gives one moment
     weights = make_language_model(config, 0, "eager").named_parameters()
     others = [weight for name, weight in weights if weight.ndim < 2 or ".layers." not in name]
@@ -91,8 +79,7 @@ def test_processes_that_share_a_model_hold_parts_of_it_and_whole_layers_for_a_mo
 def test_planned_memory_is_that_of_real_tensors(family: str, method: str, bf16: bool) -> None:
     config = make_config(family, MODEL, VOCABULARY)
     tune = read_method({}, method).tune
-    optimiser = OptimizerSettings(kind="adamw")
-    needs = update_needs("classifier", config, Load(4, 40, 0, bf16, "eager"), optimiser, tune)
+    needs = update_needs("classifier", config, Load(4, 40, 0, bf16, "eager"), ADAMW, tune)
     ids, mask = torch.full((4, 40), 7), None
     if family == "bert":
         mask = torch.ones(4, 40, dtype=torch.long)
@@ -102,7 +89,7 @@ def test_planned_memory_is_that_of_real_tensors(family: str, method: str, bf16: 
         tune(model, "classifier")
         if bf16 and method != "full":
             round_frozen(model)
-        optimizers = make_optimizers(model, optimiser, 1e-3)
+        optimizers = make_optimizers(model, ADAMW, 1e-3)
         live.peak = live.now
         for _ in range(2):
             with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
@@ -140,7 +127,7 @@ def test_fused_attention_is_planned_as_on_cuda() -> None:
     """With dropout, a processor would keep weights of (B, H, T, T) and their masks."""
     config = make_config("bert", MODEL.model_copy(update={"dropout": 0.1, "max_positions": 2048}), VOCABULARY)
     lean, fused, longer = (
-        update_needs("language_model", config, Load(2, length, 2, True, attention), OptimizerSettings(kind="adamw"))
+        update_needs("language_model", config, Load(2, length, 2, True, attention), ADAMW)
         for length, attention in ((1024, "lean"), (1024, "sdpa"), (2048, "sdpa"))
     )
     assert lean.flops == fused.flops
@@ -149,12 +136,9 @@ def test_fused_attention_is_planned_as_on_cuda() -> None:
 
 
 def test_an_optimiser_without_weights_is_an_input_error() -> None:
-    config = make_config("llama", MODEL, VOCABULARY)
+    config, load = make_config("llama", MODEL, VOCABULARY), Load(1, 8, 8, False, "eager")
     with pytest.raises(InputError, match="nothing here for adamw to train"):
-        update_needs(
-            "language_model", config, Load(1, 8, 8, False, "eager"), OptimizerSettings(kind="adamw"),
-            lambda model, _: model.requires_grad_(False),
-        )  # fmt: skip
+        update_needs("language_model", config, load, ADAMW, lambda model, _: model.requires_grad_(False))
 
 
 def test_the_peak_is_of_what_is_alive_together() -> None:
@@ -170,9 +154,8 @@ def test_the_peak_is_of_what_is_alive_together() -> None:
     assert live.now == 0
 
 
-@pytest.mark.parametrize("size", [1000, 2000])
-def test_what_the_backward_pass_keeps_counts(size: int) -> None:
-    weight = torch.ones(size, requires_grad=True)
+def test_what_the_backward_pass_keeps_counts() -> None:
+    weight, size = torch.ones(1000, requires_grad=True), 1000
     with LiveMemory() as live:
         kept = weight.exp()  # the backward pass needs the result
         result = kept.sum()
@@ -183,14 +166,11 @@ def test_what_the_backward_pass_keeps_counts(size: int) -> None:
     assert live.now == 4 * size, "the gradient"
 
 
-def test_the_studys_parameters() -> None:
-    assert parameters(EXAMPLE) == 2_927_646_720
-    assert adapter_parameters(EXAMPLE, EXAMPLE_WIDTH) == 59_473_920
-
-
-def test_coefficients_are_those_of_the_sum() -> None:
+def test_the_studys_formulas() -> None:
+    assert memory.parameters(memory.EXAMPLE) == 2_927_646_720
+    assert memory.adapter_parameters(memory.EXAMPLE, memory.EXAMPLE_WIDTH) == 59_473_920
     one = RobertaConfig(num_hidden_layers=1, hidden_size=1, intermediate_size=1, num_attention_heads=1)
-    assert full_memory(1, one) == Memory(16, 34 + 8, 9)
-    assert full_memory(0, one).at(1, 1) == 34 + 9 + 8
-    assert full_memory(0, one).at(2, 3) == 2 * 3 * (34 + 8) + 2 * 9 * 9
-    assert adapter_memory(1, 1, one, 1).at(1, 1) == 4 + 16 + 2 * (4 + 8)
+    assert memory.full_memory(1, one) == Memory(16, 34 + 8, 9)
+    assert memory.full_memory(0, one).at(1, 1) == 34 + 9 + 8
+    assert memory.full_memory(0, one).at(2, 3) == 2 * 3 * (34 + 8) + 2 * 9 * 9
+    assert memory.adapter_memory(1, 1, one, 1).at(1, 1) == 4 + 16 + 2 * (4 + 8)

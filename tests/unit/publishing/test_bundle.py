@@ -1,6 +1,5 @@
 """The three lines of every form load the very model that was tuned, whatever the family."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +8,18 @@ import torch
 from torch import nn
 
 from retrace.core.errors import InputError
-from retrace.core.files import SUMS
+from retrace.core.files import SUMS, write_json
 from retrace.core.settings import load_plugin
 from retrace.finetuning.method import is_part, save_trained
 from retrace.finetuning.settings import METHODS
 from retrace.hub.pins import Pin
 from retrace.models.heads import Head
 from retrace.publishing.bundle import Address, Published, base_digest, write_pretrained, write_tuned
-from retrace.publishing.load import Tuning, read_tuned
+from retrace.publishing.load import DESCRIPTION, Tuning, read_description, read_tuned
 from retrace.tasks.question_answering.extractive import SpanModel
 from retrace.tasks.question_answering.generative import Generator
 from retrace.tasks.question_answering.windows import KINDS
+from retrace.tokens.tokenizer import copy_tokenizer
 from tests.tiny import FAMILIES, tiny_pretrained
 
 IDS = torch.tensor([[2, 20, 21, 22, 23, 3]])
@@ -29,9 +29,10 @@ CLASSES = ("bad", "so-so", 'a "good" one')
 def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, Path]:
     """A model whose trained weights are not what they were, saved as a stage does."""
     body = tuning.start(pretrained)
-    around = {"classifier": lambda m: m, "spans": lambda m: SpanModel(m, KINDS * tuning.question_match),
-              "language_model": Generator}[tuning.head]  # fmt: skip
-    model = around(body).eval()
+    model: Any = body
+    if tuning.head != "classifier":
+        model = SpanModel(body, KINDS * tuning.question_match) if tuning.head == "spans" else Generator(body)
+    model.eval()
     torch.manual_seed(5)
     for weight in model.parameters():
         if weight.requires_grad:
@@ -41,8 +42,7 @@ def _tuned(folder: Path, tuning: Tuning, pretrained: Path) -> tuple[nn.Module, P
         save_trained(model, model.state_dict(), folder)
     else:
         model.save_pretrained(folder)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).write_bytes((pretrained / name).read_bytes())
+    copy_tokenizer(pretrained, folder)
     return (model if tuning.question_match or tuning.head == "classifier" else body), folder
 
 
@@ -140,12 +140,18 @@ def test_a_whole_model_goes_onto_no_other(tmp_path: Path) -> None:
         write_pretrained(pretrained, address, tmp_path)
 
 
-def test_a_description_of_somebody_else_is_checked() -> None:
-    good = json.loads(json.dumps(_tuning("adapter", "classifier").description()))
-    assert Tuning.of(good) == _tuning("adapter", "classifier")
-    for key, value in (("method", "os"), ("head", "shell"), ("settings", {"reduction": 0}), ("classes", "x")):
-        with pytest.raises(InputError):
-            Tuning.of({**good, key: value})
+def test_a_description_of_somebody_else_is_checked(tmp_path: Path) -> None:
+    path, tuning = tmp_path / DESCRIPTION, _tuning("adapter", "classifier")
+    write_json(path, tuning.description())
+    assert read_description(path) == (tuning, None)
+    wrong = {"method": "os", "head": "shell", "classes": "x", "base": 5, "settings": {"reduction": 0}}
+    for key, value in wrong.items():
+        write_json(path, tuning.description() | {key: value})
+        with pytest.raises(InputError, match=rf"^{path}: {key}"):
+            read_description(path)
+    write_json(path, {"method": "full"})
+    with pytest.raises(InputError, match=rf"^{path}: settings is missing$"):
+        read_description(path)
 
 
 def test_the_same_model_gives_the_same_files(tmp_path: Path) -> None:

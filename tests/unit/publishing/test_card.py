@@ -14,8 +14,9 @@ from retrace.core.settings import read_params
 from retrace.evaluation.records import BaselineDetails, SeedDetails
 from retrace.hub.pins import Pin
 from retrace.perplexity.measures import PerplexityReport
+from retrace.publishing import card
+from retrace.publishing.bundle import Published
 from retrace.publishing.card import (
-    WORKS,
     ModelFacts,
     Origin,
     RunResults,
@@ -49,9 +50,9 @@ SCORES = Scores(
     split="validation",
 )  # fmt: skip
 FACTS = ModelFacts(
-    repository="org/name", summary="A model.", use="classifier", library="transformers",
-    lines=("from transformers import AutoTokenizer", "tokenizer = 1", "model = 2"), base=None, started=None,
-    tags=["retrace"],
+    repository="org/name", summary="A model.",
+    published=Published("transformers", "classifier", ("from a import b", "tokenizer = 1", "model = 2")),
+    base=None, started=None, tags=["retrace"],
     origins=[Origin("text", "a sample"), Origin("sst2", "a sample", licence="Apache-2.0")],
     counts=Table(("data", "count"), [("sst2", "1,200")]),
     training=Table(("setting", "value"), [("lr", "0.001")]), scores=SCORES, perplexity=None, flags=[],
@@ -82,7 +83,6 @@ def test_the_metadata_names_what_is_known() -> None:
     assert found.keys() == {"library_name", "pipeline_tag", "tags", "model-index"}
     (result,) = found["model-index"][0]["results"]
     assert result["metrics"] == [{"type": "accuracy", "value": 0.875, "name": "accuracy"}]
-    assert "SST" not in str(result["dataset"])
     assert result["dataset"]["type"] == "not-on-the-hub"
     assert eval_results(FACTS) == []
 
@@ -92,20 +92,16 @@ def test_data_of_the_hub_is_named_with_its_commit_licence_and_authors() -> None:
         hub_origin("text", Pin("Salesforce/wikitext", COMMIT), "wikitext-2-raw-v1", "validation", None),
         hub_origin("squad", Pin("rajpurkar/squad_v2", COMMIT), "squad_v2", "validation[:50%]", "other"),
     ]
-    facts = replace(FACTS, origins=origins, use="spans")
+    facts = replace(FACTS, origins=origins)
     text, found = model_card(facts).text, _metadata(facts)
     assert found["datasets"] == ["Salesforce/wikitext", "rajpurkar/squad_v2"]
     assert found["model-index"][0]["results"][0]["dataset"]["revision"] == COMMIT
     assert "CC BY-SA 3.0 and GFDL. Stephen Merity" in text
     assert "CC BY-SA 4.0. Pranav Rajpurkar" in text
     assert rf"SQuAD 2.0, rajpurkar/squad\_v2 at commit {COMMIT}, config squad\_v2" in text
-    assert eval_results(facts) == [
-        {
-            "dataset": {"id": "rajpurkar/squad_v2", "task_id": "squad_v2", "revision": COMMIT},
-            "value": 0.875,
-            "notes": "accuracy, validation[:50%] split, 95% interval 0.8 to 0.95",
-        }
-    ]
+    data = {"id": "rajpurkar/squad_v2", "task_id": "squad_v2", "revision": COMMIT}
+    notes = "accuracy, validation[:50%] split, 95% interval 0.8 to 0.95"
+    assert eval_results(facts) == [{"dataset": data, "value": 0.875, "notes": notes}]
 
 
 def test_what_is_not_known_of_data_is_not_made_up() -> None:
@@ -113,7 +109,7 @@ def test_what_is_not_known_of_data_is_not_made_up() -> None:
     text = model_card(replace(FACTS, origins=[Origin("text", "files of one's own"), news])).text
     assert text.count("the licence is not known to Retrace.") == 2
     assert "text: files of one's own." in text
-    assert not any(str(work["citation"]) in text for work in WORKS.values())
+    assert not any(str(work["citation"]) in text for work in card.WORKS.values())
 
 
 def test_flags_stand_before_everything_else() -> None:
@@ -141,8 +137,8 @@ def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
 
 def test_text_from_data_is_escaped_and_stays_within_its_fence() -> None:
     evil = "<script>|[x](y)\n## Scores"
-    lines = ("from a import b", "x = '```\\n# out'", "model = 1")
-    text = model_card(replace(FACTS, flags=[evil], counts=Table((evil,), [(evil,)]), lines=lines)).text
+    published = replace(FACTS.published, lines=("from a import b", "x = '```\\n# out'", "model = 1"))
+    text = model_card(replace(FACTS, flags=[evil], counts=Table((evil,), [(evil,)]), published=published)).text
     assert "<script>" not in text
     assert text.count("\n## Scores\n") == 1
     assert "````python\nfrom a import b\nx = '```\\n# out'\nmodel = 1\n````" in text
@@ -155,25 +151,26 @@ def test_what_training_started_from_is_named() -> None:
     assert "Training started" not in model_card(FACTS).text
 
 
-@pytest.mark.parametrize("use", ["masked", "causal"])
-def test_a_language_model_has_its_perplexity(use: str) -> None:
-    facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, use=use, origins=[Origin("text", "a sample")])
+@pytest.mark.parametrize(("use", "pipeline"), [("masked", "fill-mask"), ("causal", "text-generation")])
+def test_a_language_model_has_its_perplexity(use: str, pipeline: str) -> None:
+    published = replace(FACTS.published, use=use)
+    facts = replace(FACTS, scores=None, perplexity=PERPLEXITY, published=published, origins=[Origin("text", "s")])
     assert "| masked, fixed masks | valid | 6.50 | 7.00 | 0.500 |" in model_card(facts).text
-    (result,) = _metadata(facts)["model-index"][0]["results"]
-    assert result["metrics"][0]["value"] == 6.5
-    assert _metadata(facts)["pipeline_tag"] == {"masked": "fill-mask", "causal": "text-generation"}[use]
+    found = _metadata(facts)
+    assert found["model-index"][0]["results"][0]["metrics"][0]["value"] == 6.5
+    assert found["pipeline_tag"] == pipeline
 
 
-def _task(epoch: int, accuracy: float, seed: str, of_seed: dict[str, str], **flags: dict[str, str]) -> dict[str, Any]:
+def _task(epoch: int, accuracy: float, of_seed: dict[str, str], **flags: dict[str, str]) -> dict[str, Any]:
     """A task in scores.json: one method, one seed, with flags of it, of the method and of the data."""
     figures = {"accuracy": accuracy}
     trial = {"epoch": epoch, "figures": figures, "intervals": {}, "before": {}, "flags": of_seed}
-    method = method_of(figures, {seed: trial}, {}, {}) | {"flags": flags.get("method", {})}
+    method = method_of(figures, {"1": trial}, {}, {}) | {"flags": flags.get("method", {})}
     return {"headlines": [], "legend": {}, "baselines": {}, "methods": {"full": method}, "comparisons": [],
             "flags": flags.get("data", {})}  # fmt: skip
 
 
-SST2 = _task(1, 0.5, "1", {"one_class_only": "all"}, method={"not_above_scratch": "no"}, data={"test_in": "2"})
+SST2 = _task(1, 0.5, {"one_class_only": "all"}, method={"not_above_scratch": "no"}, data={"test_in": "2"})
 
 
 @pytest.fixture
@@ -210,7 +207,7 @@ def test_what_was_not_scored_is_an_input_error(params) -> None:
 
 
 def test_figures_of_a_published_model_are_of_the_test_set_where_there_is_one(params) -> None:
-    tested = _task(2, 0.4, "1", {"not_above_tfidf": "so"})
+    tested = _task(2, 0.4, {"not_above_tfidf": "so"})
     _write("reports/scores.json", {"sst2": SST2, "sst2-test": tested})
     full = Trained(FULL, params)
     scores = full.scores()
@@ -263,9 +260,8 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
     _write("reports/scores.json", {"sst2": _run((1,), "models differ")})
     found = Trained(FULL, params).results()
-    assert found.verdict[-1] == [
-        ("One seed: differences are of these models, and do not tell the methods apart.", False)
-    ]  # fmt: skip
+    said = "One seed: differences are of these models, and do not tell the methods apart."
+    assert found.verdict[-1] == [(said, False)]
     assert "Means" not in found.note
     _write("reports/scores.json", {"sst2": SST2})  # which has no figure that models are judged by
     assert Trained(FULL, params).results() == RunResults([], "", None)

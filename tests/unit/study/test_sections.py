@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from retrace.core.errors import InputError
+from retrace.estimates.architectures import find_model
 from retrace.estimates.memory import QUESTIONABLE
 from retrace.report.blocks import Code, Fold, Section, Table
 from retrace.report.page import as_html
 from retrace.study.published import read_published
-from retrace.study.sections import MemoryEntry, memory_estimates, size_sections
+from retrace.study.sections import estimate, estimates_table, size_sections
 from tests.toy import ROOT
 
 
@@ -26,8 +27,8 @@ def _tables(section: Section) -> list[Table]:
 
 def test_a_summary_is_torchinfos() -> None:
     section = _section(kind="summary", model="bert-base", head="classification")
-    (code,) = [block for block in section.blocks if isinstance(block, Code)]
-    assert code.language == "text"
+    code = section.blocks[0]
+    assert isinstance(code, Code)
     assert "ModuleList: 3-6                             85,054,464" in code.text
     assert "Total params: 109,483,778" in code.text
     assert ("head biases", "2") in _tables(section)[0].rows
@@ -113,9 +114,8 @@ def test_published_counts_come_to_the_model_by_their_differences() -> None:
 
 
 def test_memory_has_the_example_and_estimates() -> None:
-    section = _section(
-        kind="memory", model="roberta-small", batch=2, lengths=[16], methods=["full", "thin"], example=False
-    )
+    entry = {"model": "roberta-small", "batch": 2, "lengths": [16], "methods": ["full", "thin"], "example": False}
+    section = _section(kind="memory", **entry)
     _, equations, printed, example, saved, estimates = _tables(section)
     assert [row[3:] for row in equations.rows] == [
         ("16blh + 9bal²", "1.9661", "0.0184"), ("4blh", "0.4915", "0.0000"), ("5blh", "0.6144", "0.0000"),
@@ -126,30 +126,28 @@ def test_memory_has_the_example_and_estimates() -> None:
     assert example.rows[0] == ("full, 10⁶ bytes, N as printed", "48,000", "0.0184", "8.11")
     assert example.rows[4] == ("full, MiB, N by its formula", "44,672", "0.0176", "7.73")
     assert saved.rows[0] == ("1 × 1", "73.0"), "less than the 3/4 that is claimed, by its own formulas"
-    assert [row[:3] for row in estimates.rows] == [
-        ("roberta-small", "2 × 16", "full"),
-        ("roberta-small", "2 × 16", "thin"),
-    ]
+    assert [row[:3] for row in estimates.rows] == [("roberta-small", "2 × 16", name) for name in ("full", "thin")]
     said = [block for block in section.blocks if isinstance(block, str)]
     assert any(text.endswith("N = 3,000,000,000 as printed, 2,927,646,720 by its formula.") for text in said)
     assert set(QUESTIONABLE) <= set(said)
+    share = estimates.rows[1][10]
     assert said[-2:] == [
         "By its own formulas in its example, that at least 75% is saved holds in 2 of 3 cases: "
         "73.0% to 90.7% is saved.",
-        f"By the estimates, that at least 75% is saved holds in 0 of 1 cases: {estimates.rows[1][10]}% to "
-        f"{estimates.rows[1][10]}% is saved.",
+        f"By the estimates, that at least 75% is saved holds in 0 of 1 cases: {share}% to {share}% is saved.",
     ]
 
 
 def test_what_is_saved_is_of_what_the_first_method_takes() -> None:
-    entry = MemoryEntry("memory", "roberta-small", 2, (16,), ("full", "adapter", "lora"), example=False)
-    full, adapter, lora = memory_estimates(entry, {})
-    assert full.saved is None
-    assert adapter.saved == 1 - adapter.needs.peak / full.needs.peak
-    assert (lora.by_formula, lora.saved_by_formula) == (None, None)
-    assert tuple(lora.cells.values())[-3:] == (f"{100 * (lora.saved or 0):.1f}", "–", "–")
-    assert full.needs.moments == pytest.approx(2 * full.needs.gradients, rel=1e-4)
-    assert adapter.needs.gradients == 4 * adapter.needs.trained
+    found = estimate("RoBERTa", find_model("roberta-small").config, 2, 16, ("full", "adapter", "lora"), {})
+    full, adapter, lora = found.to_dict("records")
+    assert adapter["saved"] == 1 - adapter["estimate"] / full["estimate"]
+    assert adapter["saved by the formula"] == 1 - adapter["by the formula"] / full["by the formula"]
+    assert full["moments"] == pytest.approx(2 * full["gradients"], rel=1e-4)
+    assert adapter["gradients"] == 4 * adapter["trained"]
+    first, _, last = estimates_table(found).rows
+    assert [first[column] for column in (10, 12)] == ["–", "–"]
+    assert last[9:] == (f"{lora['estimate'] / 2**20:,.0f}", f"{100 * lora['saved']:.1f}", "–", "–")
 
 
 EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula.scibert.sum"]}
@@ -158,17 +156,15 @@ EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("summary", "sections[0].kind: None is not allowed; expected one of summary, parameters, modules, formula, "),
+        ({}, "sections[0].kind: None is not allowed; expected one of summary, parameters, modules, formula, "),
         ({"kind": "count"}, "sections[0].kind: 'count' is not allowed; expected one of summary, "),
-        ({"kind": "formula"}, "sections[0].model is missing"),
-        ({"kind": "formula", "model": "bert"}, "sections[0].model: 'bert' is not allowed; expected one of bert-base, "),
-        ({"kind": "formula", "model": "scibert", "head": "qa"}, "sections[0].head: unknown key; allowed: kind, model"),
+        ({"kind": "formula", "model": "bert"}, "sections[0]: model: 'bert' is not there; there is: bert-base, "),
         ({"kind": "differences", "model": "scibert"},
-         "sections[0].model: 'scibert' is not allowed; retrace/estimates/architectures"),
+         "sections[0]: retrace/estimates/architectures has no published count of scibert"),
         ({"kind": "modules", "model": "scibert", "head": "ner"},
          "sections[0].head: 'ner' is not allowed; expected one of"),
         ({"kind": "modules", "model": "scibert", "method": "half"},
-         "sections[0]: no method 'half'; there is: adapter, "),
+         "sections[0]: method: 'half' is not there; there is: adapter, "),
         ({"kind": "equations", "title": "t", "symbols": "s", "equations": [EQUATION]},
          "sections[0]: 'sum' is not there; there is: total, word embeddings, "),
         ({"kind": "modules", "model": "scibert", "part": "layer"}, "part: 'layer' is no module of scibert"),
@@ -177,7 +173,7 @@ EQUATION = {"number": "(1)", "equation": "e", "gives": "g", "figures": ["formula
         ({"kind": "memory", "lengths": [600]}, "sections[0].lengths: 600 is not allowed; expected 1 to 512 tokens"),
         ({"kind": "memory", "methods": ["full"]},
          "sections[0].methods: ['full'] is not allowed; expected a list of 2 or more names"),
-        ({"kind": "memory", "methods": ["full", "half"]}, "sections[0]: no method 'half'; there is: adapter, "),
+        ({"kind": "memory", "methods": ["half", "full"]}, "sections[0]: method: 'half' is not there; there is: "),
     ],
 )  # fmt: skip
 def test_a_wrong_entry_is_one_line(entry: Any, said: str) -> None:
