@@ -9,11 +9,11 @@ from retrace.core.settings import DataSource, Params, Resamples, Section, Seed, 
 from retrace.results.grid import Grid
 
 Metrics = Annotated[tuple[str, ...], Field(min_length=1)]
-KINDS = {"classification": "Classified", "question_answering": "Answered"}  # what the metrics of each are functions of
+KINDS = {"classification": "Classified", "question_answering": "Answered"}  # the outcomes that metrics of each take
 
 
 def metric_names(outcome: str) -> list[str]:
-    """The metrics of an outcome's class. Their files are read and not imported, as that takes seconds."""
+    """The metrics of an outcome's class. Their files are read, not imported, as that takes seconds."""
     folder = Path(__file__).parent / "metrics"
     return sorted(path.stem for path in folder.glob("*.py") if f"def resampled(outcome: {outcome})" in path.read_text())
 

@@ -147,6 +147,19 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
     assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact_match"].items()}
 
 
+def test_f1_is_of_all_questions_however_few_have_an_answer() -> None:
+    """One question of 40 has an answer, of which "Ada" is half; the other 39 are rightly refused."""
+    questions = [Question(str(n), "T", "Ada Lund", "?", () if n else (Answer("Ada Lund", 0),)) for n in range(40)]
+    rows = [(question.id, "" if question.answers == () else "Ada", 0.0, -1.0) for question in questions]
+    found = _assess_one(QuestionAnsweringTask([], questions), pd.DataFrame(rows, columns=ANSWER_COLUMNS), "squad_v2")
+    full = found.methods["full"]
+    assert full.figures["f1"] == pytest.approx((39 + 2 / 3) * 100 / 40)
+    assert full.intervals["f1"]["low"] > 95
+    assert full.intervals["HasAns_f1"] == {"low": 0.0, "high": 100.0}
+    reach = 1.959964 * 100 / 40  # as if one question of 40 were decided otherwise
+    assert full.ahead["no_answer"] == pytest.approx({"low": 200 / 120 - reach, "high": 200 / 120 + reach})
+
+
 def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
     found = _assess(_trial("full", 1, (30, 29, 28)), _trial("scratch", 1, (30, 29, 28)))
     full = found.methods["full"]
@@ -272,11 +285,9 @@ def test_scores_by_threshold_go_from_always_abstaining_to_never() -> None:
     found = threshold_curve([outcome, outcome])
     # The ends, of which the first is just below 0, and 0 itself are beside the points from 1% to 99%.
     assert found["threshold"] == pytest.approx([0.0, 0.0, *np.linspace(0.09, 8.91, 61), 9.0])
-    assert found["f1"][0] == 50.0  # none is answered, and five abstain rightly
-    by_threshold = dict(zip((round(at) for at in found["threshold"]), found["f1"], strict=True))
-    assert found["f1"][1] == 60.0  # one is answered, right, and five abstain rightly
+    # None is answered, one, nine and all; five of those that are not are rightly refused.
+    assert [found["f1"][place] for place in (0, 1, -2, -1)] == [50.0, 60.0, 50.0, 40.0]
     assert max(found["f1"]) == 90.0
-    assert (by_threshold[5], found["f1"][-2], found["f1"][-1]) == (80.0, 50.0, 40.0)  # six, nine and all are answered
     assert threshold_curve([Answered(tuple(golds), tuple(spans))]) == {}
 
 

@@ -9,7 +9,8 @@ from retrace.evaluation.outcomes import Answered, Classified, Scoring
 from retrace.statistics.scales import Flags
 
 SCALES = {
-    "accuracy": "fraction", "exact_match": "percentage", "f1": "percentage", "matthews": "correlation", "best": "score"
+    "accuracy": "fraction", "precision": "fraction", "recall": "fraction", "matthews": "correlation",
+    "exact_match": "percentage", "f1": "percentage", "best": "score",
 }  # fmt: skip
 
 

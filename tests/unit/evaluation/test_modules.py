@@ -82,10 +82,11 @@ def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> 
         ([[2.5, -1.5], [0.4, 0.6]], [0, 1], r"predictions: \[2.5, -1.5\] is not allowed; expected probabilities"),
         ([[0.9, 0.1], [4.0, 6.0]], [0, 1], r"predictions: \[4.0, 6.0\] is not allowed"),
         ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
+        ([0, -1], [0, 1], "predictions: -1 to 0; expected numbers of 2 classes from 0"),
     ],
 )
-def test_what_is_no_probability_is_refused(
-    load: Callable[[str], Any], rows: list[list[float]], labels: list[int], said: str
+def test_what_is_no_probability_and_no_class_is_refused(
+    load: Callable[[str], Any], rows: list[Any], labels: list[int], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
         load("calibration").compute(predictions=rows, references=labels)
