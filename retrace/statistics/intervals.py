@@ -153,19 +153,19 @@ def interval_of_examples(
 ) -> Interval:
     """The interval of a figure, or of its mean over seeds, for the choice of examples.
 
-    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. A figure
-    at an end of its scale that is the same in all resamples gets the interval of such a share of `examples`. From a
-    single example the interval is the whole scale.
+    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. A figure at
+    an end of its scale whose interval would have no width gets that of such a share of `examples`. From a single
+    example the interval is the whole scale.
     """
     low, high = ends
     if shares:
         share, among = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
         found = wilson_interval(share, among)
     else:
-        moved = percentile_interval(drawn)  # 95% of the resamples may be equal where a few lack a class
-        is_still = examples < 2 or (value in ends and moved["low"] == moved["high"])
+        found = centred_interval(value, drawn, ends)
+        is_still = examples < 2 or (value in ends and found["low"] == found["high"])
         if not (is_still and math.isfinite(high - low)):
-            return centred_interval(value, drawn, ends)
+            return found
         found = wilson_interval((value - low) / (high - low), examples if value in ends else 0)
     return held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
 

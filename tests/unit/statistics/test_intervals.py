@@ -99,6 +99,8 @@ def test_a_resample_that_lacks_a_class_makes_a_figure_no_surer() -> None:
     drawn = np.ones(1000)
     drawn[0] = 0.0
     assert interval_of_examples(1.0, [], drawn, 6, (0.0, 1.0)) == pytest.approx(wilson_interval(1.0, 6))
+    drawn[:600] = 0.0  # as Matthews' correlation of two texts: the median resample lacks a class
+    assert interval_of_examples(1.0, [], drawn, 2, (0.0, 1.0)) == pytest.approx(wilson_interval(1.0, 2))
 
 
 def test_seeds_add_to_the_interval_as_student_has_them_alone() -> None:
