@@ -21,7 +21,7 @@ def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Fla
     `recall_without_accuracy`: the model gives every example the positive class.
     """
     flags: Flags = {}
-    off = [f"{name} {value:.6g} is no {scales[name]}" for name, value in figures.items()
+    off = [f"{name} {value:.6g} is not a {scales[name]}" for name, value in figures.items()
            if not _within(value, SCALES[scales[name]].ends)]  # fmt: skip
     if off:
         flags["off_scale"] = ", ".join(off)
@@ -57,7 +57,7 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
     training = [loss for loss, _ in losses if loss is not None]
     validation = [loss for _, loss in losses]
     if not all(map(math.isfinite, [*training, *validation])):
-        return {"loss_diverges": "a loss is no finite number"}
+        return {"loss_diverges": "a loss is not finite"}
     if training[-1] > training[0]:
         return {"loss_diverges": f"the training loss rises from {training[0]:.4g} to {training[-1]:.4g}"}
     if min(validation[1:]) > validation[0]:

@@ -31,7 +31,7 @@ FEATURES = {
 INPUTS = {
     Answered: """
 Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
-Or both are as `evaluate`'s squad_v2 has them, with no_answer_probability, and belong together by their id;
+Or both have the format of `evaluate`'s squad_v2, with no_answer_probability, and are matched by id;
 answers whose probability is above `no_answer_threshold` (default 1.0) count as no answer.
 """,
     Classified: """

@@ -176,7 +176,7 @@ class Scoring:
         every = [metric.resampled(outcome) for metric in self._metrics]
         return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
 
-    def scored(self, outcomes: Mapping[str, Any], resamples: int, seed: int) -> dict[str, Scored]:
+    def scored(self, outcomes: Mapping[str, Classified | Answered], resamples: int, seed: int) -> dict[str, Scored]:
         """The figures of several models on the same examples and resamples of them, by name."""
         examples = len(next(iter(outcomes.values())))
         drawn = resample({name: self.resampled(of) for name, of in outcomes.items()}, examples, resamples, seed)

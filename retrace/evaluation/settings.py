@@ -24,8 +24,8 @@ class MetricSettings(Section):
     bootstrap_samples: Resamples = Field(default=10_000, description="behind every interval and comparison")
     seed: Seed = Field(default=0, description="draws the bootstrap samples")
     classification: Metrics = Field(description="files of retrace/evaluation/metrics")
-    question_answering: Metrics = Field(description="the same, of questions")
-    every_epoch: tuple[str, ...] = Field(description="those of both that are on the learning curves")
+    question_answering: Metrics = Field(description="the same, for questions")
+    every_epoch: tuple[str, ...] = Field(description="metrics of both kinds that the learning curves show")
 
     @model_validator(mode="after")
     def _there(self) -> Self:

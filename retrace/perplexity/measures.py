@@ -172,7 +172,7 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
         measures[name] = PerplexityFigures(**perplexities(losses, sizes), intervals=ends)
     model, is_better, flags = next(iter(measured)), None, Flags()
     if not {model, "unigram"} <= drawn.keys():
-        flags["nothing_asked"] = "no token of the text can be asked"
+        flags["nothing_asked"] = "no token of the text can be scored"
     elif measures[model].intervals and measures["unigram"].intervals:
         differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
         likelihoods = (-measured[model][0].mean, -unigram[0].mean)

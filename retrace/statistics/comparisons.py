@@ -20,7 +20,7 @@ ALPHA = 0.05
 ROUNDING = 1e-12  # relative; a smaller difference counts as 0
 SMALLEST_P = 1e-15  # smaller ones are not computed
 POWER_Z = 0.8416212335729143  # the normal distribution's quantile at a power of 80%
-TIE, DIFFER = "tie", "they differ"  # of methods; the latter for figures of which neither direction is better
+TIE, DIFFER = "tie", "they differ"  # of methods; the latter if neither direction is better
 MODELS_TIE, MODELS_DIFFER = "no difference shown", "models differ"  # where either method has one seed
 
 

@@ -56,7 +56,7 @@ def _classes(outcome: Classified) -> list[int]:
 def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Weights (N, R), their sums (R,) → (R,): the share of pairs in the right order, ties counted half.
 
-    Pairs in the wrong order are counted, of which a good model has few.
+    Pairs in the wrong order are counted, as a good model has few.
     """
     order = np.argsort(-probability, kind="stable")
     of_class, others = order[positive[order]], order[~positive[order]]

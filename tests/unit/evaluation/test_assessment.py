@@ -29,7 +29,7 @@ TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad a
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
 LABELS = np.array([example.label for example in DEV])
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
-OTHERS = ("majority", "tfidf", "before_training")  # what each seed is held against
+OTHERS = ("majority", "tfidf", "before_training")  # what each seed is compared with
 ANSWER_COLUMNS = ["id", "text", "score", "null_score"]
 Losses = Sequence[tuple[float | None, float]]
 LOSSES: Losses = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
@@ -132,7 +132,7 @@ def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
     tests = {pair.figure: (pair.test, pair.p) for pair in found.comparisons}
     assert tests["f1_micro"] == tests["accuracy"]
     assert tests["f1"][0] == "paired bootstrap"
-    # All right: no figure is said to be certain.
+    # Everything is right, but no figure is certain.
     assert all(ends["low"] < ends["high"] == 1 for ends in details["full"].intervals.values())
 
 
@@ -148,7 +148,7 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
 
 
 def test_f1_is_of_all_questions_however_few_have_an_answer() -> None:
-    """One question of 40 has an answer, of which "Ada" is half; the other 39 are rightly refused."""
+    """One question of 40 has an answer, and half of it is found; the other 39 are rightly refused."""
     questions = [Question(str(n), "T", "Ada Lund", "?", () if n else (Answer("Ada Lund", 0),)) for n in range(40)]
     rows = [(question.id, "" if question.answers == () else "Ada", 0.0, -1.0) for question in questions]
     found = _assess_one(QuestionAnsweringTask([], questions), pd.DataFrame(rows, columns=ANSWER_COLUMNS), "squad_v2")
@@ -279,11 +279,11 @@ def test_questions_by_span_and_null_score() -> None:
 
 
 def test_scores_by_threshold_go_from_always_abstaining_to_never() -> None:
-    """Ten questions, five with an answer, which are the surer ones, and of which four are answered right."""
+    """Ten questions, of which the surer five have an answer; four of these are answered right."""
     golds, spans = [("Ada",)] * 5 + [()] * 5, ["Ada"] * 4 + ["Bob"] + ["Ada"] * 5
     outcome = Answered(tuple(golds), tuple(spans), tuple(spans), np.arange(10.0))
     found = threshold_curve([outcome, outcome])
-    # The ends, of which the first is just below 0, and 0 itself are beside the points from 1% to 99%.
+    # Just below 0, 0, the points from 1% to 99%, and the other end.
     assert found["threshold"] == pytest.approx([0.0, 0.0, *np.linspace(0.09, 8.91, 61), 9.0])
     # None is answered, one, nine and all; five of those that are not are rightly refused.
     assert [found["f1"][place] for place in (0, 1, -2, -1)] == [50.0, 60.0, 50.0, 40.0]

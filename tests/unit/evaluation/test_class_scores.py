@@ -20,7 +20,7 @@ HAND = Classified(("no", "yes"), np.array([1, 1, 1, 0, 0]), np.array([1, 1, 0, 1
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> Classified:
-    """Few or many classes, of which some may not occur; ties, certainty, and one row or several."""
+    """Few or many classes, some of which may not occur; ties, certainty, and one row or several."""
     classes = draw(st.sampled_from([1, 2, 2, 2, 3, 3, 4, 4, 5, 30]))
     size = draw(st.integers(1, 60))
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -139,7 +139,7 @@ def test_many_classes_take_memory_by_example_and_not_by_pair_of_classes() -> Non
 
 
 def _wrong_every(step: int, labels: np.ndarray) -> Classified:
-    """Every so-many-th of the texts is given the next class."""
+    """One in `step` texts is given the next class."""
     wrong = np.arange(len(labels)) % step == 0
     return Classified(tuple("abcde"), labels, np.where(wrong, (labels + 1) % 5, labels))
 

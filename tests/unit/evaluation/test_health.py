@@ -59,7 +59,7 @@ def test_figures(figures: dict[str, float], flags: set[str]) -> None:
 
 
 def test_a_figure_off_its_scale_is_named() -> None:
-    assert figure_flags({"rougeL": 754.0}, Scoring(("rouge",)).scales) == {"off_scale": "rougeL 754 is no fraction"}
+    assert figure_flags({"rougeL": 754.0}, Scoring(("rouge",)).scales) == {"off_scale": "rougeL 754 is not a fraction"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The scores as users of `evaluate` meet them: loaded from the file, without a network."""
+"""The metrics as users of `evaluate` load them: from the file, without a network."""
 
 import socket
 from collections.abc import Callable, Iterator
