@@ -65,7 +65,7 @@ def test_the_epoch_that_was_kept_is_scored() -> None:
     assert figures.seeds["1"].epoch == 1
     assert figures.seeds["1"].figures["accuracy"] == figures.figures["accuracy"] == 0.9
     assert figures.intervals["accuracy"]["low"] < 0.9 < figures.intervals["accuracy"]["high"]
-    assert figures.std == {}
+    assert (figures.std, figures.intervals_of) == ({}, "examples, as there is one seed")
 
 
 def test_seeds_have_a_mean_a_standard_deviation_and_two_intervals() -> None:
@@ -173,6 +173,16 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
     one = 1.959964 / 60  # as if the two decided one example otherwise
     assert (evidence.value, evidence.against) == (31 / 60, 31 / 60)
     assert (evidence.low, evidence.high) == pytest.approx((-one, one))
+
+
+@pytest.mark.parametrize(("test", "flagged"), [(None, True), (DEV[:10], False)])
+def test_losses_that_rise_are_flagged_where_there_is_a_learning_curve(
+    test: list[Example] | None, flagged: bool
+) -> None:
+    task, labels = ClassificationTask(("bad", "good"), TRAIN, DEV, test), LABELS if test is None else LABELS[:10]
+    run = _run(_logits(labels), losses=((None, 0.5), (0.5, 0.6), (0.6, 0.7)))
+    flags = assess(task, Scoring(("accuracy",)), [run], SETTINGS).methods["full"].seeds["1"].flags
+    assert ("loss_diverges" in flags) == flagged
 
 
 def test_one_class_for_all_is_flagged_with_the_figures_of_a_report() -> None:

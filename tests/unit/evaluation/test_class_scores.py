@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, matthews_corrcoef, precision_recall_fscore_support, roc_auc_score
 
 from retrace.evaluation.metrics import accuracy, calibration, f1, matthews, precision, recall, roc_auc
-from retrace.evaluation.outcomes import Classified, Scoring, figures
+from retrace.evaluation.outcomes import Classified, Scoring, figures, sum_to_one
 from retrace.statistics.comparisons import compare, difference
 from retrace.statistics.intervals import intervals, wilson_interval
 
@@ -62,6 +62,12 @@ def test_calibration_by_hand() -> None:
     chances = np.array([np.nextafter(1.0, 2.0), 0.95])  # a sum of floats may be above 1; both are in the last bin
     outcome = Classified(HAND.classes, np.array([0, 1]), np.ones(2, int), np.stack([1 - chances, chances], axis=1))
     assert figures(calibration, outcome) == {"expected_calibration_error": pytest.approx(0.975 - 0.5)}
+
+
+def test_probabilities_sum_to_1_but_for_rounding_to_two_digits() -> None:
+    few = np.array([[0.5, 0.51], [0.49, 0.5], [0.5, 0.5101], [0.4899, 0.5]])
+    many = np.full((30, 2), 1 / 30) + np.eye(30, 2) * [0.1, 0.101]
+    assert [sum_to_one(of).tolist() for of in (few, many.T)] == [[True, True, False, False], [True, False]]
 
 
 @settings(deadline=None, max_examples=60)
