@@ -90,7 +90,7 @@ def test_doubts_have_their_evidence() -> None:
     assert "questions: the report says ROUGE 754. A count." in page
     assert "| ROUGE-1 | 0.5000 (0.2500 – 0.7500) |" in page
     assert "| not run | – |" in page
-    assert "Retrace notices: questions: squad full: off scale: rouge1 754 is no fraction." in page
+    assert "Retrace notices: questions: squad full: off scale: rouge1 754 is not a fraction." in page
     assert "doubtful" not in _page()
 
 
