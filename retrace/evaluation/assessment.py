@@ -1,4 +1,4 @@
-"""A task's methods and seeds, scored from saved predictions: figures, intervals, comparisons and flags."""
+"""Scores a task's methods and seeds from saved predictions: figures, intervals, comparisons and flags."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from retrace.statistics.comparisons import compare, difference, flag_unless_bett
 from retrace.statistics.intervals import Scored, intervals
 from retrace.statistics.scales import CURVES, Flags
 
-SCRATCH = "scratch"  # the method without pretraining, the baseline of the others
+SCRATCH = "scratch"  # the method without pretraining, a baseline for the others
 OF_MODELS = "of these models; one seed does not tell the methods apart"
 KINDS: Mapping[Kind, type[ClassificationTask] | type[QuestionAnsweringTask]] = {
     "classification": ClassificationTask,
@@ -44,13 +44,8 @@ class MethodRun:
 
     @property
     def name(self) -> str:
-        """As in "full 1"."""
+        """Such as "full 1"."""
         return f"{self.method} {self.seed}"
-
-    @property
-    def name_before(self) -> str:
-        """What the model before training is called."""
-        return f"{self.name} before"
 
     @property
     def kept(self) -> Epoch:
@@ -59,12 +54,12 @@ class MethodRun:
 
 
 def assess(task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> TaskDetails:
-    """Score every run at the epoch that was kept, the baselines, and the models before training."""
+    """Score the baselines, and every run before training and at the epoch that was kept."""
     return _Assessor(task, scoring, runs, settings).details()
 
 
 class _Assessor:
-    """The figures of every outcome, by name: those of baselines, of runs, and of these before training."""
+    """The figures of baselines, of runs, and of runs before training, by name."""
 
     def __init__(self, task: ScoredTask, scoring: Scoring, runs: Sequence[MethodRun], settings: MetricSettings) -> None:
         self._task, self._scoring, self._runs, self._settings = task, scoring, runs, settings
@@ -74,14 +69,14 @@ class _Assessor:
         self._baselines = task.baselines
         self._kept = {run.name: task.outcome(run.kept.rows) for run in runs}
         self._scored = self._score(scoring, self._baselines | self._kept)
-        # Where no metric has the task's headlines: another figure, an error only if there is nothing else.
+        # If no metric gives the task's headlines: another figure, one that is better lower only if there is no other.
         computed = sorted(self._scored[runs[0].name].drawn, key=lambda name: scoring.legend[name].better != "higher")
         self._headlines = [name for name in task.headlines if name in computed] or computed[:1]
         self._headline_scoring = scoring.of(self._headlines)
-        # Of the models before training only what the trained ones are held against is resampled.
-        before = {run.name_before: task.outcome(run.epochs[0].rows) for run in runs}
-        for name, scored in self._score(self._headline_scoring, before).items():
-            self._scored[name] = replace(scored, figures=scoring.score(before[name]))
+        # Of the models before training only the headlines, which trained ones are compared with, are resampled.
+        before = {run.name: task.outcome(run.epochs[0].rows) for run in runs}
+        drawn = self._score(self._headline_scoring, before)
+        self._before = {name: replace(drawn[name], figures=scoring.score(of)) for name, of in before.items()}
 
     def _score(self, scoring: Scoring, outcomes: Mapping[str, Any]) -> dict[str, Scored]:
         return scoring.scored(outcomes, self._settings.bootstrap_samples, self._settings.seed)
@@ -124,7 +119,7 @@ class _Assessor:
             epoch=run.kept.number,
             figures={"validation_loss": run.kept.validation_loss} | dict(self._scored[run.name].figures),
             intervals=self._intervals(run.name),
-            before=dict(self._scored[run.name_before].figures),
+            before=dict(self._before[run.name].figures),
             flags=self._run_flags(run),
         )
 
@@ -144,11 +139,13 @@ class _Assessor:
         return intervals([self._scored[name] for name in names])
 
     def _ahead(self, seeds: Sequence[Scored]) -> Intervals:
-        """How far the mean is ahead of each baseline, which has no seeds, on the same examples."""
+        """How far the mean over seeds is ahead of each baseline on the same examples."""
         figure = next(iter(self._headlines), "")
-        baselines = {name: self._scored[name] for name in self._baselines if figure in self._scored[name].drawn}
-        return {name: difference(figure, seeds, [of] * len(seeds), are_paired=True).interval
-                for name, of in baselines.items() if figure in seeds[0].drawn}  # fmt: skip
+        return {
+            name: difference(figure, seeds, [self._scored[name]] * len(seeds), are_paired=True).interval
+            for name in self._baselines
+            if figure in self._scored[name].drawn
+        }
 
     def _seeds(self, method: str) -> list[Scored]:
         return [self._scored[run.name] for run in self._methods[method]]
@@ -158,13 +155,13 @@ class _Assessor:
         flags = decision_flags(self._kept[run.name]) | figure_flags(scored.figures, self._scoring.scales)
         for baseline in self._baselines:
             flags |= self._not_above([scored], [self._scored[baseline]], baseline)
-        flags |= self._not_above([scored], [self._scored[run.name_before]], "before_training")
+        flags |= self._not_above([scored], [self._before[run.name]], "before_training")
         if self._task.split == "test":
-            return flags  # predictions before and after training are no learning curve
+            return flags  # which has no learning curve
         return flags | loss_flags([(epoch.training_loss, epoch.validation_loss) for epoch in run.epochs])
 
     def _not_above(self, model: Sequence[Scored], other: Sequence[Scored], name: str, note: str = "") -> Flags:
-        """A flag unless the first headline is above that of another; `note` is added where a method has one seed.
+        """A flag unless the first headline is better than that of another; `note` is for a method of one seed.
 
         A flag is a warning: better too few than one for a model that has learned.
         """
@@ -172,7 +169,7 @@ class _Assessor:
             return {}
         figure = self._headlines[0]
         better = self._scoring.legend[figure].better
-        if better == "neither" or any(figure not in side[0].drawn for side in (model, other)):
+        if better == "neither" or figure not in other[0].drawn:
             return {}
         found = difference(figure, model, other, are_alike=True)
         value, below = (float(np.mean([seed.figures[figure] for seed in side])) for side in (model, other))

@@ -1,17 +1,17 @@
-"""Scoring of classification tasks, with the majority class and TF-IDF with logistic regression as baselines.
+"""Scoring of classification tasks; the baselines are the majority class and TF-IDF with logistic regression.
 
-Precision, recall and F1 are those of each class, of the positive class, the second of two, and macro, micro and
-weighted means. Macro is the plain mean over the classes that occur, weighted the mean by the number of examples, micro
-pools all decisions; as each example has one class, micro precision, recall and F1 all equal the accuracy (Sokolova and
+Precision, recall and F1 are given for each class, for the positive class (the second of two), and as macro, micro and
+weighted means. Macro is the plain mean over the classes that occur, weighted the mean by number of examples, and micro
+pools all decisions. As each example has one class, micro precision, recall and F1 all equal the accuracy (Sokolova and
 Lapalme 2009).
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from statistics import mode
+from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from scipy.special import softmax
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix
 
 from retrace.datasets.examples import Example, read_classes, read_examples
 from retrace.datasets.splits import INSIDE, INSIDE_FIRST, given_away
@@ -30,12 +30,12 @@ from retrace.statistics.intervals import ByClass, Resampled, Share
 from retrace.statistics.scales import Figure
 
 Measure = Literal["precision", "recall", "f1"]
-WORD, CHARACTER = r"(?u)\b\w\w+\b", r"\S"  # scikit-learn's pattern, and where no text matches it
+WORD, CHARACTER = r"(?u)\b\w\w+\b", r"\S"  # scikit-learn's pattern, and one for texts without such words
 MANY = 50  # classes
 
 
 class ClassCounts(NamedTuple):
-    """Weights of each class, (R, C), from which precision, recall, F1 and Matthews' correlation follow."""
+    """Weights by class, (R, C), from which precision, recall, F1 and Matthews' correlation follow."""
 
     hits: np.ndarray  # true positives
     support: np.ndarray  # of the class
@@ -43,9 +43,9 @@ class ClassCounts(NamedTuple):
 
 
 def counting(outcome: Classified) -> Callable[[np.ndarray], ClassCounts]:
-    """A function of weights of examples, (R, N), that counts by class.
+    """A function that counts by class, for weights of examples, (R, N).
 
-    An example is in two or three of the counts, so memory does not grow with the square of the number of classes, as
+    Each example is in two or three of the counts, so memory does not grow with the square of the number of classes, as
     it would with confusion matrices.
     """
     classes, examples = len(outcome.classes), np.arange(len(outcome))
@@ -71,14 +71,14 @@ def figures_of(measure: Measure) -> dict[str, Figure]:
 def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
     """The figure of the second of two classes, and the means, for weights of examples; fractions.
 
-    Without anything to divide by a class has 0, as in scikit-learn.
+    Where there is nothing to divide by, a class has 0, as in scikit-learn.
     """
     counted = counting(outcome)
 
     def figures(weights: np.ndarray) -> dict[str, np.ndarray]:
         hits, support, predicted = counts = counted(weights)
         values = _values(measure, counts)
-        present = support + predicted > 0  # any example is or was predicted as the class
+        present = support + predicted > 0
         total = weights.sum(axis=1)
         positive = {measure: values[:, -1]} if len(outcome.classes) == 2 else {}
         return {
@@ -92,7 +92,7 @@ def resampled_averages(measure: Measure, outcome: Classified) -> Resampled:
 
 
 def by_class_of(measure: Measure, outcome: Classified) -> dict[str, ByClass]:
-    """The figures of single classes that the macro mean is of."""
+    """The figures of single classes behind the macro mean."""
     counts = counting(outcome)(np.ones((1, len(outcome))))
     (values,), (support,), (predicted,) = _values(measure, counts), counts.support, counts.predicted
     of = support > 0
@@ -109,10 +109,10 @@ def _values(measure: Measure, counts: ClassCounts) -> np.ndarray:
 
 
 def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
-    """Those that are shares of examples: of the positive class, and the means that equal the accuracy."""
+    """The figures that are shares of examples: of the positive class, and the means that equal the accuracy."""
     hits = np.equal(outcome.labels, outcome.predicted)
     found = {f"{measure}_micro": Share.among_all(hits)}
-    if measure == "recall":  # a class's share of its examples, by its share of all
+    if measure == "recall":  # weighted by support, what is found of each class adds up to the accuracy
         found["recall_weighted"] = found["recall_micro"]
     among = {"precision": outcome.predicted == 1, "recall": outcome.labels == 1}.get(measure)
     if among is not None and len(outcome.classes) == 2:
@@ -122,16 +122,15 @@ def shares_of(measure: Measure, outcome: Classified) -> dict[str, Share]:
 
 def majority(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
     """The most frequent class of the training data, for every example."""
-    most = Counter(example.label for example in train).most_common(1)[0][0]
-    return [most] * len(dev)
+    return [mode(example.label for example in train)] * len(dev)
 
 
 def tfidf(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
     """Logistic regression on TF-IDF of words and pairs of words, with scikit-learn's defaults.
 
     A word has two letters or more; if no training text has one, characters are counted instead. With one class in the
-    training data it is the majority baseline. With many classes the same optimum is found in another way, which takes
-    a third of the memory.
+    training data it is the majority baseline. With many classes another solver finds the same optimum in a third of
+    the memory.
     """
     classes = {example.label for example in train}
     if len(classes) < 2:
@@ -144,7 +143,7 @@ def tfidf(train: Sequence[Example], dev: Sequence[Example]) -> list[int]:
 
 
 def has_words(train: Sequence[Example]) -> bool:
-    """Whether a training text has a word as TF-IDF counts them."""
+    """Whether any training text has what TF-IDF takes for a word."""
     return any(re.search(WORD, _both_texts(example)) for example in train)
 
 
@@ -176,31 +175,24 @@ class ClassificationTask(ScoredTask):
         return cls(read_classes(source, name), *(read_examples(source, name, part) for part in splits), drawn=drawn)
 
     def outcome(self, rows: pd.DataFrame) -> Classified:
-        """Predictions, one row per example in order → the class with the largest logit, the first of equals."""
+        """Predictions, one row per example in order → the class with the largest logit, in a tie the first."""
         logits = logits_of(rows)
         return Classified(self._classes, self._labels, logits.argmax(axis=1), softmax(logits, axis=1))
 
     @cached_property
     def baselines(self) -> dict[str, Classified]:
-        """Majority class, and TF-IDF with logistic regression."""
+        """The majority class, and TF-IDF with logistic regression."""
         decided = {"majority": majority(self._train, self._examples), "tfidf": tfidf(self._train, self._examples)}
         return {name: Classified(self._classes, self._labels, np.array(given)) for name, given in decided.items()}
 
     def breakdown(self, outcomes: Sequence[Classified]) -> ClassBreakdown:
         """Confusion matrix, precision, recall and F1 of each class, and bins of confidence."""
-        numbers = range(len(self._classes))
-        confusions = [confusion_matrix(of.labels, of.predicted, labels=numbers) for of in outcomes]
-        figures = [
-            precision_recall_fscore_support(
-                of.labels, of.predicted, labels=numbers, zero_division=0  # pyright: ignore[reportArgumentType]
-            )[:3]
-            for of in outcomes
-        ]  # fmt: skip
-        means = np.mean(figures, axis=0).T.tolist()  # (C, 3)
+        confusions = [confusion_matrix(of.labels, of.predicted, labels=range(len(self._classes))) for of in outcomes]
+        counts = [counting(of)(np.ones((1, len(of)))) for of in outcomes]
+        means = {measure: np.mean([_values(measure, of)[0] for of in counts], axis=0) for measure in get_args(Measure)}
         classes = {
-            name: dict(zip(("precision", "recall", "f1"), of, strict=True))
-            | {"examples": int((self._labels == c).sum())}
-            for c, (name, of) in enumerate(zip(self._classes, means, strict=True))
+            name: {measure: float(of[c]) for measure, of in means.items()} | {"examples": int(counts[0].support[0, c])}
+            for c, name in enumerate(self._classes)
         }
         return ClassBreakdown(
             confusion=np.mean(confusions, axis=0).tolist(), classes=classes, reliability=reliability(outcomes)

@@ -9,23 +9,28 @@ from retrace.statistics.scales import SCALES, Flags
 
 ROUNDING = 1e-6
 HIGH_F1, LOW_SHARE = 20.0, 0.1  # an F1 above the first with exact matches below this share of it is suspicious
-BY_CHANCE = 0.1  # the share of texts that may lie within a training text by chance
-# A model that gives one class to all has a recall of 1 and the accuracy as its precision, up to printed digits.
-ALL, NEAR, GOOD = 0.999, 0.002, 0.9  # a recall above the first, the others as near as the second and below the third
+BY_CHANCE = 0.1  # share of texts that may be part of a training text by chance
+# A model that gives every example one class has a recall of 1, and the accuracy as its precision up to rounding.
+ALL, NEAR, GOOD = 0.999, 0.002, 0.9  # recall above the first; the other two as near as the second, below the third
 
 
 def figure_flags(figures: Mapping[str, float], scales: Mapping[str, str]) -> Flags:
     """Figures off their scale, or inconsistent with one another.
 
-    `f1_without_exact_match`: a high F1 with hardly an exact match, from answers that are far too long, or a wrong F1.
-    `recall_without_accuracy`: the model gives everything the positive class.
+    `f1_without_exact_match`: a high F1 with hardly an exact match: the answers are far too long, or F1 is wrong.
+    `recall_without_accuracy`: the model gives every example the positive class.
     """
     flags: Flags = {}
-    off = [name for name, value in figures.items() if not _within(value, SCALES[scales.get(name, "score")].ends)]
+    off = [f"{name} {value:.6g} is not a {scales[name]}" for name, value in figures.items()
+           if not _within(value, SCALES[scales[name]].ends)]  # fmt: skip
     if off:
-        flags["off_scale"] = ", ".join(f"{name} {figures[name]:.6g} is no {scales[name]}" for name in off)
+        flags["off_scale"] = ", ".join(off)
     if {"exact_match", "f1"} <= figures.keys():
-        flags |= _answer_figures(figures["exact_match"], figures["f1"])
+        exact, f1 = figures["exact_match"], figures["f1"]
+        if f1 < exact - ROUNDING:  # an exact match has an F1 of 100
+            flags["f1_below_exact_match"] = f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"
+        elif f1 > HIGH_F1 and exact < f1 * LOW_SHARE:
+            flags["f1_without_exact_match"] = f"F1 {f1:.4g} with exact match {exact:.4g}"
     if {"recall", "precision", "accuracy"} <= figures.keys():
         recall, precision, accuracy = (figures[name] for name in ("recall", "precision", "accuracy"))
         if recall > ALL and abs(precision - accuracy) < NEAR and accuracy < GOOD:
@@ -52,8 +57,8 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
     training = [loss for loss, _ in losses if loss is not None]
     validation = [loss for _, loss in losses]
     if not all(map(math.isfinite, [*training, *validation])):
-        return {"loss_diverges": "a loss is no finite number"}
-    if len(training) > 1 and training[-1] > training[0]:
+        return {"loss_diverges": "a loss is not finite"}
+    if training[-1] > training[0]:
         return {"loss_diverges": f"the training loss rises from {training[0]:.4g} to {training[-1]:.4g}"}
     if min(validation[1:]) > validation[0]:
         best = f"{min(validation[1:]):.4g}"
@@ -62,9 +67,9 @@ def loss_flags(losses: Sequence[tuple[float | None, float]]) -> Flags:
 
 
 def overlap_flags(task: ScoredTask) -> Flags:
-    """Examples that are in the training data too, those that it gives away, and test examples that are in dev too.
+    """Examples that are in the training data too, that it gives away, and test examples that are in dev too.
 
-    Some are given away by chance: 0.6% of SST-2's own validation set, 98% of a random part of its training rows.
+    Some are given away by chance: 0.6% of SST-2's own validation set, but 98% of a random part of its training rows.
     """
     part = task.split
     found = {f"{part}_in_training": shared_finding(task.shared, "examples", part)}
@@ -73,15 +78,6 @@ def overlap_flags(task: ScoredTask) -> Flags:
         found[f"{part}_given_away"] = lines
     found["test_in_validation"] = shared_finding(task.shared_with_dev, "examples", "test", "dev")
     return {name: lines[0] for name, lines in found.items() if lines}
-
-
-def _answer_figures(exact: float, f1: float) -> Flags:
-    """An exact match has an F1 of 100, so F1 is the higher figure, within limits."""
-    if f1 < exact - ROUNDING:
-        return {"f1_below_exact_match": f"F1 {f1:.4g} below exact match {exact:.4g}, which it includes"}
-    if f1 > HIGH_F1 and exact < f1 * LOW_SHARE:
-        return {"f1_without_exact_match": f"F1 {f1:.4g} with exact match {exact:.4g}"}
-    return {}
 
 
 def _within(value: float, ends: Sequence[float]) -> bool:

@@ -4,8 +4,8 @@
     squad.compute(predictions=["Ada Lund"], references=[["Ada Lund", "Lund"]])
     evaluate.combine([squad, evaluate.load("retrace/evaluation/hf_module.py", "rouge")])
 
-The name is that of a file of `retrace/evaluation/metrics`. Nothing is fetched. No stage imports this file, as
-importing `evaluate` takes 3.5 s more of CPU than the stage that scores takes to start.
+The name is that of a file of `retrace/evaluation/metrics`. Nothing is downloaded. No stage imports this file, as
+`evaluate` alone takes longer to import than the stage that scores takes to start.
 """
 
 import inspect
@@ -31,7 +31,7 @@ FEATURES = {
 INPUTS = {
     Answered: """
 Predictions are answers, "" for none; references are lists of right answers, empty where there is none.
-Or both are as `evaluate`'s squad_v2 has them, with no_answer_probability, and belong together by their id;
+Or both have the format of `evaluate`'s squad_v2, with no_answer_probability, and are matched by id;
 answers whose probability is above `no_answer_threshold` (default 1.0) count as no answer.
 """,
     Classified: """
@@ -88,6 +88,7 @@ def _classified(predictions: list[Any], references: list[Any]) -> Classified:
             raise InputError(f"predictions: {predictions[wrong.argmax()]} is not allowed; expected probabilities")
         predicted = probabilities.argmax(axis=1)
     count = 1 + max(labels.max(), predicted.max()) if probabilities is None else probabilities.shape[1]
-    if labels.min() < 0 or labels.max() >= count:
-        raise InputError(f"references: {labels.min()} to {labels.max()}; expected numbers of {count} classes from 0")
+    for name, of in (("references", labels), ("predictions", predicted)):
+        if of.min() < 0 or of.max() >= count:
+            raise InputError(f"{name}: {of.min()} to {of.max()}; expected numbers of {count} classes from 0")
     return Classified(tuple(map(str, range(count))), labels, predicted, probabilities)

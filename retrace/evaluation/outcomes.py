@@ -1,6 +1,6 @@
-"""What metrics are computed from, decided classes or answers beside the right ones; the metrics; and the tasks.
+"""What metrics are computed from (decided classes or answers, and the right ones), the metrics, and the tasks.
 
-Each metric is a file of retrace/evaluation/metrics; params.yaml lists those of a kind of task.
+Each metric is a file of retrace/evaluation/metrics; params.yaml lists those for each kind of task.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ from retrace.statistics.scales import SCALES
 
 METRICS = "retrace.evaluation.metrics"
 PARTS = 4  # groups of examples by length
-HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # by which each of a row's numbers may be rounded, and all together
+HALF_A_DIGIT, MOST_ROUNDING = 0.005, 0.1  # how far rounding may put off each probability of a row, and their sum
 FLOAT_ERROR = 1e-9  # of the sum itself
 Texts = tuple[str, str | None]  # a row's text, or two that belong together
 Groups = dict[str, np.ndarray]  # examples that are scored separately: name → (N,), bool
@@ -32,19 +32,19 @@ Groups = dict[str, np.ndarray]  # examples that are scored separately: name → 
 
 @dataclass(frozen=True)
 class Classified:
-    """One decided class an example."""
+    """One decided class for each example."""
 
     classes: tuple[str, ...]  # names, by number
     labels: np.ndarray  # (N,), the right classes
     predicted: np.ndarray  # (N,)
-    probabilities: np.ndarray | None = None  # (N, C), of a model that gives them; each row sums to 1
+    probabilities: np.ndarray | None = None  # (N, C), if the model gives them; each row sums to 1
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def decided(self) -> list[int]:
-        """The classes, to be written down."""
+        """The classes, as files have them."""
         return self.predicted.tolist()
 
     def part(self, which: np.ndarray) -> "Classified":
@@ -54,19 +54,19 @@ class Classified:
 
     @property
     def scored(self) -> int:
-        """Examples behind a figure."""
+        """The number of examples behind a figure."""
         return len(self)
 
 
 @dataclass(frozen=True)
 class Answered:
-    """One decided answer a question, "" for none."""
+    """One decided answer for each question, "" for none."""
 
     golds: tuple[tuple[str, ...], ...]  # N tuples of right answers, empty where the question has none
     answers: tuple[str, ...]  # (N,)
-    spans: tuple[str, ...] | None = None  # (N,), the best answer other than none, of a model that may abstain
-    no_answer: np.ndarray | None = None  # (N,), score of no answer less that of the span, on any scale
-    starts: tuple[int, ...] | None = None  # (N,), where the answers start in their passages, where that was kept
+    spans: tuple[str, ...] | None = None  # (N,), the best answers, if the model may abstain
+    no_answer: np.ndarray | None = None  # (N,), the score of no answer less that of the span, on any scale
+    starts: tuple[int, ...] | None = None  # (N,), where the answers start in their passages, if known
     abstained: np.ndarray | None = None  # (N,), bool, where "" is an abstention rather than an empty answer
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class Answered:
 
     @property
     def decided(self) -> list[dict[str, str | int]]:
-        """The answers and where they start, -1 of none, to be written down."""
+        """The answers and where they start, -1 if there is none, as files have them."""
         starts = self.starts or (-1,) * len(self)
         return [{"text": text, "start": start} for text, start in zip(self.answers, starts, strict=True)]
 
@@ -88,7 +88,7 @@ class Answered:
         return cls(golds, answers, spans, no_answer, abstained=abstained)
 
     def part(self, which: np.ndarray) -> "Answered":
-        """Some of the questions, (N,), bool, without what thresholds are sought by."""
+        """Some of the questions, (N,), bool, without what a best threshold needs."""
         abstained = None if self.abstained is None else self.abstained[which]
         golds, answers = tuple(compress(self.golds, which)), tuple(compress(self.answers, which))
         return Answered(golds, answers, abstained=abstained)
@@ -100,7 +100,7 @@ class Answered:
 
     @property
     def scored(self) -> int:
-        """Questions behind a figure: those that have an answer, or all where none has one."""
+        """The number of questions behind most figures: those that have an answer, or all if none has one."""
         return int(self.answerable.sum()) or len(self)
 
 
@@ -124,7 +124,7 @@ def answered(
 
 
 def sum_to_one(probabilities: np.ndarray) -> np.ndarray:
-    """Which rows of (N, C) do, but for the rounding of numbers of two digits: (N,), bool."""
+    """Which rows of (N, C) sum to 1, if for numbers rounded to two digits: (N,), bool."""
     allowed = min(HALF_A_DIGIT * probabilities.shape[1], MOST_ROUNDING) + FLOAT_ERROR
     return np.abs(probabilities.sum(axis=1) - 1) <= allowed
 
@@ -135,7 +135,7 @@ def logits_of(rows: pd.DataFrame) -> np.ndarray:
 
 
 def decided_answers(rows: pd.DataFrame) -> dict[str, str]:
-    """Question id → the span, or "" where no answer scores higher; a model that may not abstain has no null score."""
+    """Question id → the span, or "" where no answer scores higher; a model that never abstains has no null score."""
     return dict(zip(rows["id"], rows["text"].mask(rows["null_score"] > rows["score"], ""), strict=True))
 
 
@@ -145,7 +145,7 @@ def outcome_of(metric: ModuleType) -> type:
 
 
 def figures(metric: ModuleType, outcome: Any) -> dict[str, float]:
-    """A metric's figures: by its `score` where it has one, else those of every example once."""
+    """A metric's figures: by its `score` if it has one, else with every example once."""
     if hasattr(metric, "score"):
         return metric.score(outcome)
     once = metric.resampled(outcome)(np.ones((1, len(outcome))))
@@ -164,7 +164,7 @@ class Scoring:
         self.ends = {name: SCALES[scale].ends for name, scale in self.scales.items()}
 
     def of(self, names: Collection[str]) -> "Scoring":
-        """By those metrics alone that give any of the figures."""
+        """With those metrics only that give any of the figures."""
         return Scoring([name for name, of in zip(self._names, self._metrics, strict=True) if of.FIGURES.keys() & names])
 
     def score(self, outcome: Any) -> dict[str, float]:
@@ -172,28 +172,32 @@ class Scoring:
         return {name: value for metric in self._metrics for name, value in figures(metric, outcome).items()}
 
     def resampled(self, outcome: Any) -> Resampled:
-        """The figures except counts and thresholds for weights of examples."""
+        """The figures, except counts and thresholds, for weights of examples."""
         every = [metric.resampled(outcome) for metric in self._metrics]
         return lambda weights: {name: values for figures in every for name, values in figures(weights).items()}
 
-    def scored(self, outcomes: Mapping[str, Any], resamples: int, seed: int) -> dict[str, Scored]:
+    def scored(self, outcomes: Mapping[str, Classified | Answered], resamples: int, seed: int) -> dict[str, Scored]:
         """The figures of several models on the same examples and resamples of them, by name."""
         examples = len(next(iter(outcomes.values())))
         drawn = resample({name: self.resampled(of) for name, of in outcomes.items()}, examples, resamples, seed)
         return {
             name: Scored(
-                self.score(of), drawn[name], self._optional("shares", of), of.scored,
-                self._optional("by_class", of), self.ends,
+                self.score(of),
+                drawn[name],
+                self._optional("shares", of),
+                dict.fromkeys(self.legend, of.scored) | self._optional("examples", of),
+                self._optional("by_class", of),
+                self.ends,
             )
             for name, of in outcomes.items()
-        }  # fmt: skip
+        }
 
     def notes(self, outcome: Any) -> dict[str, str]:
         """Notes of metrics on how they were computed, such as sacrebleu's signature."""
         return self._optional("notes", outcome)
 
     def _optional(self, function: str, outcome: Any) -> dict[str, Any]:
-        """What those metrics that have such a function say."""
+        """What that function of a metric gives, of all metrics that have it."""
         found = [getattr(metric, function)(outcome) for metric in self._metrics if hasattr(metric, function)]
         return {name: value for part in found for name, value in part.items()}
 
@@ -205,15 +209,15 @@ class ScoredTask(ABC):
     given_how: str  # in words, of `given`
 
     def __init__(self, parts: Sequence[Sequence[Texts]], unit: str, given: Callable[..., np.ndarray]) -> None:
-        """`parts` are the rows of train, dev and perhaps test, whose first texts are measured in `unit`.
+        """`parts` are the rows of train, dev and perhaps test; `unit` names the words that first texts have.
 
-        `given` finds the first texts, as words, that those of the training data give away: (N,), bool.
+        `given` tells which first texts, as words, those of the training data give away: (N,), bool.
         """
         train, dev, *test = (keys_of(rows) for rows in parts)
         scored = test[0] if test else dev
-        self.split = "test" if test else "dev"  # dev chooses the epoch
+        self.split = "test" if test else "dev"
         self.shared = known_rows(scored, train)  # (N,), bool: examples that are in the training data too
-        self.shared_with_dev = known_rows(scored, dev if test else [])  # the same of the validation data
+        self.shared_with_dev = known_rows(scored, dev if test else [])  # or, of the test set, in the validation data
         self.given = given([first for first, _ in scored], [first for first, _ in train])
         self.groups: dict[str, Groups] = {"length": length_groups([first for first, _ in parts[-1]], unit)}
         if self.shared.any() and not self.shared.all():
@@ -231,11 +235,11 @@ class ScoredTask(ABC):
 
     @abstractmethod
     def breakdown(self, outcomes: Sequence[Any]) -> ClassBreakdown | AnswerBreakdown:
-        """The decisions by class, or counts of answers, of a method's seeds."""
+        """The decisions of a method's seeds by class, or counts of answers."""
 
 
 def length_groups(texts: Sequence[str], unit: str) -> Groups:
-    """Up to four groups of about equal size, by words of the text: "1–8 words" → (N,), bool."""
+    """Up to four groups of about equal size by the number of words: "1–8 words" → (N,), bool."""
     lengths = np.array([len(text.split()) for text in texts])
     ends = np.unique(np.quantile(lengths, np.arange(1, PARTS + 1) / PARTS, method="lower")).astype(int)
     first, groups = int(lengths.min()), {}

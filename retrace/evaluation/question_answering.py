@@ -1,7 +1,7 @@
-"""Scoring of question answering, with no answer and word overlap as baselines; means over answerable questions.
+"""Scoring of question answering; the baselines are never answering and word overlap.
 
-METEOR and ROUGE score two empty texts 0, which would count an abstention from an unanswerable question as wrong. They
-are means over answerable questions only.
+METEOR and ROUGE score two empty texts 0, which would count a right refusal as wrong. So they are means over the
+answerable questions only.
 """
 
 import re
@@ -24,24 +24,24 @@ from retrace.evaluation.outcomes import Answered, Groups, ScoredTask, answered
 from retrace.evaluation.records import AnswerBreakdown
 from retrace.statistics.intervals import Resampled, Share, mean_of, whole_shares
 
-# An answer and the right ones → its figures. Answers recur over epochs, methods and seeds, so cache it.
+# An answer and the right ones → its figures. Cached, as answers recur over epochs, methods and seeds.
 OneAnswer = Callable[[str, tuple[str, ...]], dict[str, float]]
 
 WORD = re.compile(r"\w+")
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
 LONGEST = 4  # words of an answer of the overlap baseline
 QUESTION_WORD = re.compile(r"\b(who|whom|whose|what|when|where|which|why|how)\b")
-FEWEST, OTHER = 20, "other"  # questions that a word needs to be a group of its own
+FEWEST, OTHER = 20, "other"  # question words with fewer questions are grouped as other
 
 
 def answerable_means(outcome: Answered, of: OneAnswer) -> Resampled:
-    """The mean of each figure for weights of questions, (R, N); none where no question has an answer."""
+    """The mean of each figure for weights of questions, (R, N); no figure if no question has an answer."""
     values = _values(outcome, of)
     return mean_of(values, outcome.answerable) if values else lambda weights: {}
 
 
 def answerable_shares(outcome: Answered, of: OneAnswer) -> dict[str, Share]:
-    """Those that are shares of questions: every question scores 0 or 1."""
+    """The figures that are shares of questions, as each question scores 0 or 1."""
     return whole_shares(_values(outcome, of), outcome.answerable)
 
 
@@ -52,10 +52,10 @@ def _values(outcome: Answered, of: OneAnswer) -> dict[str, np.ndarray]:
 
 
 def overlap_span(question: Question) -> tuple[int, int]:
-    """Start and end in the passage of words of the sentence that shares most words with the question.
+    """Start and end in the passage of an answer from the sentence that shares most words with the question.
 
     The sliding-window baseline of Richardson et al. 2013, as SQuAD's authors used it, but by sentence: the answer is
-    the longest run of at most four capitalised words or numbers that the question lacks, or else the last word.
+    the longest run of at most four capitalised words or numbers that are not in the question, or else the last word.
     """
     in_question = set(WORD.findall(question.text.lower()))
     ends = [*(gap.span() for gap in SENTENCE.finditer(question.context)), (len(question.context),) * 2]
@@ -108,7 +108,7 @@ class QuestionAnsweringTask(ScoredTask):
 
     @cached_property
     def baselines(self) -> dict[str, Answered]:
-        """No answer, and word overlap."""
+        """Never answering, and word overlap."""
         nothing = {question.id: "" for question in self._questions}
         spans = [overlap_span(question) for question in self._questions]
         overlap = {
@@ -122,7 +122,7 @@ class QuestionAnsweringTask(ScoredTask):
         }
 
     def breakdown(self, outcomes: Sequence[Answered]) -> AnswerBreakdown:
-        """How many questions were answered, and how many have an answer; the scores by threshold."""
+        """How many questions were answered and how many have an answer; the scores by threshold."""
         return AnswerBreakdown(
             answered=float(np.mean([sum(map(bool, outcome.answers)) for outcome in outcomes])),
             answerable=int(outcomes[0].answerable.sum()),
@@ -132,7 +132,7 @@ class QuestionAnsweringTask(ScoredTask):
 
 
 def question_words(questions: Sequence[str]) -> Groups:
-    """Questions by the first word that asks; those that few have are called other."""
+    """Questions grouped by their first question word; rare words are in one group, other."""
     found = [QUESTION_WORD.search(question.lower()) for question in questions]
     words = [match.group() if match else OTHER for match in found]
     counts = Counter(words)

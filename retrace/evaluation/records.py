@@ -1,6 +1,6 @@
-"""reports/metrics.json, the headline figures, and reports/scores.json, everything that is known of each task.
+"""Schemas of reports/metrics.json, the headline figures, and reports/scores.json, everything about each task.
 
-Figures are metrics by name; what is given by task has test sets too (`on_test`).
+Figures are by name. A task with a test set is there twice, the second time by the name that `on_test` gives it.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from retrace.core.records import Record
 from retrace.statistics.scales import Comparison, Flags, Interval, Legend
 
 METRICS, DETAILS = Path("reports/metrics.json"), Path("reports/scores.json")
-BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss")  # stand beside the headlines in metrics.json
+BESIDE = ("HasAns_f1", "NoAns_f1", "validation_loss")  # beside the headlines in metrics.json
 
 Figures = dict[str, int | float]
 Intervals = dict[str, Interval]  # by figure
@@ -30,7 +30,7 @@ class TaskMetrics(Record):
 
 
 class Metrics(Record):
-    """metrics.json: what a review looks at first, to the six digits that git keeps."""
+    """metrics.json: what a review looks at first, with six digits."""
 
     SPREAD: ClassVar[str] = "tasks"
     tasks: dict[str, TaskMetrics]
@@ -53,18 +53,18 @@ class ClassBreakdown(Record):
 
 
 class AnswerBreakdown(Record):
-    """How many questions were answered, have an answer, and there are; means over seeds."""
+    """Counts of questions, and the scores by threshold; means over seeds."""
 
     answered: float
     answerable: int
     questions: int
-    # threshold, f1, exact_match: what they were had the model abstained where no answer scores more than `threshold`
-    # above the best span; empty of one that never abstains
+    # threshold, f1, exact_match: the scores if the model abstained where no answer scores more than `threshold` above
+    # the best span; empty for a model that never abstains
     threshold_curve: Columns
 
 
 class SeedDetails(Record):
-    """A method with one seed, at the epoch whose weights were kept."""
+    """A method with one seed, at the epoch that was kept."""
 
     epoch: int
     figures: Figures  # the validation loss is among them
@@ -74,7 +74,7 @@ class SeedDetails(Record):
 
 
 class MethodDetails(Record):
-    """A method with every seed."""
+    """A method over all its seeds."""
 
     SPREAD: ClassVar[str] = "breakdown"
     figures: Figures  # means over seeds
@@ -83,13 +83,13 @@ class MethodDetails(Record):
     intervals_of: str  # the sources of chance that they cover, in words
     groups: dict[str, dict[str, GroupDetails]]  # such as length → "1–8 words" → figures
     flags: Flags = Field(default={})
-    ahead: Intervals = Field(default={})  # by baseline, of the first headline's mean less the baseline's, paired
+    ahead: Intervals = Field(default={})  # by baseline: of the first headline less the baseline's, paired
     seeds: dict[str, SeedDetails]
     breakdown: ClassBreakdown | AnswerBreakdown
 
 
 class BaselineDetails(Record):
-    """What needs no language model."""
+    """A baseline, which needs no language model."""
 
     figures: Figures
     intervals: Intervals
@@ -108,7 +108,7 @@ class TaskDetails(Record):
 
     @property
     def metrics(self) -> TaskMetrics:
-        """The part of it that metrics.json has."""
+        """The part that goes into metrics.json."""
         flags = {method: dict(Counter([*of.flags, *(flag for seed in of.seeds.values() for flag in seed.flags)]))
                  for method, of in self.methods.items()}  # fmt: skip
         flags["data"] = dict.fromkeys(self.flags, 1)

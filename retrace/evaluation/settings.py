@@ -9,11 +9,11 @@ from retrace.core.settings import DataSource, Params, Resamples, Section, Seed, 
 from retrace.results.grid import Grid
 
 Metrics = Annotated[tuple[str, ...], Field(min_length=1)]
-KINDS = {"classification": "Classified", "question_answering": "Answered"}  # what the metrics of each are functions of
+KINDS = {"classification": "Classified", "question_answering": "Answered"}  # the outcomes that metrics of each take
 
 
 def metric_names(outcome: str) -> list[str]:
-    """The metrics of an outcome's class. Their files are read and not imported, as that takes seconds."""
+    """The metrics of an outcome's class. Their files are read, not imported, as that takes seconds."""
     folder = Path(__file__).parent / "metrics"
     takes = f"def resampled(outcome: {outcome})"
     return sorted(path.stem for path in folder.glob("*.py") if takes in path.read_text(encoding="utf-8"))
@@ -25,8 +25,8 @@ class MetricSettings(Section):
     bootstrap_samples: Resamples = Field(default=10_000, description="behind every interval and comparison")
     seed: Seed = Field(default=0, description="draws the bootstrap samples")
     classification: Metrics = Field(description="files of retrace/evaluation/metrics")
-    question_answering: Metrics = Field(description="the same, of questions")
-    every_epoch: tuple[str, ...] = Field(description="those of both that are on the learning curves")
+    question_answering: Metrics = Field(description="the same, for questions")
+    every_epoch: tuple[str, ...] = Field(description="metrics of both kinds that the learning curves show")
 
     @model_validator(mode="after")
     def _there(self) -> Self:

@@ -25,7 +25,7 @@ ROWS = 64  # masked copies of a passage in one batch
 
 
 def sizes_of(documents: Iterable[str], tokenizer: SubwordTokenizer) -> tuple[np.ndarray, Sizes]:
-    """How many tokens of a stream each document takes, those at its ends included, (D,), and its sizes."""
+    """The number of tokens of each document in a stream, those at its ends included, (D,), and its sizes."""
     unknown = None if tokenizer.special.unknown is None else token_id(tokenizer, tokenizer.special.unknown)
     rows = []
     for text in documents:
@@ -60,9 +60,9 @@ def document_losses(model: Answers, batches: Iterable[HeldOut], lengths: np.ndar
 
 
 def summed_losses(total: float, sums: np.ndarray, scored: np.ndarray, device: Device) -> Losses:
-    """Sum over all processes: the loss of all tokens, and the loss and scored tokens of each document, (D,).
+    """Sum over all processes: the loss of all tokens, and the loss and number of scored tokens by document, (D,).
 
-    The mean is NaN where no token was scored. Raises InputError where the loss is not finite.
+    The mean is NaN if no token was scored. Raises InputError if the loss is not finite.
     """
     total, *of_documents = device.all_reduce_sum([total, *sums, *scored])
     if not math.isfinite(total):
@@ -73,9 +73,9 @@ def summed_losses(total: float, sums: np.ndarray, scored: np.ndarray, device: De
 
 @dataclass(frozen=True)
 class Passage:
-    """Token ids of a text with its special tokens, and its words and bytes.
+    """Token ids of a text with its special tokens, and its numbers of words and bytes.
 
-    A word that was cut counts by its share of bytes.
+    Of a word that was cut, the share of its bytes counts.
     """
 
     ids: list[int]
@@ -88,8 +88,8 @@ def sample_passages(
 ) -> list[Passage]:
     """Draw `count` paragraphs, or all there are, cut at a whole word to at most `length` tokens.
 
-    A word longer than that is cut at a character. Headings, and paragraphs with left-out words, are skipped if there
-    are others: a left-out word is not scored, and its neighbours would be predicted without it.
+    A word longer than that is cut at a character. Headings, and paragraphs with unknown words, are skipped if there are
+    others: an unknown word is not scored, and its neighbours would be predicted without it.
     """
     paragraphs = [line for document in documents for line in document.splitlines() if line.strip()]
     text = [p for p in paragraphs if not p.startswith("=")] or paragraphs
@@ -102,7 +102,7 @@ def _cut(paragraph: str, tokenizer: SubwordTokenizer, length: int) -> Passage:
     words = paragraph.split()
     (ids,) = tokenizer.encode_documents([" ".join(words)])
     while len(ids) > length and len(words) > 1:
-        # Tokens a word vary little, so this lands close and the loop turns once or twice.
+        # The tokens per word vary little, so this lands close, and one or two rounds are enough.
         words = words[: max(1, min(len(words) - 1, len(words) * length // len(ids)))]
         (ids,) = tokenizer.encode_documents([" ".join(words)])
     if len(ids) > length:
@@ -143,7 +143,7 @@ def pseudo_losses(
 
 
 def _batches(passages: list[Passage], vocabulary: Vocabulary) -> Iterator[HeldOut]:
-    """Copies of each passage, each with another token masked, (≤ ROWS, T), with the passage's number for places."""
+    """Copies of each passage with one token masked in each, (≤ ROWS, T); their places are the passage's number."""
     special = torch.tensor(vocabulary.special)
     for number, passage in enumerate(passages):
         ids = torch.tensor(passage.ids)

@@ -1,16 +1,16 @@
 """Perplexity per token and per word and bits per byte with intervals, and a unigram baseline.
 
-reports/perplexity-details.json has all of it, reports/perplexity.json the headline figures, and
-reports/perplexity-documents.parquet the loss of every document, from which two revisions are compared.
+reports/perplexity-details.json has all figures, reports/perplexity.json the headlines, and
+reports/perplexity-documents.parquet the loss of every document, by which two revisions are compared.
 
-The tokens of a document are not independent, so documents are resampled and not tokens. A perplexity is made
-of sums over documents (losses, scored tokens, tokens, words, bytes), which a resample draws together, as
-Efron and Tibshirani 1993 (section 10.3) bootstrap a ratio. Passages are resampled as documents are.
+The tokens of a document are not independent, so documents are resampled, not tokens. A perplexity is made of sums over
+documents (losses, scored tokens, tokens, words, bytes), which are resampled together, as Efron and Tibshirani 1993
+(section 10.3) bootstrap a ratio. Passages are resampled like documents.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -35,12 +35,12 @@ CHUNK = 1 << 20  # tokens counted at a time, so that a stream is never all in me
 
 
 class PerplexityFigures(Record):
-    """One measure on one split; None where it is not defined or too large for a float."""
+    """One measure on one split; None where a figure is undefined or too large for a float."""
 
     perplexity_per_token: float | None
     perplexity_per_word: float | None
     bits_per_byte: float | None
-    intervals: dict[str, dict[str, float | None]] = Field(default={})  # figure → low and high; one document has none
+    intervals: dict[str, dict[str, float | None]] = Field(default={})  # figure → low and high; none from one document
 
     @property
     def summary(self) -> str:
@@ -57,7 +57,7 @@ class SplitPerplexity(Record):
 
     SPREAD: ClassVar[str] = "measures"
     measures: dict[str, PerplexityFigures]  # masked and pseudo, or causal; then unigram
-    beats_unigram: bool | None  # None where one document does not tell
+    beats_unigram: bool | None  # None if there is one document
     flags: Flags
 
 
@@ -69,7 +69,7 @@ class PerplexityReport(Record):
 
     @property
     def headlines(self) -> "Perplexities":
-        """The part of it that perplexity.json has."""
+        """The part that goes into perplexity.json."""
         return Perplexities(
             splits={part: {name: of.perplexity_per_token for name, of in split.measures.items()}
                     for part, split in self.splits.items()},
@@ -78,7 +78,7 @@ class PerplexityReport(Record):
 
 
 class Perplexities(Record):
-    """perplexity.json: per token, by split and measure, to the six digits that git keeps."""
+    """perplexity.json: perplexities per token, by split and measure, with six digits."""
 
     SPREAD: ClassVar[str] = "splits"
     splits: dict[str, dict[str, float | None]]
@@ -89,9 +89,8 @@ class Perplexities(Record):
 class Sizes:
     """Ordinary tokens, words and UTF-8 bytes of documents, (D,) each.
 
-    Ordinary tokens are neither those that begin and end a document nor the unknown token, which no model has to
-    predict; what it stands for is left out of words and bytes too. Words are separated by white space, which counts
-    among the bytes.
+    Ordinary tokens exclude those that begin and end a document, and the unknown token, which no model has to predict;
+    what it stands for is left out of words and bytes too. Words are separated by white space, which counts as bytes.
     """
 
     tokens: np.ndarray
@@ -103,20 +102,20 @@ class Sizes:
 class Losses:
     """A model's losses on documents, in nats."""
 
-    mean: float  # per scored token; NaN where none is
+    mean: float  # per scored token; NaN if there are none
     sums: np.ndarray  # (D,), over the scored tokens of each document
-    scored: np.ndarray  # (D,), how many these are
+    scored: np.ndarray  # (D,), the number of scored tokens
 
 
 Measured = tuple[Losses, Sizes]  # of the same documents
 
 
 def perplexities(losses: Losses, sizes: Sizes) -> dict[str, float | None]:
-    """Perplexity per token and per word, and bits per byte; None as `as_figure` has it.
+    """Perplexity per token and per word, and bits per byte; None as in `as_figure`.
 
-    Per word and per byte is the loss of the whole text over its words or bytes, as in EleutherAI's
-    lm-evaluation-harness. The loss of the text is the mean of a scored token times the ordinary tokens: a masked
-    model is scored on a part of the tokens, and the others are taken to cost as much.
+    Per word and per byte, the loss of the whole text is divided by its words or bytes, as in EleutherAI's
+    lm-evaluation-harness. The loss of the text is the mean over scored tokens times the number of ordinary tokens: a
+    masked model is scored on some of the tokens, and the others are assumed to cost as much.
     """
     return {name: as_figure(name, nats) for name, nats in nats_of(losses, sizes).items()}
 
@@ -127,9 +126,9 @@ def nats_of(losses: Losses, sizes: Sizes) -> dict[str, float]:
 
 
 def as_figure(name: str, nats: float) -> float | None:
-    """A loss in nats as a figure; None where no token was scored, or where the figure is too large for a float.
+    """A loss in nats as a figure; None if no token was scored, or if the figure is too large for a float.
 
-    A word of a text without spaces may cost more than 709 nats, whose exponential is the largest float.
+    A word of a text without spaces may cost more than 709 nats, and exp(710) is no float.
     """
     if not math.isfinite(nats):
         return None
@@ -152,7 +151,7 @@ def resampled(losses: Losses, sizes: Sizes) -> Resampled:
 
 
 def intervals(losses: Losses, sizes: Sizes, drawn: Figures) -> dict[str, dict[str, float | None]]:
-    """Intervals of `perplexities` from resampled nats: the ends of a percentile interval can be put on any scale."""
+    """Intervals of `perplexities` from resampled nats: a percentile interval may be taken on any scale."""
     return {
         name: {end: as_figure(name, at) for end, at in held(nats, percentile_interval(drawn[name])).items()}
         for name, nats in nats_of(losses, sizes).items()
@@ -160,10 +159,10 @@ def intervals(losses: Losses, sizes: Sizes, drawn: Figures) -> dict[str, dict[st
 
 
 def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resamples: int, seed: int) -> SplitPerplexity:
-    """Every measure's figures, and whether the first measure beats the unigram model, by the interval.
+    """Every measure's figures, and whether the first measure beats the unigram model by the interval.
 
     Both are of the same documents, so they share the resamples, and the difference is paired. One document does not
-    tell how documents differ: its figures have no interval. A text without a scored token has no figures and a flag.
+    tell how documents differ, so its figures have no interval. A text without a scored token has no figures but a flag.
     """
     every, measures, drawn = {**measured, "unigram": unigram}, {}, {}
     for name, (losses, sizes) in every.items():
@@ -173,7 +172,7 @@ def with_intervals(measured: Mapping[str, Measured], unigram: Measured, resample
         measures[name] = PerplexityFigures(**perplexities(losses, sizes), intervals=ends)
     model, is_better, flags = next(iter(measured)), None, Flags()
     if not {model, "unigram"} <= drawn.keys():
-        flags["nothing_asked"] = "no token of the text can be asked"
+        flags["nothing_asked"] = "no token of the text can be scored"
     elif measures[model].intervals and measures["unigram"].intervals:
         differences = drawn["unigram"]["perplexity_per_token"] - drawn[model]["perplexity_per_token"]
         likelihoods = (-measured[model][0].mean, -unigram[0].mean)
@@ -203,8 +202,8 @@ def unigram_losses(
 
 
 def write_documents(splits: Mapping[str, Mapping[str, Measured]]) -> None:
-    """Write a row a split, measure and document: loss in nats, scored tokens, and the document's sizes."""
-    import pandas as pd  # here, as who reads the figures alone need not wait for it
+    """Write one row per split, measure and document: loss in nats, scored tokens, and the document's sizes."""
+    import pandas as pd  # here, as commands that read only the figures need not wait for it
 
     rows = [
         pd.DataFrame({"split": split, "measure": name, "loss": losses.sums, "scored": losses.scored, **asdict(sizes)})
@@ -215,7 +214,7 @@ def write_documents(splits: Mapping[str, Mapping[str, Measured]]) -> None:
 
 
 def read_documents(content: bytes) -> dict[tuple[str, str], Measured]:
-    """What was measured, by split and measure."""
+    """Read what `write_documents` wrote, by split and measure."""
     import pandas as pd  # here, for the same reason
 
     found = {}
@@ -229,7 +228,7 @@ def read_documents(content: bytes) -> dict[tuple[str, str], Measured]:
 
 def are_same_documents(first: Measured, second: Measured) -> bool:
     """Whether both are of the same texts in the same tokens, as far as their sizes tell."""
-    return all(np.array_equal(asdict(first[1])[name], of) for name, of in asdict(second[1]).items())
+    return all(map(np.array_equal, astuple(first[1]), astuple(second[1])))
 
 
 def _in_nats(loss: Any, tokens: Any, words: Any, size: Any) -> dict[str, Any]:

@@ -59,7 +59,11 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
         len(old[0].sums), settings.bootstrap_samples, settings.seed,
     )  # fmt: skip
     before, after = (
-        Scored({FIGURE: math.exp(of[0].mean)}, {FIGURE: np.exp(drawn[side]["perplexity_per_token"])}, examples=count)
+        Scored(
+            {FIGURE: math.exp(of[0].mean)},
+            {FIGURE: np.exp(drawn[side]["perplexity_per_token"])},
+            examples={FIGURE: count},
+        )
         for side, of in (("old", old), ("new", new))
     )
     return difference(FIGURE, [after], [before], are_paired=True) if count > 1 else None

@@ -1,8 +1,8 @@
 """Paired comparisons of methods on the same examples, corrected for the number of pairs.
 
-A method is more than one model: with another seed it has another figure. So there are two sources of chance, examples
-and seeds. With one seed of either method the second is unknown: then two models are compared, and no method is called
-better.
+A method is more than one model: another seed gives another figure. So there are two sources of chance, examples and
+seeds. If either method has only one seed, the spread over seeds is unknown: then two models are compared, and no method
+is called better.
 """
 
 import math
@@ -18,10 +18,10 @@ from retrace.statistics.scales import Better, Comparison, Flags, Interval, Legen
 
 ALPHA = 0.05
 ROUNDING = 1e-12  # relative; a smaller difference counts as 0
-SMALLEST_P = 1e-15  # smaller values are not computed
+SMALLEST_P = 1e-15  # smaller ones are not computed
 POWER_Z = 0.8416212335729143  # the normal distribution's quantile at a power of 80%
-TIE, DIFFER = "tie", "they differ"  # methods; the latter for figures without a better direction
-MODELS_TIE, MODELS_DIFFER = "no difference shown", "models differ"  # where one has a single seed
+TIE, DIFFER = "tie", "they differ"  # of methods; the latter if neither direction is better
+MODELS_TIE, MODELS_DIFFER = "no difference shown", "models differ"  # where either method has one seed
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Difference:
     value: float
     of_examples: float
     of_seeds: float = 0.0  # 0 where either has one seed
-    freedom: float = math.inf  # degrees of freedom of the latter
+    freedom: float = math.inf  # degrees of freedom of `of_seeds`
     is_of_models: bool = False  # rather than of methods, as either has one seed
 
     def reach(self, p: float = ALPHA) -> float:
-        """Half the width of the interval of level 1 - p: both sources, each by its distribution, in squares (MOVER)."""
+        """Half the width of the interval of level 1 - p: normal for examples, Student's for seeds, added in squares."""
         seeds = student(self.freedom, p) * self.of_seeds if self.of_seeds else 0.0
         return math.hypot(float(ndtri(p / 2)) * self.of_examples, seeds)
 
@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def p(self) -> float:
-        """Two-sided p of no difference: the interval of level 1 - p ends at 0."""
+        """Two-sided p of no difference: the level 1 - p whose interval just reaches 0."""
         from scipy.optimize import brentq  # here, as it takes half a second to import
 
         if self.value == 0:
@@ -67,7 +67,7 @@ class Difference:
 
 
 def compare(methods: Mapping[str, Sequence[Scored]], legend: Legend) -> list[Comparison]:
-    """Every pair of methods, each with its seeds, by every figure that both have."""
+    """Compare every pair of methods, each with its seeds, by every figure that both have."""
     found: list[Comparison] = []
     for figure in dict.fromkeys(name for seeds in methods.values() for name in seeds[0].drawn):
         pairs = list(combinations((name for name, seeds in methods.items() if figure in seeds[0].drawn), 2))
@@ -92,9 +92,9 @@ def difference(
 ) -> Difference:
     """The difference of two methods' means over their seeds, in one figure that both have.
 
-    `are_alike` assumes equal variances over seeds (Student's t for two samples), which with two seeds each often halves
-    the interval; by default Welch's test does not. `are_paired`: both have the same seeds in the same order, whose
-    differences vary (Student's t of pairs).
+    By default the variances over seeds may differ (Welch's t). `are_alike` assumes that they are equal (Student's t for
+    two samples), which with two seeds each often halves the interval. `are_paired`: both have the same seeds in the
+    same order (Student's t of pairs).
     """
     sides = [np.array([seed.figures[figure] for seed in side]) for side in (first, second)]
     drawn = [np.mean([seed.drawn[figure] for seed in side], axis=0) for side in (first, second)]
@@ -140,19 +140,13 @@ def holm(values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _examples(figure: str, seeds: Sequence[Scored]) -> int:
-    """The number of examples behind a figure."""
-    found = [int(seed.shares[figure].among.sum()) for seed in seeds if figure in seed.shares]
-    return min(found, default=seeds[0].examples)
-
-
 def _least(figure: str, value: float, first: Sequence[Scored], second: Sequence[Scored]) -> float:
-    """The least standard error of a difference for the choice of examples.
+    """The smallest standard error that a difference may have for the choice of examples.
 
-    Where few examples all agree the bootstrap has no spread: at least as much as if each differed by the difference,
-    in a mean over classes each of a class by that class's own, and as if one example differed.
+    Where a few examples all agree, resamples do not vary. So it is at least what it would be if each example differed
+    by the whole difference (in a macro mean, each of a class by that class's own), and if one example differed.
     """
-    examples = min(_examples(figure, side) for side in (first, second))
+    examples = min(seed.examples_of(figure) for seed in (*first, *second))
     if not examples:
         return 0.0
     low, high = first[0].ends.get(figure, ANYWHERE)
@@ -168,7 +162,7 @@ def _least(figure: str, value: float, first: Sequence[Scored], second: Sequence[
 def _test(figure: str, seeds: Sequence[Scored], found: Difference) -> tuple[str, float]:
     """The test of a difference between models of two methods, and its p."""
     shares = [seed.shares[figure] for seed in seeds if figure in seed.shares]
-    # McNemar's test needs independent answers, which those of several seeds to one question are not.
+    # McNemar's test needs independent decisions; those of several seeds on one example are not.
     if len(seeds) == len(shares) == 2 and np.array_equal(shares[0].among, shares[1].among):
         return "exact McNemar", mcnemar(shares[0].hits, shares[1].hits)
     return "paired bootstrap" if found.is_of_models else "examples and seeds", found.p
@@ -187,7 +181,7 @@ def _verdict(first: str, second: str, found: Difference, is_shown: bool, better:
 def flag_unless_better(
     figure: str, name: str, value: float, other: float, interval: Interval, better: Better = "higher", note: str = ""
 ) -> Flags:
-    """A flag unless a figure beats another by the 95% interval of the difference; `note` is added to the evidence."""
+    """A flag unless a figure beats another by the 95% interval of the difference; `note` goes into the evidence."""
     if interval["low"] > 0 if better == "higher" else interval["high"] < 0:
         return {}
     return {f"not_above_{name}": Shortfall(figure, value, name, other, interval["low"], interval["high"], note)}

@@ -1,12 +1,12 @@
 """95% confidence intervals, and the bootstrap resamples behind them (Efron and Tibshirani 1993).
 
-A resample of N examples is a row of weights, how often each was drawn. A metric is a function of weights (R, N) that
-gives R figures at once, mostly by matrix products.
+A resample of N examples is a row of weights: how often each example was drawn. A metric maps weights (R, N) to R
+figures at once, mostly by matrix products.
 
 There are two sources of chance: the test set is a sample of examples, and a model is one of many seeds. For examples
-the interval is Wilson's if the figure is a share of them, else the bootstrap's. For a mean over seeds Student's
-interval is added, half-widths in squares (MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always
-holds its figure and never leaves its scale.
+the interval is Wilson's if the figure is a share of them, else the bootstrap's. A mean over seeds adds Student's
+interval; half-widths add in squares (MOVER: Zou and Donner 2008, Statistics in Medicine 27). An interval always
+contains its figure and never leaves its scale.
 """
 
 import math
@@ -48,23 +48,28 @@ class Share:
 
 @dataclass(frozen=True)
 class ByClass:
-    """The fractions of single classes, 0 to 1, that a figure is the plain mean of."""
+    """The figures of single classes, fractions, that a macro mean is taken over; classes without examples have 0."""
 
-    values: np.ndarray  # (C,)
-    examples: np.ndarray  # (C,), of each class, 1 or more
-    classes: int  # that the mean is over, with those of no example, whose figure is 0
+    values: np.ndarray  # (C,), of the classes that have examples
+    examples: np.ndarray  # (C,), how many
+    classes: int  # in the mean, those without examples included
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One model's figures: as they are, in resamples, and as shares of examples where they are that."""
+    """One model's figures, and what their intervals are made of."""
 
     figures: Mapping[str, float]
-    drawn: Figures
-    shares: Mapping[str, Share] = field(default_factory=dict)
-    examples: int = 0  # behind a figure that is no share; 0: unknown
+    drawn: Figures  # the figures in resamples
+    shares: Mapping[str, Share] = field(default_factory=dict)  # of the figures that are shares of examples
+    examples: Mapping[str, int] = field(default_factory=dict)  # how many each figure is of, where known
     by_class: Mapping[str, ByClass] = field(default_factory=dict)
     ends: Mapping[str, Ends] = field(default_factory=dict)  # of the figures' scales, where known
+
+    def examples_of(self, figure: str) -> int:
+        """The number of examples behind a figure; 0 where it is not known."""
+        share = self.shares.get(figure)
+        return self.examples.get(figure, 0) if share is None else int(share.among.sum())
 
 
 def resamples(examples: int, count: int, seed: int) -> Iterator[np.ndarray]:
@@ -92,7 +97,7 @@ def resample(resampled: Mapping[str, Resampled], examples: int, count: int, seed
 def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -> Resampled:
     """Weighted means of values by example, name → (N,), over those in `among`, (N,), or all.
 
-    NaN for a resample that holds none of them.
+    NaN for a resample without any of them.
     """
     size = len(next(iter(values.values())))
     counted = np.ones(size) if among is None else among.astype(np.float64)
@@ -107,7 +112,7 @@ def mean_of(values: Mapping[str, np.ndarray], among: np.ndarray | None = None) -
 
 
 def whole_shares(values: Mapping[str, np.ndarray], among: np.ndarray) -> dict[str, Share]:
-    """The means over `among`, (N,), of values by example, (N,), that are shares: every value is 0 or 1."""
+    """The means over `among`, (N,), of values by example, (N,), that are shares, as every value is 0 or 1."""
     return {
         name: Share((column == 1) & among, among)
         for name, column in values.items()
@@ -148,39 +153,40 @@ def interval_of_examples(
 ) -> Interval:
     """The interval of a figure, or of its mean over seeds, for the choice of examples.
 
-    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. A figure
-    at an end of its scale that is the same in all resamples gets the interval of such a share of `examples`; one
-    example tells nothing.
+    `shares` has one for each seed, none if the figure is no share; `drawn` (R,) is the figure in resamples. A figure at
+    an end of its scale whose interval would have no width gets that of such a share of `examples`. From a single
+    example the interval is the whole scale.
     """
     low, high = ends
     if shares:
         share, among = (float(np.mean(of)) for of in zip(*((s.value, s.among.sum()) for s in shares), strict=True))
         found = wilson_interval(share, among)
     else:
-        moved = percentile_interval(drawn)  # 95% of the resamples may be equal where a few lack a class
-        is_still = examples < 2 or (value in ends and moved["low"] == moved["high"])
+        found = centred_interval(value, drawn, ends)
+        is_still = examples < 2 or (value in ends and found["low"] == found["high"])
         if not (is_still and math.isfinite(high - low)):
-            return centred_interval(value, drawn, ends)
+            return found
         found = wilson_interval((value - low) / (high - low), examples if value in ends else 0)
     return held(value, {end: low + at * (high - low) for end, at in found.items()}, ends)
 
 
 def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
-    """The intervals of one method's figures, of their means where there are several seeds.
+    """The intervals of one method's figures, or of their means over several seeds.
 
-    One seed tells nothing about others: its interval is for the choice of examples, and for this model alone. That of
-    several seeds is for both; the one for examples alone stands beside it.
+    One seed tells nothing about others: its interval covers the choice of examples, and this model alone. That of
+    several seeds covers both, and `low_examples` and `high_examples` are for the examples alone.
     """
     found = {}
     for name in seeds[0].drawn:
         by_seed, ends = [seed.figures[name] for seed in seeds], seeds[0].ends.get(name, ANYWHERE)
         value, drawn = float(np.mean(by_seed)), np.mean([seed.drawn[name] for seed in seeds], axis=0)
-        if seeds[0].examples > 1 and all(name in seed.by_class for seed in seeds):
+        examples = seeds[0].examples.get(name, 0)
+        if examples > 1 and all(name in seed.by_class for seed in seeds):
             classes = [seed.by_class[name] for seed in seeds]
             of_examples = with_classes(value, centred_interval(value, drawn, ends), classes, ends)
         else:
             shares = [seed.shares[name] for seed in seeds] if all(name in seed.shares for seed in seeds) else []
-            of_examples = interval_of_examples(value, shares, drawn, seeds[0].examples, ends)
+            of_examples = interval_of_examples(value, shares, drawn, examples, ends)
         found[name] = of_examples
         if len(seeds) > 1:
             found[name] = with_seeds(of_examples, by_seed, ends)
@@ -189,10 +195,10 @@ def intervals(seeds: Sequence[Scored]) -> dict[str, Interval]:
 
 
 def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], ends: Ends) -> Interval:
-    """The interval of a mean over classes where the figures of some are 0 or 1, one `ByClass` a seed.
+    """The interval of a macro mean where the figures of some classes are 0 or 1; one `ByClass` a seed.
 
-    Resamples hardly move such a class's figure. It adds Wilson's interval of its examples, by its weight in the mean,
-    half-widths in squares.
+    Resamples hardly move such a class's figure. It adds Wilson's interval of its examples, by its weight in the mean;
+    half-widths add in squares.
     """
     values, weight = np.mean([of.values for of in seeds], axis=0), 1 / float(np.mean([of.classes for of in seeds]))
     below, above = [value - interval["low"]], [interval["high"] - value]
@@ -205,7 +211,7 @@ def with_classes(value: float, interval: Interval, seeds: Sequence[ByClass], end
 
 
 def with_seeds(of_examples: Interval, by_seed: Sequence[float], ends: Ends) -> Interval:
-    """The interval of the mean over two or more seeds, for the choice of examples and of seeds."""
+    """The interval of a mean over two or more seeds, for the choice of examples and of seeds."""
     middle, count = float(np.mean(by_seed)), len(by_seed)
     seeds = student(count - 1) * float(np.std(by_seed, ddof=1)) / math.sqrt(count)
     below, above = (math.hypot(middle - of_examples["low"], seeds), math.hypot(of_examples["high"] - middle, seeds))
@@ -218,6 +224,6 @@ def student(freedom: float, p: float = 1 - LEVEL) -> float:
 
 
 def held(value: float, interval: Interval, ends: Ends = ANYWHERE) -> Interval:
-    """The interval cut at the ends of the scale, holding the figure in spite of rounding."""
+    """The interval cut at the ends of its scale, widened to contain the figure in spite of rounding."""
     low, high = (min(max(at, ends[0]), ends[1]) for at in (interval["low"], interval["high"]))
     return {"low": min(low, value), "high": max(high, value)}

@@ -6,7 +6,7 @@ from typing import Literal
 
 from retrace.core.files import rounded
 
-SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # the whole, on scales of shares
+SHARES = {"fraction": 1.0, "percentage": 100.0, "percent": 100.0}  # scales of shares, and what stands for all
 Better = Literal["higher", "lower", "neither"]  # a count or a threshold is neither
 Interval = dict[str, float]  # low and high
 
@@ -44,13 +44,13 @@ class Figure:
 
 
 Legend = dict[str, Figure]  # by key
-CURVES: Legend = {  # of learning curves, beside the metrics that are computed after every epoch
+CURVES: Legend = {  # columns of learning curves, beside the metrics that are computed after every epoch
     "training_loss": Figure("loss", "lower", "training loss"),
     "validation_loss": Figure("loss", "lower", "validation loss"),
     "perplexity": Figure("perplexity", "lower", "perplexity"),
     "next_sentence_accuracy": Figure("fraction", "higher", "next-sentence accuracy"),
 }
-MEASURES: Legend = {  # of runs, which vary with the machine
+MEASURES: Legend = {  # of training runs; they vary with the machine
     "seconds": Figure("seconds", "lower", "time"),
     "peak_memory_mib": Figure("mebibytes", "lower", "peak memory"),
     "gpu_memory_mib": Figure("mebibytes", "lower", "GPU memory"),
@@ -59,7 +59,7 @@ MEASURES: Legend = {  # of runs, which vary with the machine
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A figure that is not above another, by the 95% interval of the difference."""
+    """A figure that is not shown to be better than another, by the 95% interval of the difference."""
 
     figure: str
     value: float
@@ -70,7 +70,7 @@ class Shortfall:
     note: str = ""
 
     def __str__(self) -> str:
-        # With so many significant digits, the same on every processor.
+        # So few digits are the same on every processor.
         value, against = (f"{rounded(figure):.4g}" for figure in (self.value, self.against))
         difference, *ends = (f"{rounded(figure):.3g}" for figure in (self.value - self.against, self.low, self.high))
         said = f"{self.figure} {value}, {self.other.replace('_', ' ')} {against}; difference {difference}"
@@ -82,20 +82,20 @@ Flags = dict[str, str | Shortfall]  # name → evidence, which prints as words
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two methods by one figure; the difference is the first's less the second's."""
+    """Two methods compared by one figure."""
 
     figure: str
     first: str
     second: str
     of: Literal["methods", "models"]  # methods by their means over seeds; models where either has one seed
-    difference: float
+    difference: float  # the first's figure less the second's
     low: float  # 95% interval of the difference
     high: float
     test: str
-    p: float  # of no difference, two-sided, before and
-    p_corrected: float  # after Holm's correction for all pairs of this figure
-    verdict: str  # the better method, or a tie; from one seed whether these models differ
-    detectable: float  # the smallest difference that this data shows with a power of 80%
+    p: float  # of no difference, two-sided
+    p_corrected: float  # by Holm, for all pairs of this figure
+    verdict: str  # the better method, or a tie; from one seed, whether these models differ
+    detectable: float  # the smallest difference that this data would show with a power of 80%
 
 
 def factor(given: str, wanted: str) -> float:

@@ -1,12 +1,12 @@
 """BLEU (Papineni et al. 2002) of all answers together against several right ones, by sacrebleu.
 
-Of questions that have an answer. sacrebleu's defaults: words of mteval's 13a tokenizer, case kept, n-grams of one to
-four words, where none matches a count of 1/2, 1/4 and so on. BLEU and its precisions are percentages, as sacrebleu has
-them; lengths are in words, that of the right answers of the closest.
+Of the questions that have an answer. With sacrebleu's defaults: words by mteval's 13a tokenizer, case kept, n-grams of
+one to four words; for orders without a match counts of 1/2, 1/4 and so on. BLEU and its precisions are percentages, as
+in sacrebleu; lengths are in words, and the reference length is that of the closest right answer.
 
-`bleu_sentence` is the mean of each answer's own BLEU, as the default of nltk's sentence_bleu has it, on the same words
-and not smoothed: where n-grams of some length do not match, or the answer is too short to have one, their precision is
-the smallest number there is, 2.2e-308. So an answer of three words or less scores about 0 even where it is right.
+`bleu_sentence` is the mean of each answer's own BLEU, as by nltk's sentence_bleu with its defaults, on the same words
+and not smoothed: if no n-gram of some length matches, or the answer is too short to have one, its precision is the
+smallest float, 2.2e-308. So an answer of three words or fewer scores about 0 even if it is right.
 """
 
 import sys
@@ -28,7 +28,7 @@ PRECISIONS = tuple(f"bleu_precision_{n}" for n in range(1, MAX_NGRAM_ORDER + 1))
 FIGURES = {
     "bleu": Figure("percentage", "higher"),
     **dict.fromkeys(PRECISIONS, Figure("percentage", "higher")),
-    "bleu_brevity_penalty": Figure("fraction", "neither"),  # 1 of all answers that are long enough, however long
+    "bleu_brevity_penalty": Figure("fraction", "neither"),  # 1 if the answers are long enough, however long
     "bleu_length_ratio": Figure("score", "neither"),
     **dict.fromkeys(("bleu_length", "bleu_reference_length"), Figure("count", "neither")),
     "bleu_sentence": Figure("percentage", "higher"),
@@ -39,7 +39,7 @@ _BLEU = BLEU(effective_order=True)  # for counts of single answers, which the ef
 
 
 def score(outcome: Answered) -> dict[str, float]:
-    """Of all answerable questions; no figure where there is none."""
+    """Of all answerable questions; no figure if there are none."""
     if not outcome.answerable.any():
         return {}
     every_count = _counts(outcome)
@@ -47,7 +47,7 @@ def score(outcome: Answered) -> dict[str, float]:
     matching, every = counts[:MAX_NGRAM_ORDER], counts[MAX_NGRAM_ORDER:]
     found = BLEU.compute_bleu(matching, every, length, reference, smooth_method=_BLEU.smooth_method)
     return {
-        "bleu": min(100.0, found.score),  # which floating point may exceed
+        "bleu": min(100.0, found.score),  # rounding may exceed 100
         **dict(zip(PRECISIONS, found.precisions, strict=True)),
         "bleu_brevity_penalty": found.bp,
         "bleu_length_ratio": found.ratio,
@@ -58,7 +58,7 @@ def score(outcome: Answered) -> dict[str, float]:
 
 
 def notes(outcome: Answered) -> dict[str, str]:
-    """sacrebleu's signature, which says what was computed and by which version."""
+    """sacrebleu's signature, which tells what was computed and by which version."""
     golds = [golds for golds in outcome.golds if golds]
     if not golds:
         return {}
@@ -67,7 +67,7 @@ def notes(outcome: Answered) -> dict[str, str]:
 
 
 def resampled(outcome: Answered) -> Resampled:
-    """The figures but for the lengths, for weights of questions; NaN in a resample without an answerable one."""
+    """The figures except lengths, for weights of questions; NaN in a resample without an answerable one."""
     if not outcome.answerable.any():
         return lambda weights: {}
     counts = _counts(outcome).astype(np.float64)
@@ -91,13 +91,13 @@ def _counts(outcome: Answered) -> np.ndarray:
 
 @lru_cache(1 << 18)
 def _one_answer(answer: str, golds: tuple[str, ...]) -> tuple[int, ...]:
-    """Words, words of the closest right answer, matching and all n-grams by order."""
+    """Words, words of the closest right answer, matching n-grams and all n-grams by order."""
     found = _BLEU.sentence_score(answer, golds)
     return found.sys_len, found.ref_len, *found.counts, *found.totals
 
 
 def _sentences(counts: np.ndarray) -> np.ndarray:
-    """Counts of answers, (N, 2 + 2 orders) → what nltk's sentence_bleu makes of each, (N,), percentages."""
+    """Counts of answers, (N, 2 + 2 orders) → nltk's sentence_bleu of each, (N,), percentages."""
     length, reference = counts[:, 0], counts[:, 1]
     matching, every = np.split(counts[:, 2:], 2, axis=1)  # (N, orders)
     precisions = np.where(matching > 0, matching / np.maximum(every, 1), SMALLEST)
@@ -106,7 +106,7 @@ def _sentences(counts: np.ndarray) -> np.ndarray:
 
 
 def _figures(sums: np.ndarray) -> Figures:
-    """From sums of counts, (R, 2 + 2 orders), what sacrebleu makes of each row."""
+    """Sums of counts, (R, 2 + 2 orders) → sacrebleu's figures of each row."""
     length, reference = sums[:, 0], sums[:, 1]
     matching, every = np.split(sums[:, 2:], 2, axis=1)  # (R, orders)
     with np.errstate(divide="ignore", invalid="ignore"):

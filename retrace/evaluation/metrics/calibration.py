@@ -1,8 +1,7 @@
 """Expected calibration error (Guo et al. 2017, equation 3): how far confidence and accuracy are apart; 0 is perfect.
 
-Examples are put in 15 bins by the probability of the decided class; the difference between mean
-confidence and accuracy of each bin counts by how many it holds. Absent where a model gives no
-probabilities.
+Examples are put in 15 bins by the probability of the decided class; the differences between mean confidence and
+accuracy of the bins are averaged, weighted by the number of examples. Absent if a model gives no probabilities.
 """
 
 from collections.abc import Sequence
@@ -32,9 +31,10 @@ def resampled(outcome: Classified) -> Resampled:
 
 
 def reliability(outcomes: Sequence[Classified]) -> Columns:
-    """Of each bin that has examples: mean confidence, accuracy and their number, a mean over seeds.
+    """Mean confidence, accuracy and number of examples of each bin that has any, pooled over seeds.
 
-    A reliability diagram (Niculescu-Mizil and Caruana 2005) has these points; empty without probabilities.
+    The points of a reliability diagram (Niculescu-Mizil and Caruana 2005). The number is per seed. Empty without
+    probabilities.
     """
     found = [(*_bins(of.probabilities, of.predicted), of) for of in outcomes if of.probabilities is not None]
     if not found:
@@ -48,6 +48,6 @@ def reliability(outcomes: Sequence[Classified]) -> Columns:
 
 
 def _bins(probabilities: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bin and the confidence of each decision, (N,); on the border of two bins it is in the lower one."""
+    """The bin and the confidence of each decision, (N,); on a border it is in the lower bin."""
     confidence = probabilities[np.arange(len(predicted)), predicted]
     return np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1), confidence

@@ -16,10 +16,10 @@ def resampled(outcome: Classified) -> Resampled:
 
 
 def shares(outcome: Classified) -> dict[str, Share]:
-    """The micro mean, which is a share as the others are not."""
+    """The micro mean, the only figure that is a share."""
     return shares_of("f1", outcome)
 
 
 def by_class(outcome: Classified) -> dict[str, ByClass]:
-    """What the macro mean is of."""
+    """What the macro mean is taken over."""
     return by_class_of("f1", outcome)

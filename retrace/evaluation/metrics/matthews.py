@@ -13,7 +13,7 @@ FIGURES = {"matthews": Figure("correlation", "higher", "Matthews correlation")}
 
 def score(outcome: Classified) -> dict[str, float]:
     """From -1 to 1; 0 where every prediction, or every right class, is the same."""
-    if len(np.union1d(outcome.labels, outcome.predicted)) < 2:  # of which scikit-learn warns
+    if len(np.union1d(outcome.labels, outcome.predicted)) < 2:  # scikit-learn warns about a single class
         return {"matthews": 0.0}
     return {"matthews": float(matthews_corrcoef(outcome.labels, outcome.predicted))}
 

@@ -1,18 +1,18 @@
 """METEOR (Banerjee and Lavie 2005) with the parameters of Lavie and Agarwal 2007, by nltk.
 
-Of questions that have an answer; of several right answers the best counts. Words match where they
-are equal, have the same stem or, by WordNet, a meaning in common. WordNet is used where nltk finds it
-(`retrace wordnet` lays it out); without it the figure is called `meteor_exact_stem`. nltk looks up
-the stems of words, so it finds that auto and car have a meaning in common but not that automobile and
-car have. Words are those of nltk's NLTKWordTokenizer, which needs no data; `word_tokenize` differs from
-it only in texts of several sentences. Fractions.
+Of the questions that have an answer; of several right answers the best match counts. Words match if they are equal,
+have the same stem or, by WordNet, a meaning in common. WordNet is used if nltk finds it (`retrace wordnet` lays it
+out); without it the figure is called `meteor_exact_stem`. nltk looks up the stems of words, so it finds that auto and
+car have a meaning in common but not that automobile and car have. Words are those of nltk's NLTKWordTokenizer, which
+needs no data; `word_tokenize` differs from it only in texts of several sentences. Fractions.
 """
 
 from functools import lru_cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 from nltk.corpus import wordnet
-from nltk.stem import PorterStemmer, StemmerI
+from nltk.stem import PorterStemmer
 from nltk.tokenize import NLTKWordTokenizer
 from nltk.translate.meteor_score import meteor_score
 
@@ -25,21 +25,8 @@ CITATION = "Banerjee and Lavie 2005: METEOR: An Automatic Metric for MT Evaluati
 FIGURES = dict.fromkeys(("meteor", "meteor_exact_stem"), Figure("fraction", "higher"))
 
 _TOKENIZER = NLTKWordTokenizer()
-_STEM = lru_cache(1 << 18)(PorterStemmer().stem)
-
-
-class _Stemmer(StemmerI):
-    """Porter's; each word is stemmed once."""
-
-    def stem(self, token: str) -> Any:
-        return _STEM(token)
-
-
-class _NoSynonyms:
-    """In place of WordNet."""
-
-    def synsets(self, word: str) -> list[Any]:
-        return []
+_STEMMER: Any = SimpleNamespace(stem=lru_cache(1 << 18)(PorterStemmer().stem))
+_NO_SYNONYMS: Any = SimpleNamespace(synsets=lambda word: [])  # in place of WordNet
 
 
 def resampled(outcome: Answered) -> Resampled:
@@ -48,12 +35,12 @@ def resampled(outcome: Answered) -> Resampled:
 
 
 def shares(outcome: Answered) -> dict[str, Share]:
-    """Where every answer is wholly right or wrong."""
+    """The figure, if every answer is wholly right or wrong."""
     return answerable_shares(outcome, _one_answer())
 
 
 def _one_answer() -> OneAnswer:
-    """The score of an answer, by what nltk finds of WordNet."""
+    """The score of an answer, with WordNet if nltk finds it."""
     try:
         wordnet.ensure_loaded()
     except LookupError:
@@ -64,8 +51,8 @@ def _one_answer() -> OneAnswer:
 @lru_cache(1 << 18)
 def _best(name: str, answer: str, golds: tuple[str, ...]) -> dict[str, float]:
     right = [_words(text) for text in dict.fromkeys(golds)]
-    synonyms: Any = wordnet if name == "meteor" else _NoSynonyms()
-    return {name: meteor_score(right, _words(answer), stemmer=_Stemmer(), wordnet=synonyms)}
+    synonyms: Any = wordnet if name == "meteor" else _NO_SYNONYMS
+    return {name: meteor_score(right, _words(answer), stemmer=_STEMMER, wordnet=synonyms)}
 
 
 @lru_cache(1 << 18)

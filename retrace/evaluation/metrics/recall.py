@@ -21,5 +21,5 @@ def shares(outcome: Classified) -> dict[str, Share]:
 
 
 def by_class(outcome: Classified) -> dict[str, ByClass]:
-    """What the macro mean is of."""
+    """What the macro mean is taken over."""
     return by_class_of("recall", outcome)

@@ -1,8 +1,8 @@
 """Area under the receiver operating characteristic (Hanley and McNeil 1982; Fawcett 2006 for several classes).
 
-The chance that an example of a class is given a higher probability of it than one of another class.
-With two classes it is that of the second, with more the plain mean of each against the rest. It is
-absent where a model gives no probabilities or the data lacks a class.
+The chance that an example of a class gets a higher probability of that class than an example of another class. Of two
+classes it is that of the second, of more the plain mean of each against the rest. Absent if a model gives no
+probabilities or the data lacks a class.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def score(outcome: Classified) -> dict[str, float]:
 
 
 def resampled(outcome: Classified) -> Resampled:
-    """The same for weights of examples, the mean over the classes that were drawn."""
+    """The same for weights of examples; a mean over the classes that were drawn."""
     probabilities = outcome.probabilities
     if probabilities is None:
         return lambda _: {}
@@ -46,7 +46,7 @@ def resampled(outcome: Classified) -> Resampled:
 
 
 def _classes(outcome: Classified) -> list[int]:
-    """The classes whose areas are averaged; none where some class does not occur or there is only one."""
+    """The classes whose areas are averaged; none if some class does not occur or there is only one."""
     count = len(outcome.classes)
     if len(np.unique(outcome.labels)) < max(count, 2):
         return []
@@ -54,9 +54,9 @@ def _classes(outcome: Classified) -> list[int]:
 
 
 def _area(positive: np.ndarray, probability: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Weights (N, R), their sums (R,) → (R,): of all pairs, those in the right order, and half of the equal ones.
+    """Weights (N, R), their sums (R,) → (R,): the share of pairs in the right order, ties counted half.
 
-    Pairs in the wrong order are counted, which are the fewer the better the model is.
+    Pairs in the wrong order are counted, as a good model has few.
     """
     order = np.argsort(-probability, kind="stable")
     of_class, others = order[positive[order]], order[~positive[order]]

@@ -1,7 +1,7 @@
 """ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum (Lin 2004), F-measures, by Google's rouge-score.
 
-Of questions that have an answer; of several right answers the best counts, for each of the four
-apart. Words are not stemmed, as in Hugging Face's `evaluate`. Fractions.
+Of the questions that have an answer; of several right answers the best match counts, for each of the four separately.
+Words are not stemmed, as in Hugging Face's `evaluate`. Fractions.
 """
 
 from functools import lru_cache
@@ -26,7 +26,7 @@ def resampled(outcome: Answered) -> Resampled:
 
 
 def shares(outcome: Answered) -> dict[str, Share]:
-    """Where every answer is wholly right or wrong."""
+    """The figures for which every answer is wholly right or wrong."""
     return answerable_shares(outcome, _one_answer)
 
 

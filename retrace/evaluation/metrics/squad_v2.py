@@ -1,10 +1,10 @@
 """Everything that the official SQuAD v2.0 script prints (Rajpurkar et al. 2018, "Know What You Don't Know").
 
-An answer is compared with each right one and the best counts. Both are lower-cased, stripped of punctuation and of the
-articles a, an and the. HasAns_ and NoAns_ figures are of the questions that have an answer and those that have none.
-best_ figures are those of the best threshold, above which a model abstains, found on the very questions that are
-scored, as the script's `find_best_thresh` seeks it: from abstaining always on, one question more is answered at a time,
-the surest first, and each changes the sum of the scores by its gain.
+An answer is compared with each right one, and the best match counts. Both are lower-cased, stripped of punctuation and
+of the articles a, an and the. HasAns_ and NoAns_ figures are of the questions that have an answer and of those that
+have none. best_ figures are those at the best threshold above which a model abstains, found on the very questions that
+are scored, as by the script's `find_best_thresh`: starting from no answers at all, questions are answered one at a
+time, the surest first, and each changes the sum of the scores by its gain.
 """
 
 import re
@@ -57,20 +57,20 @@ def score(outcome: Answered) -> dict[str, float]:
     for prefix, among in _kinds(outcome).items():
         figures |= {prefix + name: 100.0 * float(column[among].mean()) for name, column in values.items()}
         figures[f"{prefix}total"] = int(among.sum())
-    if outcome.no_answer is None:
-        return figures
-    for name, gains in _gains(outcome).items():
-        best, threshold = best_threshold(outcome.no_answer, gains, int((~outcome.answerable).sum()))
-        figures |= {f"best_{name}": 100.0 * best / len(outcome), f"best_{name}_thresh": threshold}
+    if outcome.no_answer is not None:
+        for name, gains in _gains(outcome).items():
+            best, threshold = best_threshold(outcome.no_answer, gains, int((~outcome.answerable).sum()))
+            figures |= {f"best_{name}": 100.0 * best / len(outcome), f"best_{name}_thresh": threshold}
     return figures
 
 
 def resampled(outcome: Answered) -> Resampled:
-    """The percentages for weights of questions; the best threshold is sought anew in each resample."""
+    """The percentages for weights of questions; the best threshold is found anew in each resample."""
     values = {name: 100.0 * column for name, column in _decided(outcome).items()}
     means = {prefix: mean_of(values, among) for prefix, among in _kinds(outcome).items()}
-    no_answer, gains = outcome.no_answer, _gains(outcome)
-    best = {} if no_answer is None else {name: _resampled_best(no_answer, of) for name, of in gains.items()}
+    best = {}
+    if outcome.no_answer is not None:
+        best = {name: _resampled_best(outcome.no_answer, gains) for name, gains in _gains(outcome).items()}
     unanswerable = (~outcome.answerable).astype(np.float64)
 
     def figures(weights: np.ndarray) -> Figures:
@@ -85,7 +85,7 @@ def resampled(outcome: Answered) -> Resampled:
 
 
 def shares(outcome: Answered) -> dict[str, Share]:
-    """The exact matches, of all questions and of each kind, and F1 where each answer's is 0 or 1."""
+    """Exact match, of all questions and of each kind, and F1 where that of every answer is 0 or 1."""
     values = _decided(outcome)
     return {
         prefix + name: share
@@ -94,11 +94,16 @@ def shares(outcome: Answered) -> dict[str, Share]:
     }
 
 
+def examples(outcome: Answered) -> dict[str, int]:
+    """The number of questions behind the figures that are not of the answerable ones alone."""
+    return dict.fromkeys(("exact_match", "f1", "best_exact_match", "best_f1"), len(outcome))
+
+
 def best_threshold(no_answer: np.ndarray, gains: np.ndarray, abstaining: float) -> tuple[float, float]:
     """The largest sum, and the `no_answer` of the last question answered for it, 0 where none is.
 
     `no_answer` and `gains` are (N,), `abstaining` is the sum where none is answered. Questions with equal
-    `no_answer` are answered one at a time too, as they come.
+    `no_answer` are answered one at a time too, in their order.
     """
     order = np.argsort(no_answer, kind="stable")
     running = np.cumsum([abstaining, *gains[order]])
@@ -109,8 +114,8 @@ def best_threshold(no_answer: np.ndarray, gains: np.ndarray, abstaining: float) 
 def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
     """The scores by the threshold of `no_answer` above which a model abstains, from always to never.
 
-    Means over seeds; beside both ends and 0, the default, `POINTS` from the first seed's 1% to 99%. Empty of models
-    that never abstain.
+    Means over seeds. The thresholds are both ends, the default 0, and `POINTS` from the 1% to the 99% quantile of the
+    first seed. Empty for models that never abstain.
     """
     first = outcomes[0].no_answer
     if first is None:
@@ -121,21 +126,21 @@ def threshold_curve(outcomes: Sequence[Answered]) -> Columns:
     curves: dict[str, list[np.ndarray]] = {"exact_match": [], "f1": []}
     for outcome in outcomes:
         assert outcome.no_answer is not None
-        answers = outcome.no_answer[:, None] <= thresholds  # (N, thresholds)
-        for name, gains in _gains(outcome).items():
-            curves[name].append(100.0 * ((~outcome.answerable).sum() + gains @ answers) / len(outcome))
+        answers, abstaining = outcome.no_answer[:, None] <= thresholds, ~outcome.answerable  # (N, thresholds), (N,)
+        for name, column in _of_spans(outcome).items():
+            curves[name].append(100.0 * (abstaining.sum() + (column - abstaining) @ answers) / len(outcome))
     return {"threshold": thresholds.tolist()} | {name: np.mean(of, axis=0).tolist() for name, of in curves.items()}
 
 
 def _resampled_best(no_answer: np.ndarray, gains: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """How much the largest sum is above abstaining always, for weights of questions: (N, R) → (R,), float64.
+    """How far the largest sum is above that of always abstaining, for weights of questions: (N, R) → (R,), float64.
 
-    A sum can be largest only where gains end and losses begin, so one is kept for each such stretch.
+    The sum can be largest only where gains end and losses begin, so questions are added up by such stretches.
     """
     order = np.argsort(no_answer, kind="stable")
     order = order[gains[order] != 0]
     ends = np.diff(np.sign(gains[order]), append=-1.0) < 0
-    stretch = np.cumsum(ends) - ends  # what each question belongs to; the losses at the end to none
+    stretch = np.cumsum(ends) - ends  # of each question; losses at the end are in none
     count = int(ends.sum())
     order, stretch = order[stretch < count], stretch[stretch < count]
     sums = csr_array((gains[order], (stretch, order)), shape=(count, len(gains)))
@@ -148,9 +153,9 @@ def _resampled_best(no_answer: np.ndarray, gains: np.ndarray) -> Callable[[np.nd
 
 @lru_cache(1 << 18)
 def compare(golds: tuple[str, ...], answer: str) -> tuple[int, float]:
-    """Exact match, 0 or 1, and F1 of words, 0 to 1, each of the right answer that it is best by.
+    """Exact match, 0 or 1, and F1 of words, 0 to 1, each with the right answer that gives the most.
 
-    Right answers that are empty after normalising do not count; where there is none, "" is right.
+    Right answers that are empty after normalising do not count; where no other is left, "" is right.
     """
     given = normalised(answer)
     right = [text for text in map(normalised, golds) if text] or [""]
@@ -182,7 +187,7 @@ def _compared(golds: Sequence[tuple[str, ...]], answers: Sequence[str]) -> dict[
 
 
 def _decided(outcome: Answered) -> dict[str, np.ndarray]:
-    """Those of the decisions: as in the script an abstention is wrong where there is an answer, whatever that is."""
+    """The same, with abstentions: as in the script, one is wrong where there is an answer, whatever that is."""
     values = _compared(outcome.golds, outcome.answers)
     if outcome.abstained is None:
         return values
@@ -190,15 +195,22 @@ def _decided(outcome: Answered) -> dict[str, np.ndarray]:
 
 
 def _kinds(outcome: Answered) -> dict[str, np.ndarray]:
-    """Prefix → which questions, (N,); only of kinds that occur."""
+    """Prefix → which questions, (N,); only kinds that occur."""
     has = outcome.answerable
     kinds = {"": np.ones_like(has), "HasAns_": has, "NoAns_": ~has}
     return {prefix: among for prefix, among in kinds.items() if among.any()}
 
 
+def _of_spans(outcome: Answered) -> dict[str, np.ndarray]:
+    """The same if every question is answered."""
+    assert outcome.spans is not None
+    return _compared(outcome.golds, outcome.spans)
+
+
 def _gains(outcome: Answered) -> dict[str, np.ndarray]:
-    """What answering a question gains over abstaining, (N,)."""
-    spans = outcome.answers if outcome.spans is None else outcome.spans
-    spoils = np.array([-float(span != "") for span in spans])
-    values = _compared(outcome.golds, spans)
-    return {name: np.where(outcome.answerable, column, spoils) for name, column in values.items()}
+    """What answering each question gains over abstaining, (N,).
+
+    As in the script any text costs a point where there is no answer, even if it is empty after normalising.
+    """
+    spoils = np.array([-float(span != "") for span in outcome.spans or ()])
+    return {name: np.where(outcome.answerable, column, spoils) for name, column in _of_spans(outcome).items()}

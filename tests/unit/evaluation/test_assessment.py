@@ -29,7 +29,7 @@ TRAIN = [Example(text, None, label) for text, label in (("good ale", 1), ("bad a
 DEV = [Example(f"{'good' if number % 2 else 'bad'} thing {number}", None, number % 2) for number in range(60)]
 LABELS = np.array([example.label for example in DEV])
 TASK = ClassificationTask(("bad", "good"), TRAIN, DEV)
-OTHERS = ("majority", "tfidf", "before_training")  # what each seed is held against
+OTHERS = ("majority", "tfidf", "before_training")  # what each seed is compared with
 ANSWER_COLUMNS = ["id", "text", "score", "null_score"]
 Losses = Sequence[tuple[float | None, float]]
 LOSSES: Losses = ((None, 0.7), (0.5, 0.4), (0.2, 0.6))
@@ -65,7 +65,7 @@ def test_the_epoch_that_was_kept_is_scored() -> None:
     assert figures.seeds["1"].epoch == 1
     assert figures.seeds["1"].figures["accuracy"] == figures.figures["accuracy"] == 0.9
     assert figures.intervals["accuracy"]["low"] < 0.9 < figures.intervals["accuracy"]["high"]
-    assert figures.std == {}
+    assert (figures.std, figures.intervals_of) == ({}, "examples, as there is one seed")
 
 
 def test_seeds_have_a_mean_a_standard_deviation_and_two_intervals() -> None:
@@ -132,7 +132,7 @@ def test_one_figure_by_another_name_has_the_same_interval_and_test() -> None:
     tests = {pair.figure: (pair.test, pair.p) for pair in found.comparisons}
     assert tests["f1_micro"] == tests["accuracy"]
     assert tests["f1"][0] == "paired bootstrap"
-    # All right: no figure is said to be certain.
+    # Everything is right, but no figure is certain.
     assert all(ends["low"] < ends["high"] == 1 for ends in details["full"].intervals.values())
 
 
@@ -145,6 +145,19 @@ def test_exact_matches_of_a_kind_have_the_interval_of_so_many_questions() -> Non
     assert ends["HasAns_exact_match"] == ends["HasAns_f1"] == {"low": 0.0, "high": pytest.approx(11.35, abs=0.01)}
     assert ends["NoAns_exact_match"] == ends["NoAns_f1"] == {"low": 0.0, "high": pytest.approx(27.75, abs=0.01)}
     assert ends["rouge1"] == {end: at / 100 for end, at in ends["HasAns_exact_match"].items()}
+
+
+def test_f1_is_of_all_questions_however_few_have_an_answer() -> None:
+    """One question of 40 has an answer, and half of it is found; the other 39 are rightly refused."""
+    questions = [Question(str(n), "T", "Ada Lund", "?", () if n else (Answer("Ada Lund", 0),)) for n in range(40)]
+    rows = [(question.id, "" if question.answers == () else "Ada", 0.0, -1.0) for question in questions]
+    found = _assess_one(QuestionAnsweringTask([], questions), pd.DataFrame(rows, columns=ANSWER_COLUMNS), "squad_v2")
+    full = found.methods["full"]
+    assert full.figures["f1"] == pytest.approx((39 + 2 / 3) * 100 / 40)
+    assert min(full.intervals[name]["low"] for name in ("f1", "best_f1")) > 95
+    assert full.intervals["HasAns_f1"] == {"low": 0.0, "high": 100.0}
+    reach = 1.959964 * 100 / 40  # as if one question of 40 were decided otherwise
+    assert full.ahead["no_answer"] == pytest.approx({"low": 200 / 120 - reach, "high": 200 / 120 + reach})
 
 
 def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
@@ -160,6 +173,16 @@ def test_a_model_that_learned_nothing_is_flagged_with_evidence() -> None:
     one = 1.959964 / 60  # as if the two decided one example otherwise
     assert (evidence.value, evidence.against) == (31 / 60, 31 / 60)
     assert (evidence.low, evidence.high) == pytest.approx((-one, one))
+
+
+@pytest.mark.parametrize(("test", "flagged"), [(None, True), (DEV[:10], False)])
+def test_losses_that_rise_are_flagged_where_there_is_a_learning_curve(
+    test: list[Example] | None, flagged: bool
+) -> None:
+    task, labels = ClassificationTask(("bad", "good"), TRAIN, DEV, test), LABELS if test is None else LABELS[:10]
+    run = _run(_logits(labels), losses=((None, 0.5), (0.5, 0.6), (0.6, 0.7)))
+    flags = assess(task, Scoring(("accuracy",)), [run], SETTINGS).methods["full"].seeds["1"].flags
+    assert ("loss_diverges" in flags) == flagged
 
 
 def test_one_class_for_all_is_flagged_with_the_figures_of_a_report() -> None:
@@ -232,11 +255,17 @@ def test_texts_that_the_test_shares_with_dev_and_training_are_counted() -> None:
 
 
 def test_lengths_classes_and_confusions() -> None:
-    details = _assess(_trial("full", 1, (30, 6, 0)), _trial("full", 2, (30, 6, 0))).methods["full"]
+    """Of 30 bad reviews one model calls 6 good, the other none."""
+    seeds = [_run(_logits([*[1] * wrong, *LABELS[wrong:]]), seed=seed) for seed, wrong in ((1, 12), (2, 0))]
+    details = _assess(*seeds).methods["full"]
     assert sum(group.examples for group in details.groups["length"].values()) == 60
     assert isinstance(details.breakdown, ClassBreakdown)
-    assert details.breakdown.confusion == [[27, 3], [3, 27]]
-    assert details.breakdown.classes["good"] == {"precision": 0.9, "recall": 0.9, "f1": 0.9, "examples": 30}
+    assert details.breakdown.confusion == [[27, 3], [0, 30]]
+    assert details.breakdown.classes == {
+        "bad": {"precision": 1.0, "recall": pytest.approx(0.9), "f1": pytest.approx((48 / 54 + 1) / 2), "examples": 30},
+        "good": {"precision": pytest.approx((30 / 36 + 1) / 2), "recall": 1.0, "f1": pytest.approx((60 / 66 + 1) / 2),
+                 "examples": 30},
+    }  # fmt: skip
 
 
 def test_questions_by_span_and_null_score() -> None:
@@ -266,17 +295,15 @@ def test_questions_by_span_and_null_score() -> None:
 
 
 def test_scores_by_threshold_go_from_always_abstaining_to_never() -> None:
-    """Ten questions, five with an answer, which are the surer ones, and of which four are answered right."""
+    """Ten questions, of which the surer five have an answer; four of these are answered right."""
     golds, spans = [("Ada",)] * 5 + [()] * 5, ["Ada"] * 4 + ["Bob"] + ["Ada"] * 5
     outcome = Answered(tuple(golds), tuple(spans), tuple(spans), np.arange(10.0))
     found = threshold_curve([outcome, outcome])
-    # The ends, of which the first is just below 0, and 0 itself are beside the points from 1% to 99%.
+    # Just below 0, 0, the points from 1% to 99%, and the other end.
     assert found["threshold"] == pytest.approx([0.0, 0.0, *np.linspace(0.09, 8.91, 61), 9.0])
-    assert found["f1"][0] == 50.0  # none is answered, and five abstain rightly
-    by_threshold = dict(zip((round(at) for at in found["threshold"]), found["f1"], strict=True))
-    assert found["f1"][1] == 60.0  # one is answered, right, and five abstain rightly
+    # None is answered, one, nine and all; five of those that are not are rightly refused.
+    assert [found["f1"][place] for place in (0, 1, -2, -1)] == [50.0, 60.0, 50.0, 40.0]
     assert max(found["f1"]) == 90.0
-    assert (by_threshold[5], found["f1"][-2], found["f1"][-1]) == (80.0, 50.0, 40.0)  # six, nine and all are answered
     assert threshold_curve([Answered(tuple(golds), tuple(spans))]) == {}
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, matthews_corrcoef, precision_recall_fscore_support, roc_auc_score
 
 from retrace.evaluation.metrics import accuracy, calibration, f1, matthews, precision, recall, roc_auc
-from retrace.evaluation.outcomes import Classified, Scoring, figures
+from retrace.evaluation.outcomes import Classified, Scoring, figures, sum_to_one
 from retrace.statistics.comparisons import compare, difference
 from retrace.statistics.intervals import intervals, wilson_interval
 
@@ -20,7 +20,7 @@ HAND = Classified(("no", "yes"), np.array([1, 1, 1, 0, 0]), np.array([1, 1, 0, 1
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> Classified:
-    """Few or many classes, of which some may not occur; ties, certainty, and one row or several."""
+    """Few or many classes, some of which may not occur; ties, certainty, and one row or several."""
     classes = draw(st.sampled_from([1, 2, 2, 2, 3, 3, 4, 4, 5, 30]))
     size = draw(st.integers(1, 60))
     generator = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -47,13 +47,6 @@ def test_by_hand() -> None:
     assert found.keys().isdisjoint({"roc_auc", "expected_calibration_error"})  # without probabilities
 
 
-def test_shares_by_hand() -> None:
-    found = {name: share.value for metric in (precision, recall) for name, share in metric.shares(HAND).items()}
-    micro = {"precision_micro": 3 / 5, "recall_micro": 3 / 5, "recall_weighted": 3 / 5}
-    assert found == pytest.approx({"precision": 2 / 3, "recall": 2 / 3, **micro})
-    assert precision.shares(Classified(("a", "b", "c"), HAND.labels, HAND.predicted)).keys() == {"precision_micro"}
-
-
 def test_the_area_of_one_pair_in_the_wrong_order() -> None:
     chances = np.array([0.9, 0.8, 0.3, 0.4, 0.1])
     outcome = Classified(HAND.classes, HAND.labels, HAND.predicted, np.stack([1 - chances, chances], axis=1))
@@ -69,6 +62,12 @@ def test_calibration_by_hand() -> None:
     chances = np.array([np.nextafter(1.0, 2.0), 0.95])  # a sum of floats may be above 1; both are in the last bin
     outcome = Classified(HAND.classes, np.array([0, 1]), np.ones(2, int), np.stack([1 - chances, chances], axis=1))
     assert figures(calibration, outcome) == {"expected_calibration_error": pytest.approx(0.975 - 0.5)}
+
+
+def test_probabilities_sum_to_1_but_for_rounding_to_two_digits() -> None:
+    few = np.array([[0.5, 0.51], [0.49, 0.5], [0.5, 0.5101], [0.4899, 0.5]])
+    many = np.full((30, 2), 1 / 30) + np.eye(30, 2) * [0.1, 0.101]
+    assert [sum_to_one(of).tolist() for of in (few, many.T)] == [[True, True, False, False], [True, False]]
 
 
 @settings(deadline=None, max_examples=60)
@@ -115,6 +114,9 @@ def test_scikit_learn_agrees(outcome: Classified) -> None:
     expected: Any
     binary = [("binary", "")] if len(outcome.classes) == 2 else []
     averages = figures(precision, outcome) | figures(recall, outcome) | figures(f1, outcome)
+    for metric in (precision, recall, f1):
+        for name, share in metric.shares(outcome).items():
+            assert share.value == pytest.approx(averages[name], abs=1e-12)
     for mean, ending in [*binary, ("macro", "_macro"), ("micro", "_micro"), ("weighted", "_weighted")]:
         expected = precision_recall_fscore_support(
             labels, predicted, average=mean, zero_division=0  # pyright: ignore[reportArgumentType]
@@ -143,7 +145,7 @@ def test_many_classes_take_memory_by_example_and_not_by_pair_of_classes() -> Non
 
 
 def _wrong_every(step: int, labels: np.ndarray) -> Classified:
-    """Every so-many-th of the texts is given the next class."""
+    """One in `step` texts is given the next class."""
     wrong = np.arange(len(labels)) % step == 0
     return Classified(tuple("abcde"), labels, np.where(wrong, (labels + 1) % 5, labels))
 

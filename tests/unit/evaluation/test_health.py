@@ -9,7 +9,8 @@ from retrace.evaluation.outcomes import Answered, Classified, Scoring
 from retrace.statistics.scales import Flags
 
 SCALES = {
-    "accuracy": "fraction", "exact_match": "percentage", "f1": "percentage", "matthews": "correlation", "best": "score"
+    "accuracy": "fraction", "precision": "fraction", "recall": "fraction", "matthews": "correlation",
+    "exact_match": "percentage", "f1": "percentage", "best": "score",
 }  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def test_figures(figures: dict[str, float], flags: set[str]) -> None:
 
 
 def test_a_figure_off_its_scale_is_named() -> None:
-    assert figure_flags({"rougeL": 754.0}, Scoring(("rouge",)).scales) == {"off_scale": "rougeL 754 is no fraction"}
+    assert figure_flags({"rougeL": 754.0}, Scoring(("rouge",)).scales) == {"off_scale": "rougeL 754 is not a fraction"}
 
 
 @pytest.mark.parametrize(

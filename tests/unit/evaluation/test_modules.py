@@ -1,4 +1,4 @@
-"""The scores as users of `evaluate` meet them: loaded from the file, without a network."""
+"""The metrics as users of `evaluate` load them: from the file, without a network."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -64,6 +64,8 @@ def test_squads_own_format_and_plain_texts(load: Callable[[str], Any]) -> None:
     assert found == [50.0, 100.0, 0.1]
     taken_back = metric.compute(predictions=ROWS, references=REFERENCES, no_answer_threshold=0.5)
     assert taken_back["exact_match"] == 100.0
+    above_default = [ROWS[0], {**ROWS[1], "no_answer_probability": 1.5}]
+    assert metric.compute(predictions=above_default, references=REFERENCES)["exact_match"] == 100.0
 
 
 def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> None:
@@ -82,10 +84,11 @@ def test_answers_belong_to_questions_by_their_id(load: Callable[[str], Any]) -> 
         ([[2.5, -1.5], [0.4, 0.6]], [0, 1], r"predictions: \[2.5, -1.5\] is not allowed; expected probabilities"),
         ([[0.9, 0.1], [4.0, 6.0]], [0, 1], r"predictions: \[4.0, 6.0\] is not allowed"),
         ([[0.9, 0.1], [0.4, 0.6]], [1, 2], "references: 1 to 2; expected numbers of 2 classes from 0"),
+        ([0, -1], [0, 1], "predictions: -1 to 0; expected numbers of 2 classes from 0"),
     ],
 )
-def test_what_is_no_probability_is_refused(
-    load: Callable[[str], Any], rows: list[list[float]], labels: list[int], said: str
+def test_what_is_no_probability_and_no_class_is_refused(
+    load: Callable[[str], Any], rows: list[Any], labels: list[int], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
         load("calibration").compute(predictions=rows, references=labels)
@@ -106,10 +109,10 @@ def test_batches_and_combinations(evaluate: ModuleType, load: Callable[[str], An
 def test_classes_and_probabilities(load: Callable[[str], Any]) -> None:
     accuracy, calibration = (load(name) for name in ("accuracy", "calibration"))
     assert accuracy.compute(predictions=[0, 2], references=[1, 2]) == {"accuracy": 0.5}
-    rows = [[0.9, 0.1], [0.4, 0.6]]
-    assert accuracy.compute(predictions=rows, references=[0, 1]) == {"accuracy": 1.0}
-    error = calibration.compute(predictions=rows, references=[0, 1])["expected_calibration_error"]
-    assert error == pytest.approx((0.1 + 0.4) / 2)
+    rows = [[0.9, 0.1], [0.4, 0.6], [1.0, 0.0]]
+    assert accuracy.compute(predictions=rows, references=[0, 1, 0]) == {"accuracy": 1.0}
+    error = calibration.compute(predictions=rows, references=[0, 1, 0])["expected_calibration_error"]
+    assert error == pytest.approx((0.1 + 0.4) / 3)
 
 
 def test_an_unknown_name_says_which_are_known(load: Callable[[str], Any]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrace.datasets.squad import Answer, Question
-from retrace.evaluation.metrics.squad_v2 import compare, normalised, resampled, score
+from retrace.evaluation.metrics.squad_v2 import compare, normalised, resampled, score, threshold_curve
 from retrace.evaluation.outcomes import Answered, answered
 
 WORDS = "the The a Ada Lund 1601 in, hall. river's of A.I. x-ray Łódź İ ß 東京 — ... A\u00a0b e\u0301".split(" ")
@@ -139,6 +139,7 @@ def _prediction(generator: random.Random, question: Question) -> str:
         " ".join(words[: generator.randrange(len(words) + 1)]),
         " ".join(generator.choices(WORDS, k=3)),
         " ".join([*generator.choices(WORDS, k=2), *words]),
+        "the",
     ])  # fmt: skip
 
 
@@ -156,6 +157,12 @@ def test_random_predictions(seed: int) -> None:
     threshold = generator.choice([0.0, 0.3, 1.0])
     outcome = answered(questions, predictions, no_answer, threshold)
     assert score(outcome) == pytest.approx(official(questions, predictions, no_answer, threshold), abs=1e-9)
+    curve = threshold_curve([outcome])
+    for place in (0, len(curve["threshold"]) // 2, -1):
+        expected = official(questions, predictions, no_answer, curve["threshold"][place])
+        assert [curve[name][place] for name in ("exact_match", "f1")] == pytest.approx(
+            [expected[name] for name in ("exact_match", "f1")]
+        )
 
 
 def test_an_abstention_is_wrong_where_an_answer_has_no_words_left() -> None:

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,4 +47,5 @@ def test_what_was_measured_of_each_document_is_read_back_with_its_mean() -> None
 def test_documents_are_the_same_where_all_their_sizes_are() -> None:
     one = _measured([2.0, 7.0], [1.0, 2.0], [2, 3])
     assert are_same_documents(one, _measured([1.0, 1.0], [9.0, 9.0], [2, 3]))
-    assert not are_same_documents(one, _measured([2.0, 7.0], [1.0, 2.0], [2, 4]))
+    for size in ("tokens", "words", "bytes"):
+        assert not are_same_documents(one, (one[0], replace(one[1], **{size: np.array([4, 7])})))

@@ -26,14 +26,14 @@ from retrace.tokens.tokenizer import load_tokenizer
 from tests.hub.content import tokenizers
 from tests.tiny import tiny_tokenizer
 
-# Three documents: a loss of 2, 3 and 10 on 1, 2 and 2 tokens that are asked.
+# Three documents: losses of 2, 3 and 10 on 1, 2 and 2 scored tokens.
 THREE = Losses(3.0, np.array([2.0, 3.0, 10.0]), np.array([1.0, 2.0, 2.0]))
 SIZES = Sizes(np.array([4, 6, 10]), np.array([2, 4, 4]), np.array([10, 20, 20]))
 DOCUMENTS = st.lists(st.tuples(st.floats(0.1, 9), st.integers(1, 300)), min_size=2, max_size=60)
 
 
 def _documents(means: np.ndarray, asked: np.ndarray) -> tuple[Losses, Sizes]:
-    """Documents of two tokens a word and five bytes a token."""
+    """Documents of two tokens per word and five bytes per token."""
     sums = means * asked
     return Losses(float(sums.sum() / asked.sum()), sums, asked), Sizes(asked, asked / 2, asked * 5)
 
@@ -107,14 +107,14 @@ def test_a_figure_too_large_for_a_number_is_absent_and_the_others_are_there() ->
     assert report.beats_unigram is False
 
 
-def test_a_text_of_which_nothing_can_be_asked_has_no_figures_and_a_flag() -> None:
+def test_a_text_without_a_token_to_score_has_no_figures_and_a_flag() -> None:
     nothing = Losses(math.nan, np.zeros(2), np.zeros(2)), Sizes(np.zeros(2), np.zeros(2), np.ones(2))
     assert math.isnan(unigram_losses(np.array([5, 6]), np.array([2, 1, 3]), np.array([3]), 7, (0, 1, 2, 3, 4)).mean)
     report = with_intervals({"masked": nothing}, nothing, 100, 0)
     absent = {"perplexity_per_token": None, "perplexity_per_word": None, "bits_per_byte": None}
     assert report.to_json() == {
         "masked": absent, "unigram": absent, "beats_unigram": None,
-        "flags": {"nothing_asked": "no token of the text can be asked"},
+        "flags": {"nothing_asked": "no token of the text can be scored"},
     }  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def test_a_model_that_is_better_by_chance_is_flagged_with_the_evidence() -> None
 
 def test_one_document_has_figures_and_no_interval() -> None:
     found = _report(np.array([2.0]), np.array([3.0]))
-    assert found.beats_unigram is None  # of how documents differ nothing is known
+    assert found.beats_unigram is None  # nothing tells how documents differ
     assert found.flags == {}
     assert found.measures["masked"].to_json().keys() == {"perplexity_per_token", "perplexity_per_word", "bits_per_byte"}
 

@@ -22,13 +22,13 @@ def _models(*rights: np.ndarray) -> list[Scored]:
 
 
 def _seeds(share: float, count: int = 3, seed: int = 1) -> list[Scored]:
-    """Models that are right about so much, each of its own seed."""
+    """Models that are right on about this share, each from its own seed."""
     generator = np.random.default_rng(seed)
     return _models(*(generator.random(N) < share for _ in range(count)))
 
 
 def _of(*values: float) -> list[Scored]:
-    """Models of which the choice of examples changes nothing."""
+    """Models whose figures are the same for any choice of examples."""
     return [Scored({"f1": value}, {"f1": np.zeros(100)}) for value in values]
 
 
@@ -81,7 +81,7 @@ def test_from_one_seed_models_differ_or_do_not_and_no_method_is_better() -> None
     assert clear.p < clear.p_corrected < 0.001
     assert by_pair["accuracy", "good", "near"].verdict == "no difference shown"
     assert by_pair["f1", "good", "poor"].test == "paired bootstrap"
-    # One seed on one side is no more.
+    # So it is with one seed on one side only.
     (uneven, _) = compare({"good": _models(good), "poor": _seeds(0.6)}, LEGEND)
     assert (uneven.verdict, uneven.test) == ("models differ", "paired bootstrap")
 
@@ -154,7 +154,7 @@ def test_seeds_that_are_paired_vary_by_their_differences() -> None:
                               ((0.50, 0.51, 0.56), True), ((0.50, 0.51, 0.56, 0.49, 0.5), True)]
 )  # fmt: skip
 def test_seeds_alone_are_compared_as_scipy_does(second: tuple[float, ...], are_alike: bool) -> None:
-    """Welch's test, or Student's, of as many seeds each and of others."""
+    """Welch's test, or Student's, with as many seeds each and with others."""
     first = (0.52, 0.58, 0.61)
     found = difference("f1", _of(*first), _of(*second), are_alike)
     theirs: Any = ttest_ind(first, second, equal_var=are_alike)
@@ -179,7 +179,7 @@ def test_seeds_that_are_all_the_same_leave_the_choice_of_examples() -> None:
 
 @pytest.mark.parametrize(("asked", "least"), [((True,) * 4 + (False,) * 5, 4), ((True,) * 9, 9)])
 def test_examples_that_all_agree_are_no_surer_than_their_number(asked: tuple[bool, ...], least: int) -> None:
-    """The difference of 1 over the root of how many examples there are, of the method that has fewer."""
+    """The difference of 1 over the root of the number of examples, of the method that has fewer."""
     among = np.array(asked)
     first, second = (
         [Scored({"recall": share.value}, {"recall": np.full(50, share.value)}, {"recall": share})]

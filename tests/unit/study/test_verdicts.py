@@ -197,8 +197,8 @@ def _noticed(scale: str, figures: dict[str, str], kind: str = "score") -> list[s
         ("fraction", {"exact_match": "0.072", "f1": "0.02748"},
          "f1 below exact match: F1 2.748 below exact match 7.2, which it includes"),
         ("percent", {"exact_match": "0.0", "f1": "75.0"}, "f1 without exact match: F1 75 with exact match 0"),
-        ("fraction", {"rouge1": "754.0"}, "off scale: rouge1 754 is no fraction"),
-        ("percent", {"f1_macro": "754.0"}, "off scale: f1_macro 754 is no percentage"),
+        ("fraction", {"rouge1": "754.0"}, "off scale: rouge1 754 is not a fraction"),
+        ("percent", {"f1_macro": "754.0"}, "off scale: f1_macro 754 is not a percentage"),
         # These may be right.
         ("fraction", {"accuracy": "0.8451", "precision": "0.8503", "recall": "0.8445", "f1": "0.8474"}, None),
         ("percentage", {"exact_match": "7.479", "f1": "12.105"}, None),
