@@ -23,9 +23,10 @@ from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task
 from retrace.report.runs import data_fold, models_folds
 from retrace.report.summary import (
+    MEANINGS,
     MOST_FLAGS,
-    flag_chips,
     flag_lines,
+    flag_warnings,
     flags_line,
     found_flags,
     summary_sections,
@@ -56,7 +57,7 @@ CURVE = pd.DataFrame([{**LOSSES, "epoch": epoch} for epoch in (0, 1)])
 
 def _scores_page(**changes: object) -> str:
     task = Task("sst2", "classification", DETAILS.model_copy(update=changes), {"full": 0, "scratch": 1}, CURVE)
-    return as_markdown("T", [task_section(task, ["sst2"])], "figures")
+    return as_markdown("T", [task_section(task, ["sst2"])])
 
 
 def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
@@ -88,7 +89,7 @@ def test_baselines_without_the_headline_are_not_spoken_of() -> None:
     legend = {"roc_auc": Figure("fraction", "higher"), **CURVES}
     details = DETAILS.model_copy(update={"headlines": ["roc_auc"], "legend": legend, "methods": {"full": method}})
     task = Task("sst2", "classification", details, {"full": 0}, CURVE.rename(columns={"accuracy": "roc_auc"}))
-    page = as_markdown("T", [*summary_sections([task], {}, {}), Section("S", task_panels(task))], "figures")
+    page = as_markdown("T", [*summary_sections([task], {}, {}), Section("S", task_panels(task))])
     assert "| Full | – | **60.0** |" in page
     assert "![Learning curves](figures/sst2-roc_auc.svg)" in page
     assert "baseline" not in page
@@ -149,13 +150,15 @@ def test_flags_become_warnings_with_their_evidence() -> None:
         "sst2 full: below: accuracy 0.8, scratch 0.75; difference 0.05 (95% interval -0.0125 to 0.113)",
         "sst2 data: dev in training: 2 of 20",
     ]
-    one, below, data = flag_chips(found)
-    assert one.text == "One class only: Full on reviews"
-    assert one.lines[-1] == "Reviews, Full, seed 1: all 20 are called good."
-    assert below.text == "Below: Full on reviews"
-    said = "accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)"
-    assert below.lines == [f"Reviews, Full: {said}."]
-    assert data.text == "Dev in training: the data on reviews"
+    assert flag_warnings(found) == {
+        "One class only: Full on reviews": [
+            MEANINGS["one_class_only"], "Reviews, Full, seed 1: all 20 are called good."
+        ],
+        "Below: Full on reviews": [
+            "Reviews, Full: accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)."
+        ],
+        "Dev in training: the data on reviews": ["Reviews, the data: 2 of 20."],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -183,7 +186,7 @@ def test_the_data_page_has_the_cards_of_further_tasks(tmp_path: Path, monkeypatc
     parts = {"dev": {"examples": 1500, "classes": {"sports": 900, "world_news": 600}}}
     write_json(Path("data/classification/news/card.json"), {"parts": parts, "findings": ["dev is odd"]})
     grid = {"tasks": ["sst2", "news"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
-    page = as_markdown("T", [Section("S", [data_fold(card, {"finetune": grid})])], "figures")
+    page = as_markdown("T", [Section("S", [data_fold(card, {"finetune": grid})])])
     assert "Note: news: dev is odd." in page
     for row in (
         "| sst2 | train | sentences | 1,200 |",
@@ -201,7 +204,7 @@ ROW = {"epoch": 1, "training_loss": 3.0, "validation_loss": 2.2, "perplexity": 9
 def _perplexity_page(row: dict[str, float], flags: Mapping[str, str] | None = None, **measures: object) -> str:
     found = {"masked": UNITS, "unigram": UNITS} | measures
     report = PerplexityReport.from_json({"valid": found | {"beats_unigram": True, "flags": flags or {}}})
-    return as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW | row]))], "figures")
+    return as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW | row]))])
 
 
 def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
@@ -222,7 +225,7 @@ def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
     ],
 )
 def test_the_model_fold_says_what_training_started_from(facts, said: str) -> None:
-    assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))], "figures")
+    assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))])
 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:

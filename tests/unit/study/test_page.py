@@ -26,7 +26,7 @@ def _table(title: str = "Accuracy", section: str = "Results") -> ComparedTable:
 
 
 def test_figures_stand_side_by_side_with_the_best_in_bold() -> None:
-    page = as_markdown("T", compared_sections([_table()]), "figures")
+    page = as_markdown("T", compared_sections([_table()]))
     assert (
         "|  | ACL, published | ACL, Retrace | \\<script\\>\\*b\\*, published | \\<script\\>\\*b\\*, Retrace |" in page
     )
@@ -73,7 +73,7 @@ def _page(small: bool = True, evidence: dict[str, str] | None = None, rouge: str
     study = PublishedStudy("T", "S", (table,), introduction="A study.", **more)
     result = StudyResult(title="T", source="S", small=small, tables={"questions": _table()})
     sections = study_sections(study, result, [] if evidence is None else [evidence])
-    return as_markdown("T", sections, "figures")
+    return as_markdown("T", sections)
 
 
 def test_the_page_says_whether_figures_are_comparable() -> None:
