@@ -18,10 +18,10 @@ from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import runs
-from retrace.report.blocks import Head
+from retrace.report.blocks import Head, Section
 from retrace.report.browser import predictions_section, read_all
-from retrace.report.page import REPORTS, WRITTEN, write_report
-from retrace.report.pretraining import pretraining_section, tokens_and_losses
+from retrace.report.page import REPORTS, write_report
+from retrace.report.pretraining import pretraining_section
 from retrace.report.results import judged, read_curve, read_tasks
 from retrace.report.summary import flag_warnings, flags_line, found_flags, run_facts, summary_sections, verdict
 from retrace.report.tasks import task_section
@@ -55,14 +55,16 @@ def main() -> None:
         ]
         sections = [
             *summary_sections(tasks, shares, runs.seconds_of(records)),
-            pretraining_section(perplexity, read_curve("pretrain"), *tokens_and_losses(records.get("pretrain"))),
+            pretraining_section(
+                perplexity, read_curve("pretrain"), read_curve("pretrain-updates"), records["pretrain"]
+            ),
             *(task_section(task, list(details.tasks)) for task in tasks),
             predictions_section(read_all(params, source), tasks),
-            runs.runs_section(folds),
+            Section("Data and runs", folds),
         ]
         head = Head(said, run_facts(params, records, sum(counts.values())), flag_warnings(flags))
         write_report(f"Report: {params['family']} on {data} data", sections, head=head)
-    print(WRITTEN)
+    print(f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}")
     print(flags_line(flags))
 
 

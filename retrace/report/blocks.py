@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from markupsafe import Markup
 
-from retrace.report.svg import Form, Plot
+from retrace.report.svg import Plot
 
 NOTHING = "–"  # stands for a missing figure
 LONG = 40  # characters from which a cell is prose and needs room
@@ -96,11 +96,6 @@ class Panels:
     panels: Sequence[Panel]
     legend: Sequence[tuple[str, int]] = ()  # names and places of lines that share a plot
 
-    @property
-    def form(self) -> Form:
-        """How wide the panels are."""
-        return self.panels[0].plot.form
-
 
 @dataclass(frozen=True)
 class Code:
@@ -156,7 +151,7 @@ class Section:
 class Head:
     """What stands above the sections."""
 
-    verdict: Sequence[Sequence[tuple[str, bool]]] = ()  # sentences in parts, and whether each part is bold
+    verdict: Sequence[str] = ()  # sentences, ** around what is bold
     facts: Mapping[str, str] = field(default_factory=dict)  # by name
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)  # title → what it means and where it was seen
 

@@ -18,7 +18,6 @@ from retrace.report.blocks import Block, Fold, Head, Panels, Section
 from retrace.report.svg import STYLE, Form, colour, mark, tag
 
 REPORTS = Path("reports")
-WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 TEMPLATES = Path(__file__).parent
 MARGINS: dict[Form, tuple[int, int, int, int]] = {  # px: top, right, bottom, left of a plot; those of page.css
     "small": (4, 6, 20, 30), "list": (4, 8, 20, 46), "wide": (12, 12, 24, 44), "rank": (0, 56, 22, 128),
@@ -55,8 +54,9 @@ def panels_of(blocks: Sequence[Block]) -> Iterator[Panels]:
 
 def picture(shown: Panels) -> str:
     """The SVG file of the plots side by side, each under its shape, name and value."""
-    top, right, bottom, left = MARGINS[shown.form]
-    width, height = WIDTHS[shown.form], CAPTION + top + max(panel.plot.height for panel in shown.panels) + bottom
+    form = shown.panels[0].plot.form
+    top, right, bottom, left = MARGINS[form]
+    width, height = WIDTHS[form], CAPTION + top + max(panel.plot.height for panel in shown.panels) + bottom
     columns = max(1, min(len(shown.panels), (FILE_WIDTH + GAP) // (width + GAP)))
     drawn: list[Markup | str] = [tag("style", Markup(STYLE)), tag("text", shown.title, x=0, y=14, class_="ink")]
     for i, panel in enumerate(shown.panels):

@@ -1,4 +1,4 @@
-"""Pretraining: perplexity by tokens seen, and how well the language model predicts held-out text."""
+"""Pretraining: the learning curve, and perplexities of held-out text."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,6 @@ from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityRepo
 from retrace.report import svg
 from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import KINDS, shown, with_unit
-from retrace.report.page import REPORTS
 from retrace.report.results import Curve, thinned
 from retrace.report.summary import flag_lines, perplexity_flags
 from retrace.report.svg import Axes, Plot
@@ -22,15 +21,20 @@ INTERVALS = (
 )
 COMPARE = "Compare models per word or per byte; per token depends on the tokenizer."
 ABSENT = "A dash: too large for a float, as for text without spaces, whose words are long, or no token was scored."
+NOTE = (
+    "Perplexity per token on a logarithmic scale, so that it reads as loss too, by tokens seen. Line: training, where "
+    "the masking rate may be higher; dots: validation after each epoch; dashed: a model that knows only how frequent "
+    "each token is."
+)
 LARGE = 1e9  # from which figures are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
 MOST_POINTS = 200  # of the training curve
 
 
 def pretraining_section(
-    report: PerplexityReport, curve: pd.DataFrame, tokens: float = 0.0, updates: Curve = ()
+    report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame, record: RunRecord
 ) -> Section:
-    """The figure and tables; `curve` is by epoch, `updates` the training loss by tokens seen, `tokens` their total."""
+    """The figure and tables; `curve` has losses by epoch, `updates` the training loss by update."""
     warnings = [f"Warning: {line}." for line in flag_lines([*perplexity_flags(report)])]
     if "next_sentence_accuracy" in curve and curve["next_sentence_accuracy"].iloc[-1] < TOLD_APART:
         warnings.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
@@ -43,45 +47,32 @@ def pretraining_section(
     values += [end for of in measured for ends in of.intervals.values() for end in ends.values()]
     absent = [ABSENT] if None in values else []
     fold = Fold("Losses by epoch", f"{len(curve)} rows", [Table.of(columns, "Pretraining by epoch")])
-    figure, table = _figure(report, curve, tokens, updates), perplexity_table(report)
+    figure, table = _figure(report, curve, updates, record), perplexity_table(report)
     return Section("Pretraining", [*warnings, figure, table, f"{INTERVALS} {COMPARE}", *absent, fold])
 
 
-def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, updates: Curve) -> Panels:
-    """Perplexity on a logarithmic scale, so that it reads as loss too."""
-    last = float(curve["epoch"].to_numpy().max()) or 1.0
-    each = tokens / last if tokens else 1.0  # tokens of an epoch
-    valid, train = (_losses(curve, f"{which}_loss", each) for which in ("validation", "training"))
-    train = thinned(list(updates) or train, MOST_POINTS)
+def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame, record: RunRecord) -> Panels:
+    """Perplexity by tokens seen, on a logarithmic scale, so that it reads as loss too."""
+    last = float(curve["epoch"].to_numpy().max())
+    losses = curve[["epoch", "validation_loss"]].dropna().to_numpy()
+    valid = [(float(epoch) * (record.tokens / last), float(loss)) for epoch, loss in losses]
+    losses = updates[["update", "training_loss"]].to_numpy()
+    each = record.tokens / record.updates
+    train = thinned([(float(update) * each, float(loss)) for update, loss in losses], MOST_POINTS)
     perplexity = report.splits["valid"].measures["unigram"].perplexity_per_token
     unigram = [math.log(perplexity)] if perplexity else []  # nats per token
     known = [*(y for _, y in (*valid, *train)), *unigram]
-    axes = Axes((0, last * each), (min(known) - 0.3, max(known) + 0.3))
-
-    def where(x: float) -> str:
-        return f"{_tokens(x)} tokens" if tokens else f"epoch {x:g}"
-
+    axes = Axes((0, last * (record.tokens / last)), (min(known) - 0.3, max(known) + 0.3))
     marks = [(math.log(base * 10**power), f"{base * 10**power:,}") for power in range(9) for base in (1, 3)]
     up = [(y, said) for y, said in marks if axes.y[0] <= y <= axes.y[1]]
-    drawn = [svg.grid(axes, [(x, where(x)) for x in (0, axes.x[1] / 2, axes.x[1])], up), svg.line(axes, train)]
+    drawn = [svg.grid(axes, [(x, _tokens(x)) for x in (0, axes.x[1] / 2, axes.x[1])], up), svg.line(axes, train)]
     for y in unigram:
         said = f"unigram {math.exp(y):,.0f}"
         drawn += [svg.level(axes, y), svg.text(axes, axes.x[1], y, said, "end", dy=-6)]
-    tips = [(x, f"{where(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
+    tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    note = (
-        "Perplexity per token on a logarithmic scale, so that it reads as loss too, by "
-        f"{'tokens seen' if tokens else 'epoch'}. Line: training, where the masking rate may be higher; dots: "
-        "validation after each epoch; dashed: a model that knows only how frequent each token is."
-    )
-    return Panels("pretraining", "", note, [Panel("", Plot(svg.joined(drawn), label, 260, "wide"), 0)])
-
-
-def _losses(curve: pd.DataFrame, column: str, each: float) -> Curve:
-    """A column of losses by tokens seen, `each` tokens an epoch."""
-    found = curve[["epoch", column]].dropna().to_numpy()
-    return [(float(epoch) * each, float(loss)) for epoch, loss in found]
+    return Panels("pretraining", "", NOTE, [Panel("", Plot(svg.joined(drawn), label, 260, "wide"), 0)])
 
 
 def _dots(axes: Axes, valid: Curve) -> Iterator[Markup]:
@@ -120,14 +111,4 @@ def _perplexity(loss: float) -> str:
 
 
 def _tokens(count: float) -> str:
-    return "0" if not count else f"{count / 1e9:.2f} B" if count >= 1e9 else f"{count / 1e6:.2f} M"
-
-
-def tokens_and_losses(record: RunRecord | None) -> tuple[float, Curve]:
-    """How many tokens pretraining saw, and its training loss by tokens seen; 0 and none where that was not recorded."""
-    path = REPORTS / "curves" / "pretrain-updates.csv"
-    if record is None or not record.tokens or not path.is_file():
-        return 0.0, ()
-    each = record.tokens / record.updates
-    points = pd.read_csv(path)[["update", "training_loss"]].to_numpy()
-    return float(record.tokens), [(float(update) * each, float(loss)) for update, loss in points]
+    return f"{count / 1e9:.2f} B tokens" if count >= 1e9 else f"{count / 1e6:.2f} M tokens" if count else "0 tokens"

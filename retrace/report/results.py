@@ -1,8 +1,10 @@
 """The results as the page shows them: shares as percentages, methods from the best to the worst."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -11,8 +13,7 @@ import pandas as pd
 from retrace.core.paths import ON_TEST, on_test
 from retrace.core.settings import build
 from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
-from retrace.report.blocks import figure_text, signed
-from retrace.report.names import digits_of, figure_name, noun_of, shown_factor, title_of
+from retrace.report.names import digits_of, figure_name, noun_of, shown, shown_factor, shown_signed, title_of
 from retrace.report.page import REPORTS
 from retrace.results.grid import PREDICTIONS, Cell, Grid, Kind
 from retrace.results.predictions import read_updates
@@ -29,25 +30,13 @@ class Score:
     value: float
     low: float
     high: float
-    digits: int  # printed after the point
-
-    @property
-    def text(self) -> str:
-        """The value as printed."""
-        return self._text(self.value)
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The ends of the interval as printed."""
-        return self._text(self.low), self._text(self.high)
+    text: str  # the value as printed
+    ends: tuple[str, str]  # of the interval as printed
 
     @property
     def said(self) -> str:
         """The value and its interval in words."""
         return f"{self.text} (95% interval {' to '.join(self.ends)})"
-
-    def _text(self, value: float) -> str:
-        return figure_text(value, self.digits)
 
 
 @dataclass(frozen=True)
@@ -55,9 +44,6 @@ class Difference(Score):
     """The difference of two methods' scores."""
 
     is_tie: bool  # not shown to differ from 0
-
-    def _text(self, value: float) -> str:
-        return signed(value, self.digits)
 
 
 @dataclass(frozen=True)
@@ -124,11 +110,6 @@ class Task:
         return [name for name, of in self.details.baselines.items() if self.headline in of.figures]
 
     @property
-    def best_baseline(self) -> str | None:
-        """The best of them, if there are any."""
-        return max(self.baselines, key=lambda name: self.sign * self.baseline(name).value, default=None)
-
-    @property
     def examples(self) -> int:
         """How many were scored: the sum over the groups by length, which are disjoint."""
         groups = next(iter(self.details.methods.values())).groups
@@ -146,10 +127,10 @@ class Task:
         """The headline of some examples; None where it is not defined on them."""
         return self._score(group) if self.headline in group.figures else None
 
-    def seeds(self, method: str) -> dict[str, float]:
+    def seeds(self, method: str) -> list[float]:
         """The headline of each seed."""
-        found, name = self.details.methods[method].seeds, self.headline
-        return {seed: of.figures[name] * self.factor for seed, of in found.items() if name in of.figures}
+        found = [seed.figures for seed in self.details.methods[method].seeds.values()]
+        return [self.factor * figures[self.headline] for figures in found if self.headline in figures]
 
     def std(self, method: str) -> float | None:
         """The headline's standard deviation over seeds; None with one seed."""
@@ -160,10 +141,11 @@ class Task:
         """The first method's headline less the second's; None where they were not compared."""
         for pair in self.details.comparisons:
             if pair.figure == self.headline and {pair.first, pair.second} == {first, second}:
-                factor = self.factor if pair.first == first else -self.factor
-                low, high = sorted((factor * pair.low, factor * pair.high))
+                sign, factor, figure = 1 if pair.first == first else -1, self.factor, self._legend
+                value, (low, high) = sign * pair.difference, sorted((sign * pair.low, sign * pair.high))
+                text, ends = shown_signed(figure, value), (shown_signed(figure, low), shown_signed(figure, high))
                 is_tie = pair.verdict in (TIE, MODELS_TIE, DIFFER)
-                return Difference(factor * pair.difference, low, high, self.digits, is_tie)
+                return Difference(factor * value, factor * low, factor * high, text, ends, is_tie)
         return None
 
     def is_tie(self, method: str) -> bool:
@@ -205,9 +187,11 @@ class Task:
         return self.details.legend[self.headline]
 
     def _score(self, of: MethodDetails | BaselineDetails | GroupDetails) -> Score:
-        value = of.figures[self.headline]
-        ends = of.intervals.get(self.headline, {"low": value, "high": value})
-        return Score(value * self.factor, ends["low"] * self.factor, ends["high"] * self.factor, self.digits)
+        value, factor, figure = of.figures[self.headline], self.factor, self._legend
+        interval = of.intervals.get(self.headline, {"low": value, "high": value})
+        low, high = interval["low"], interval["high"]
+        ends = shown(figure, low), shown(figure, high)
+        return Score(factor * value, factor * low, factor * high, shown(figure, value), ends)
 
 
 def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:
@@ -246,10 +230,9 @@ def read_curve(name: str) -> pd.DataFrame:
 
 def mean_curve(curves: Sequence[Curve]) -> list[tuple[float, float]]:
     """The mean of several curves at each x."""
-    at: dict[float, list[float]] = {}
-    for curve in curves:
-        for x, y in curve:
-            at.setdefault(x, []).append(y)
+    at: dict[float, list[float]] = defaultdict(list)
+    for x, y in chain.from_iterable(curves):
+        at[x].append(y)
     return [(x, sum(ys) / len(ys)) for x, ys in sorted(at.items())]
 
 

@@ -11,7 +11,7 @@ from retrace.core.files import read_json
 from retrace.core.paths import LOCKFILES, card_path
 from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, Params, build, read_yaml
-from retrace.report import blocks, svg
+from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
 from retrace.report.names import method_name, title_of
 from retrace.report.svg import Axes, Plot
@@ -33,11 +33,6 @@ class ReportParams(Params):
 
     params: dict[str, Any] = Field(alias="params.yaml:")
     source: dict[str, Any] = Field(alias="data/params.yaml:${data}")
-
-
-def runs_section(folds: Sequence[Fold]) -> blocks.Section:
-    """The section of these folds, without the empty ones."""
-    return blocks.Section("Data and runs", [fold for fold in folds if fold.blocks])
 
 
 def data_fold(card: Mapping[str, Any], params: Mapping[str, Any]) -> Fold:
@@ -134,7 +129,7 @@ def models_folds(
         "Times and memory are of this machine and no part of the metrics. Memory is all that the process needed, for "
         "evaluation too."
     )
-    return [*folds, Fold("Runs and memory", f"{len(runs)} runs, at most {most:,} MiB", [note, table] if rows else [])]
+    return [*folds, Fold("Runs and memory", f"{len(runs)} runs, at most {most:,} MiB", [note, table])]
 
 
 def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], params: Mapping[str, Any]) -> Fold:
@@ -150,8 +145,6 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
     of_stages = {(name, "bar"): record.seconds for name, record in stages.items()}
     first = {bar: value for bar, value in of_stages.items() if bar[0] in ("source", "model", "tokenize")}
     bars = list({**first, **seconds, **of_stages}.items())
-    if not bars:
-        return Fold("Time", "", [])
     total = sum(value for _, value in bars)
     axes, drawn = Axes((0, max(value for _, value in bars) or 1.0)), []
     for i, ((name, colour), value) in enumerate(bars):
@@ -182,11 +175,10 @@ def origin_fold(
     ]
     table = Table(("result", "commit", "date", "machine", *names), rows, label="Origin")
     hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
-    first = next(iter(origins.values()), None)
     note = "Every file of the run is pinned in dvc.lock: git checkout of its commit and dvc checkout bring it back."
     lock = Table(("output", "MD5 in dvc.lock", "bytes"), list(pinned), label="Outputs in dvc.lock")
-    gist = f"commit {commit_text(first)}" if first else "hashes"
-    return Fold("Provenance", gist, [note, *([table] if rows else []), hashes, *([lock] if pinned else [])])
+    gist = f"commit {commit_text(next(iter(origins.values())))}"
+    return Fold("Provenance", gist, [note, table, hashes, *([lock] if pinned else [])])
 
 
 def read_pinned(params: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -1,7 +1,8 @@
 """The head of the page, which has the verdict, facts of the run and health flags; and its first section, which
 compares methods and baselines on every task.
 
-The verdict's sentences follow rules. Flags are warnings on the page and lines of text elsewhere.
+The verdict's sentences follow rules; ** stands around what is bold. Flags are warnings on the page and lines of text
+elsewhere.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,10 +45,9 @@ MEANINGS = {
     "one_class_only": "The model gives every example the same class.",
     "test_in_training": "Some of these examples are in the training data word for word, so scores may be too high.",
 }
-Sentence = list[tuple[str, bool]]  # in parts, and whether each part is bold
 
 
-def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: Mapping[str, float]) -> list[Sentence]:
+def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: Mapping[str, float]) -> list[str]:
     """The worth of pretraining, the cost of the best cheap method, the perplexity, and who is not above the baselines.
 
     `shares` are the percentages of weights that methods train. A rule that does not apply, for instance because a
@@ -56,10 +56,7 @@ def verdict(tasks: Sequence[Task], perplexity: PerplexityReport | None, shares: 
     said = [_worth(tasks), _cheap(tasks, shares), _perplexity(perplexity), _baselines(tasks)]
     if most_seeds(tasks) == 1:
         said.append("One seed: differences are of these models, and do not tell the methods apart.")
-    return [
-        [(part, place % 2 == 1) for place, part in enumerate(sentence.split("**")) if part]
-        for sentence in said if sentence
-    ]  # fmt: skip
+    return [sentence for sentence in said if sentence]
 
 
 def _worth(tasks: Sequence[Task]) -> str:
@@ -144,18 +141,16 @@ def _points(task: Task) -> str:
 
 def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], parameters: int) -> dict[str, str]:
     """Sizes, training time, precision, machine and commit, by name."""
-    pretraining, model = runs.get("pretrain"), params["model"]
-    first = pretraining or next(iter(runs.values()), None)
-    facts = {"Parameters": _count(parameters)}
-    if not model.get("checkpoint"):
-        facts = {"Model": f"{params['family']}, {model['layers']} layers of {model['hidden_size']}", **facts}
-    if pretraining and pretraining.tokens:
-        facts["Tokens seen"] = _count(pretraining.tokens)
-    facts["Seeds"] = str(len(params["finetune"]["seeds"]))
-    if first:
-        facts["Training"] = duration(sum(run.seconds for run in runs.values()))
-        facts["Precision"] = f"{first.precision}, {first.processes} process{'es' if first.processes > 1 else ''}"
-    if first and first.origin:
+    first, model = runs["pretrain"], params["model"]
+    shape = f"{params['family']}, {model['layers']} layers of {model['hidden_size']}"
+    facts = {} if model.get("checkpoint") else {"Model": shape}
+    facts |= {
+        "Parameters": _count(parameters), "Tokens seen": _count(first.tokens),
+        "Seeds": str(len(params["finetune"]["seeds"])),
+        "Training": duration(sum(run.seconds for run in runs.values())),
+        "Precision": f"{first.precision}, {first.processes} process{'es' if first.processes > 1 else ''}",
+    }  # fmt: skip
+    if first.origin:
         facts |= {"Machine": first.origin.machine, "Commit": commit_text(first.origin), "Date": first.origin.date}
     return facts
 
@@ -239,10 +234,9 @@ def _name(who: str) -> str:
 
 
 def _count(number: int) -> str:
-    for size, unit in ((1e9, "B"), (1e6, "M")):
-        if number >= size:
-            return f"{number / size:.2f} {unit}"
-    return f"{number:,}"
+    if number >= 1e9:
+        return f"{number / 1e9:.2f} B"
+    return f"{number / 1e6:.2f} M" if number >= 1e6 else f"{number:,}"
 
 
 def summary_sections(
@@ -307,8 +301,8 @@ def _row(task: Task, axes: Axes, row: Standing, y: int) -> Iterator[Markup]:
         yield svg.tag("g", svg.mark(task.places[method]), transform=f"translate(-126 {y - 5})")
     yield svg.tag("text", name, x=-110, y=y, dy=5, class_="name" if method else "grey")
     yield svg.band(axes, score.low, score.high, y)
-    seeds = task.seeds(method) if method else {}
-    each = list(seeds.values()) if len(seeds) > 1 else []
+    seeds = task.seeds(method) if method else []
+    each = seeds if len(seeds) > 1 else []
     for value in each:
         yield svg.tag("line", x1=axes.across(value), x2=axes.across(value), y1=y + 6, y2=y + 11, class_="seed")
     yield svg.tag("circle", cx=axes.across(score.value), cy=y, r=3.5, class_="fill" if method else "hollow")

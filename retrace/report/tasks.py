@@ -32,7 +32,8 @@ from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
 from retrace.statistics.scales import CURVES, Figure, Legend
 
 T = TypeVar("T")
-Draw = Callable[[str], Plot]  # a method's plot
+Drawn = tuple[Sequence[Markup], str]  # what a plot shows, and the same in words
+Draw = Callable[[str], Drawn]  # by method
 Scores = tuple[Figures, Intervals, Figures]  # figures, their intervals, and their standard deviations over seeds
 
 CHOSEN_BY = (
@@ -85,14 +86,15 @@ def task_panels(task: Task) -> list[Panels]:
 
 
 def _row(
-    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: ""
+    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] | None = None, *size: Any
 ) -> Panels:
-    panels = [Panel(method_name(of), draw(of), task.places[of], value(of)) for of in task.methods]
+    """A plot for each method, with what `value` says beside its name; `size` is the height and form of the plots."""
+    panels = []
+    for method in task.methods:
+        drawn, said = draw(method)
+        plot = Plot(svg.joined(drawn), f"{method_name(method)}: {said}", *size)
+        panels.append(Panel(method_name(method), plot, task.places[method], value(method) if value else ""))
     return Panels(f"{task.name}-{name}", title, note, panels)
-
-
-def _plot(method: str, drawn: Iterable[Markup], said: str, *size: Any) -> Plot:
-    return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", *size)
 
 
 def learning(task: Task) -> list[Panels]:
@@ -100,30 +102,32 @@ def learning(task: Task) -> list[Panels]:
     curves = {method: task.epochs(method, task.headline, task.factor) for method in task.methods}
     if not any(curves.values()):
         return []
-    base = {name: task.baseline(name) for name in [task.best_baseline] if name}
-    axes, grid = _axes(curves, also=[score.value for score in base.values()])
-    levels = [svg.level(axes, score.value) for score in base.values()]
+    best = max(task.baselines, key=lambda name: task.sign * task.baseline(name).value, default=None)
+    also = [] if best is None else [task.baseline(best).value]
+    axes, grid = _axes(curves, also)
+    levels = [svg.level(axes, value) for value in also]
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         seeds = list(curves[method].values())
         mean = mean_curve(seeds)
         thin = [svg.line(axes, curve, "thin") for curve in seeds] if len(seeds) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, task.digits)}") for x, y in mean])
         drawn = [grid, *levels, *thin, svg.line(axes, mean), tips]
-        return _plot(method, drawn, f"{task.figure} by epoch, {_figures(mean, task.digits)}")
+        return drawn, f"{task.figure} by epoch, {_figures(mean, task.digits)}"
 
     note = (
         f"{capital(task.figure)} on validation by epoch"
         f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}."
     )
-    note += "".join(f" Dashed: the best baseline ({baseline_name(of)}, {base[of].text})." for of in base)
+    if best is not None:
+        note += f" Dashed: the best baseline ({baseline_name(best)}, {task.baseline(best).text})."
     return [_row(task, task.headline, "Learning curves", note, draw, lambda of: task.score(of).text)]
 
 
 def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     """The confusion matrices."""
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         names, counts = list(found[method].classes), np.array(found[method].confusion)
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         size, drawn = 100 / len(names), []
@@ -142,11 +146,12 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
             if len(names) <= 4:
                 drawn.append(svg.tag("text", short, x=at, y="100%", dy=16, text_anchor="middle"))
         said = "; ".join(f"{names[i]} called {names[j]} {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape))
-        return _plot(method, drawn, said, max(96, 24 * len(names)))
+        return drawn, said
 
     note = "Rows: the right class; columns: what the method called it. Bold: % of the row"
     note += _of_seeds(task, "; means of the seeds") + "."
-    return _row(task, "confusion", "Confusion", note, draw)
+    classes = max(len(of.classes) for of in found.values())
+    return _row(task, "confusion", "Confusion", note, draw, None, max(96, 24 * classes))
 
 
 def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
@@ -154,7 +159,7 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
     low = min([0.5, *(sure for of in found.values() for sure in of.reliability.get("confidence", ()))])
     axes = Axes((100 * low, 100), (0, 100))
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         columns = (found[method].reliability.get(name, ()) for name in ("confidence", "accuracy", "examples"))
         bins = list(zip(*columns, strict=True))
         total = sum(count for *_, count in bins) or 1
@@ -166,7 +171,7 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         frame = svg.grid(axes, [(v, f"{v:.0f}") for v in axes.x], [(v, f"{v}") for v in (0, 50, 100)])
         drawn = [frame, svg.line(axes, [(100 * low, 100 * low), (100, 100)], "dash"), *dots]
         said = ", ".join(f"{100 * sure:.0f}% sure {100 * right:.0f}% right" for sure, right, _ in bins)
-        return _plot(method, drawn, said)
+        return drawn, said
 
     def error(method: str) -> str:
         value = task.details.methods[method].figures.get("expected_calibration_error")
@@ -193,13 +198,13 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
     axes = Axes((low, high), (steps[0], steps[-1]))
     across = [(v, figure_text(v, 0)) for v in (low, 0, high)]
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         inside = [(x, y) for x, y in curves[method] if low <= x <= high] or curves[method]
         texts = [(x, f"threshold {figure_text(x, 1)}: {figure_text(y, 1)}") for x, y in _some(inside, MOST_TIPS)]
         drawn = [svg.grid(axes, across, _every_other(steps)), svg.upright(axes, 0), svg.line(axes, inside)]
         drawn += [svg.dot(axes, *best[method], "hollow", 4), svg.tips(axes, texts)]
         x, y = (figure_text(at, 1) for at in best[method])
-        return _plot(method, drawn, f"at best {y} at threshold {x}")
+        return drawn, f"at best {y} at threshold {x}"
 
     note = (
         f"{capital(task.figure)} by the threshold: the method abstains where the score of “no answer” is above that of "
@@ -225,10 +230,9 @@ def groups(task: Task, kind: str) -> list[Panels]:
         found = {method: {"all": (task.examples, task.score(method)), **of} for method, of in found.items()}
     scores = [score for of in found.values() for _, score in of.values()]
     steps = svg.ticks(min(score.low for score in scores), max(score.high for score in scores))
-    height = max(48, 18 * len(names))
     axes = Axes((steps[0], steps[-1]), (len(names) - 0.5, -0.5))
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         drawn = [svg.upright(axes, step, "axis") for step in steps]
         drawn += [
             svg.text(axes, axes.x[0], i, SHORT.get(name, name.partition(" words")[0]), "end", dx=-6)
@@ -242,9 +246,9 @@ def groups(task: Task, kind: str) -> list[Panels]:
             drawn += [svg.band(axes, score.low, score.high, axes.down(i)), svg.dot(axes, score.value, i, radius=3),
                       svg.tag("rect", x=0, width="100%", **row, class_="hit", data_t=tip)]  # fmt: skip
         said = ", ".join(f"{name} {score.said}" for name, (_, score) in found[method].items())
-        return _plot(method, drawn, said, height, "list")
+        return drawn, said
 
-    return [_row(task, kind.replace(" ", "-"), title, note, draw)]
+    return [_row(task, kind.replace(" ", "-"), title, note, draw, None, max(48, 18 * len(names)), "list")]
 
 
 def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
@@ -264,13 +268,13 @@ def losses(task: Task) -> list[Panels]:
     train = {method: _by_epoch(task, method, valid[method]) for method in task.methods}
     axes, grid = _axes(valid, also=[0.0, *(y for curve in train.values() for _, y in curve)])
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         mean = mean_curve(list(valid[method].values()))
         dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]
         tips = svg.tips(axes, [(x, f"epoch {x:g}: validation {figure_text(y, 3)}") for x, y in mean])
         thin = svg.line(axes, thinned(train[method], MOST_POINTS), "thin")
         drawn = [grid, thin, svg.line(axes, mean), *dots, tips]
-        return _plot(method, drawn, f"validation loss by epoch, {_figures(mean, 3)}")
+        return drawn, f"validation loss by epoch, {_figures(mean, 3)}"
 
     note = (
         f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: training, by update; thick: validation, by epoch. "

@@ -9,10 +9,12 @@ EVIL = "<script>alert('x')</script> | & *b*"
 
 def test_text_is_escaped() -> None:
     sections = [Section(EVIL, [EVIL, Table((EVIL, "n"), [(EVIL, Cell(EVIL, small=EVIL))], label=EVIL)])]
-    page = as_html(EVIL, sections, Head([[(EVIL, True)]], {EVIL: EVIL}))
+    page = as_html(EVIL, sections, Head([f"**bold** {EVIL}"], {EVIL: EVIL}))
     assert page.count("<script") == 1  # the page's own
     assert page.count("&lt;script&gt;") == 14
-    markdown = as_markdown("T", sections, Head([[(EVIL, True)]]))
+    assert "<p><strong>bold</strong> &lt;script&gt;" in page
+    markdown = as_markdown("T", sections, Head([f"**bold** {EVIL}"]))
+    assert r"**bold** \<script\>" in markdown
     assert markdown.count(r"\<script\>alert('x')\</script\> \| & \*b\*") == 7
     assert "<script" not in markdown.replace("\\<", "")
 

@@ -55,7 +55,7 @@ def _task(
 
 
 def _said(*tasks: Task, perplexity: PerplexityReport | None = None, **shares: float) -> list[str]:
-    return ["".join(text for text, _ in sentence) for sentence in verdict(tasks, perplexity, shares)]
+    return [sentence.replace("**", "") for sentence in verdict(tasks, perplexity, shares)]
 
 
 def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
