@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -99,26 +98,21 @@ def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
         assert not step.get("uses", "").startswith("actions/checkout") or step["with"]["persist-credentials"] is False
 
 
-def test_a_comment_is_updated_where_there_is_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("comment", "method"),
+    [("", "POST repos/o/r/issues/3/comments"), ("12", "PATCH repos/o/r/issues/comments/12")],
+)
+def test_a_comment_is_updated_where_there_is_one(tmp_path: Path, comment: str, method: str) -> None:
     """With a `gh` that writes down what it is asked and lists the comments of `$COMMENT`."""
-    gh = tmp_path / "gh"
+    gh, review, asked = (tmp_path / name for name in ("gh", "review.md", "asked"))
     gh.write_text(
         '#!/bin/sh\nprintf "%s\\n" "$*" >> "$ASKED"\ncase "$*" in *--paginate*) printf "%s" "$COMMENT";; esac\n'
     )
-    gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
-    review = tmp_path / "review.md"
+    gh.chmod(0o755)
     review.write_text("**better: `$(touch /)`**")
     names = {"GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://example.org", "GITHUB_RUN_ID": "7"}
-    for comment, method in (("", "POST repos/o/r/issues/3/comments"), ("12", "PATCH repos/o/r/issues/comments/12")):
-        asked = tmp_path / f"asked{comment}"
-        environment = {
-            **os.environ,
-            **names,
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "ASKED": str(asked),
-            "COMMENT": comment,
-        }
-        subprocess.run([ROOT / ".github/workflows/comment.sh", "3", review], env=environment, check=True)
-        said = asked.read_text()
-        assert f"api --method {method} --raw-field body=<!-- retrace-review -->\n**better: `$(touch /)`**\n" in said
-        assert "https://example.org/o/r/actions/runs/7" in said
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ASKED": str(asked), "COMMENT": comment}
+    subprocess.run([ROOT / ".github/workflows/comment.sh", "3", review], env=os.environ | names | path, check=True)
+    said = asked.read_text()
+    assert f"api --method {method} --raw-field body=<!-- retrace-review -->\n**better: `$(touch /)`**\n" in said
+    assert "https://example.org/o/r/actions/runs/7" in said
