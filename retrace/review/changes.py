@@ -4,7 +4,6 @@ seeds, else by the tolerance."""
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
 from typing import Any, Literal
 
@@ -158,15 +157,10 @@ class _Judge:
         return Change(place, what, old, new, is_clear, is_far, why, interval)
 
     def _legend(self, task: str) -> Legend:
+        from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
+
         kind = self._params.finetune.kind_of(task.removesuffix(ON_TEST))
-        return _legend(getattr(self._params.metrics, kind)) | CURVES
-
-
-@cache
-def _legend(metrics: tuple[str, ...]) -> Legend:
-    from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
-
-    return Scoring(metrics).legend
+        return Scoring(getattr(self._params.metrics, kind)).legend | CURVES
 
 
 def _notes(old: Revision, new: Revision) -> Iterator[str]:

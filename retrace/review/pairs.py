@@ -32,8 +32,8 @@ def paired_differences(
     """
     own = task.removesuffix(ON_TEST)
     kind, settings = params.finetune.kind_of(own), params.metrics
-    cells = [(side, PREDICTIONS / own / method / str(seed)) for side in sides for seed in params.finetune.seeds]
-    outcomes = [_outcome(task, kind, side, folder) for side, folder in cells]
+    folders = [PREDICTIONS / own / method / str(seed) for seed in params.finetune.seeds]
+    outcomes = [_outcome(task, kind, side, folder) for side in sides for folder in folders]
     found = [of for of in outcomes if of is not None]
     if len(found) < len(outcomes) or any(_asked(of) != _asked(found[0]) for of in found):
         return {}
