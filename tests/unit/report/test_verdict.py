@@ -38,9 +38,9 @@ def _task(
         "baselines": {name: {"figures": {"accuracy": value}, "intervals": {"accuracy": around(value)}}
                       for name, value in baselines.items()},
         "comparisons": [
-            Comparison("accuracy", *pair, "methods", value, **around(value), test="t", p=0.1, p_corrected=0.1,
+            Comparison("accuracy", first, second, "methods", value, **around(value), test="t", p=0.1, p_corrected=0.1,
                        verdict=verdict, detectable=0.1)
-            for *pair, value, verdict in pairs
+            for first, second, value, verdict in pairs
         ],
     }})  # fmt: skip
     return Task(name, "classification", details.tasks[name], PLACES)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dvc.repo import Repo
+from dvc.repo.add import add
 
 from retrace.core.files import write_json
 from retrace.perplexity.measures import Losses, Sizes, write_documents
@@ -65,7 +66,7 @@ class Repository:
     def track(self, *folders: str) -> None:
         """Put folders into DVC's cache, here without a pipeline."""
         with Repo() as repo:
-            repo.add(list(folders))
+            add(repo, list(folders))
 
 
 @pytest.fixture
