@@ -8,51 +8,34 @@ import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
-from retrace.evaluation.records import (
-    BaselineDetails,
-    ClassBreakdown,
-    Details,
-    GroupDetails,
-    MethodDetails,
-    SeedDetails,
-    TaskDetails,
-)
+from retrace.evaluation.records import Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
+from retrace.report import summary
 from retrace.report.blocks import Section
 from retrace.report.page import as_markdown
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task
 from retrace.report.runs import data_fold, models_folds
-from retrace.report.summary import (
-    MEANINGS,
-    MOST_FLAGS,
-    flag_lines,
-    flag_warnings,
-    flags_line,
-    found_flags,
-    summary_sections,
-    verdict,
-)
 from retrace.report.tasks import task_panels, task_section
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
-from tests.study import RUN
+from tests.study import RUN, method_of
 
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
 FIGURES = {"validation_loss": 0.7, "accuracy": 0.51}
 CLASSES = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")}
-SEED = SeedDetails(epoch=1, figures=FIGURES, intervals=INTERVAL, before={"accuracy": 0.25})
+SEED = {"epoch": 1, "figures": FIGURES, "intervals": INTERVAL, "before": {"accuracy": 0.25}}
 BINS = {"confidence": [0.9], "accuracy": [0.5], "examples": [20.0]}
-METHOD = MethodDetails(
-    figures=FIGURES, intervals=INTERVAL, intervals_of="examples", seeds={"1": SEED},
-    groups={"length": {"1–4 words": GroupDetails(examples=20, figures={"accuracy": 0.5}, intervals=INTERVAL)}},
-    breakdown=ClassBreakdown(confusion=[[9, 1], [2.5, 7.5]], classes=CLASSES, reliability=BINS),
-)  # fmt: skip
+GROUP = {"examples": 20, "figures": {"accuracy": 0.5}, "intervals": INTERVAL}
 PAIR = Comparison("accuracy", "full", "scratch", "methods", 0.02, -0.01, 0.05, "exact McNemar", 0.1, 0.2, "tie", 0.04)
-DETAILS = TaskDetails(
-    headlines=["accuracy"], legend={"accuracy": Figure("fraction", "higher"), **CURVES},
-    notes={"signature": "v1"}, comparisons=[PAIR], methods={"full": METHOD},
-    baselines={"majority": BaselineDetails(figures={"accuracy": 0.5}, intervals=INTERVAL)},
-)  # fmt: skip
+DETAILS = Details.from_json({"sst2": {
+    "headlines": ["accuracy"], "legend": {"accuracy": Figure("fraction", "higher"), **CURVES},
+    "notes": {"signature": "v1"}, "comparisons": [PAIR],
+    "baselines": {"majority": {"figures": {"accuracy": 0.5}, "intervals": INTERVAL}},
+    "methods": {"full": method_of(
+        FIGURES, {"1": SEED}, INTERVAL, {}, confusion=[[9, 1], [2.5, 7.5]], classes=CLASSES, reliability=BINS
+    ) | {"groups": {"length": {"1–4 words": GROUP}}}},
+}}).tasks["sst2"]  # fmt: skip
+METHOD = DETAILS.methods["full"]
 LOSSES = {"method": "full", "seed": "1", "training_loss": math.nan, "validation_loss": 0.7, "accuracy": 0.51}
 CURVE = pd.DataFrame([{**LOSSES, "epoch": epoch} for epoch in (0, 1)])
 
@@ -94,17 +77,17 @@ def test_the_expected_calibration_error_stands_beside_its_plot() -> None:
 def test_baselines_without_the_headline_are_not_spoken_of() -> None:
     changes = {"headlines": ["roc_auc"], "legend": {"roc_auc": Figure("fraction", "higher"), **CURVES}}
     task = _task(CURVE.rename(columns={"accuracy": "roc_auc"}), changes, figures={"roc_auc": 0.6}, intervals={})
-    page = as_markdown("T", [*summary_sections([task], {}, {}), Section("S", task_panels(task))])
+    page = as_markdown("T", [*summary.summary_sections([task], {}, {}), Section("S", task_panels(task))])
     assert "| Full | – | **60.0** |" in page
     assert "![Learning curves](figures/sst2-roc_auc.svg)" in page
     assert "baseline" not in page
-    assert "baseline" not in str(verdict([task], None, {}))
+    assert "baseline" not in str(summary.verdict([task], None, {}))
 
 
 def _of_groups(**kinds: Mapping[str, int]) -> list[tuple[str, str]]:
     """The titles and notes of what is drawn of groups of so many examples."""
-    figures = {"figures": {"accuracy": 0.5}, "intervals": INTERVAL}
-    groups = {kind.replace("_", " "): {name: GroupDetails(examples=count, **figures) for name, count in sizes.items()}
+    group = METHOD.groups["length"]["1–4 words"]
+    groups = {kind.replace("_", " "): {name: group.model_copy(update={"examples": of}) for name, of in sizes.items()}
               for kind, sizes in kinds.items()}  # fmt: skip
     return [(of.title, of.note) for of in task_panels(_task(groups=groups)) if of.title.startswith("By ")]
 
@@ -139,24 +122,24 @@ def test_scores_have_their_spread_over_seeds() -> None:
 
 
 def _with_flags(flags: Flags, seeds: int = 1) -> MethodDetails:
-    flagged = SEED.model_copy(update={"flags": flags})
+    flagged = METHOD.seeds["1"].model_copy(update={"flags": flags})
     return METHOD.model_copy(update={"seeds": {str(seed + 1): flagged for seed in range(seeds)}})
 
 
 def test_flags_become_warnings_with_their_evidence() -> None:
     short = Shortfall("accuracy", 0.8, "scratch", 0.75, -0.0125, 0.1125)
     method = _with_flags({"one_class_only": "all 20 are called good"}).model_copy(update={"flags": {"below": short}})
-    found = found_flags(Details(tasks={"sst2": DETAILS.model_copy(update={
+    found = summary.found_flags(Details(tasks={"sst2": DETAILS.model_copy(update={
         "methods": {"full": method}, "flags": {"dev_in_training": "2 of 20"},
     })}), None)  # fmt: skip
-    assert flag_lines(found) == [
+    assert summary.flag_lines(found) == [
         "sst2 full 1: one class only: all 20 are called good",
         "sst2 full: below: accuracy 0.8, scratch 0.75; difference 0.05 (95% interval -0.0125 to 0.113)",
         "sst2 data: dev in training: 2 of 20",
     ]
-    assert flag_warnings(found) == {
+    assert summary.flag_warnings(found) == {
         "One class only: Full on reviews": [
-            MEANINGS["one_class_only"], "Reviews, Full, seed 1: all 20 are called good."
+            summary.MEANINGS["one_class_only"], "Reviews, Full, seed 1: all 20 are called good."
         ],
         "Below: Full on reviews": [
             "Reviews, Full: accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)."
@@ -170,13 +153,19 @@ def test_flags_become_warnings_with_their_evidence() -> None:
     [
         (0, "flags: none", ""),
         (1, "flags: 1: squad full 1: one class only: evidence", ""),
-        (MOST_FLAGS, f"flags: {MOST_FLAGS}: ", f"squad full {MOST_FLAGS}: one class only: evidence"),
-        (MOST_FLAGS + 97, f"flags: {MOST_FLAGS + 97}: ", "; and 97 more, which the report says"),
+        (
+            summary.MOST_FLAGS,
+            f"flags: {summary.MOST_FLAGS}: ",
+            f"squad full {summary.MOST_FLAGS}: one class only: evidence",
+        ),
+        (summary.MOST_FLAGS + 97, f"flags: {summary.MOST_FLAGS + 97}: ", "; and 97 more, which the report says"),
     ],
 )
 def test_the_flags_line_has_the_first_flags_and_counts_the_rest(count: int, start: str, end: str) -> None:
     methods = {"full": _with_flags({"one class only": "evidence"}, count)}
-    line = flags_line(found_flags(Details(tasks={"squad": DETAILS.model_copy(update={"methods": methods})}), None))
+    line = summary.flags_line(
+        summary.found_flags(Details(tasks={"squad": DETAILS.model_copy(update={"methods": methods})}), None)
+    )
     assert line.startswith(start)
     assert line.endswith(end)
 
