@@ -5,14 +5,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from tests.toy import ROOT
+from tests.toy import ROOT, Project, copy_settings
 
 WORKFLOW: dict[str, Any] = YAML(typ="safe").load(ROOT / ".github/workflows/ci.yml")
 STAGE = """stages:
@@ -30,56 +29,46 @@ json.dump({'sst2': {'baselines': {}, 'full': {'accuracy': lr}}}, open('reports/m
 """
 
 
-def _run(folder: Path, *command: str, code: int = 0) -> str:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stdout
-
-
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path) -> Project:
     """A commit whose figures were never run: it says 0.5, and gives 0.001 here."""
-    for name in (".ci/review", "params.yaml", "data/params.yaml"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "reports").mkdir()
+    project = copy_settings(tmp_path).with_variables(PYTHONPATH=str(ROOT))
+    for name in (".ci", "reports"):
+        (tmp_path / name).mkdir()
+    shutil.copy(ROOT / ".ci/review", tmp_path / ".ci/review")
     (tmp_path / "dvc.yaml").write_text(STAGE)
     (tmp_path / "make.py").write_text(MAKE)
     (tmp_path / "reports/metrics.json").write_text(json.dumps({"sst2": {"baselines": {}, "full": {"accuracy": 0.5}}}))
-    _run(tmp_path, "git", "init", "-q", "-b", "main")
-    _run(tmp_path, "dvc", "init", "-q")
-    _commit(tmp_path)
-    return tmp_path
+    project.run("git", "init", "-q", "-b", "main")
+    project.run("dvc", "init", "-q")
+    _commit(project, 0.001)
+    return project
 
 
-def _commit(project: Path, lr: float = 0.001) -> None:
-    params = (project / "params.yaml").read_text()
-    (project / "params.yaml").write_text(re.sub(r"(?m)^lr: \S+", f"lr: {lr}", params))
-    _run(project, "git", "add", "-A")
-    _run(project, "git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", f"lr {lr}")
+def _commit(project: Project, lr: float) -> None:
+    project.set("lr", lr)
+    project.commit(f"lr {lr}")
 
 
-def test_both_sides_are_run_here(project: Path) -> None:
+def test_both_sides_are_run_here(project: Project) -> None:
     _commit(project, 0.9)
-    said = _run(project, ".ci/review", "HEAD^1")
+    said = project.run(".ci/review", "HEAD^1").stdout
     assert said.startswith("**better: reviews accuracy (full) +89.9 points, outside the noise; nothing fell.**\n")
     assert "| lr | 0.001 | 0.9 |" in said
 
 
-def test_a_fall_fails_and_a_base_that_does_not_run_counts_as_committed(project: Path) -> None:
+def test_a_fall_fails_and_a_base_that_does_not_run_counts_as_committed(project: Project) -> None:
     _commit(project, 9)
     _commit(project, 0.1)
-    said = _run(project, ".ci/review", "HEAD^1", code=1)
+    said = project.run(".ci/review", "HEAD^1", code=1).stdout
     assert said.startswith("**worse: reviews accuracy (full) −40.0 points.**\n")
 
 
-def test_nothing_that_is_not_committed_is_thrown_away(project: Path) -> None:
+def test_nothing_that_is_not_committed_is_thrown_away(project: Project) -> None:
     _commit(project, 0.1)
-    (project / "make.py").write_text("mine")
-    assert _run(project, ".ci/review", "HEAD^1", code=2) == ""
-    assert (project / "make.py").read_text() == "mine"
+    (project.folder / "make.py").write_text("mine")
+    assert project.run(".ci/review", "HEAD^1", code=2).stdout == ""
+    assert (project.folder / "make.py").read_text() == "mine"
 
 
 def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
