@@ -88,6 +88,11 @@ def shown_signed(figure: Figure, difference: float) -> str:
     return signed(shown_factor(figure) * difference, digits_of(figure))
 
 
+def points(figure: Figure) -> str:
+    """The word after a difference: " points" for shares, else nothing."""
+    return " points" if figure.scale in SHARES else ""
+
+
 def p_text(p: float | None) -> str:
     """A p value; a small one as a bound."""
     return "below 0.0001" if p is not None and p < 0.0001 else figure_text(p, 4)

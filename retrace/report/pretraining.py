@@ -35,7 +35,7 @@ def pretraining_section(
     report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame, record: RunRecord
 ) -> Section:
     """The figure and tables; `curve` has losses by epoch, `updates` the training loss by update."""
-    warnings = [f"Warning: {line}." for line in flag_lines([*perplexity_flags(report)])]
+    warnings = [f"Warning: {line}." for line in flag_lines(perplexity_flags(report))]
     if "next_sentence_accuracy" in curve and curve["next_sentence_accuracy"].iloc[-1] < TOLD_APART:
         warnings.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
     columns = {"epoch": curve["epoch"].astype(str).tolist()}

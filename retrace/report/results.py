@@ -18,7 +18,7 @@ from retrace.report.page import REPORTS
 from retrace.results.grid import PREDICTIONS, Cell, Grid, Kind
 from retrace.results.predictions import read_updates
 from retrace.statistics.comparisons import DIFFER, MODELS_TIE, TIE
-from retrace.statistics.scales import SHARES, Figure
+from retrace.statistics.scales import Figure
 
 Curve = Sequence[tuple[float, float]]
 
@@ -73,29 +73,29 @@ class Task:
         return next(iter(self.details.headlines), "")
 
     @property
+    def legend(self) -> Figure:
+        """What the headline is."""
+        return self.details.legend[self.headline]
+
+    @property
     def figure(self) -> str:
         """The headline's name."""
-        return figure_name(self.headline, self._legend)
+        return figure_name(self.headline, self.legend)
 
     @property
     def factor(self) -> float:
         """What the headline is multiplied by before it is printed."""
-        return shown_factor(self._legend)
+        return shown_factor(self.legend)
 
     @property
     def digits(self) -> int:
         """How many digits of the headline are printed after the point."""
-        return digits_of(self._legend)
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the headline goes from 0 to 100."""
-        return self._legend.scale in SHARES
+        return digits_of(self.legend)
 
     @property
     def sign(self) -> int:
         """1 where a higher headline is better, -1 where a lower one is."""
-        return -1 if self._legend.better == "lower" else 1
+        return -1 if self.legend.better == "lower" else 1
 
     @cached_property
     def methods(self) -> list[str]:
@@ -117,15 +117,19 @@ class Task:
 
     def score(self, method: str) -> Score:
         """A method's headline, the mean over seeds."""
-        return self._score(self.details.methods[method])
+        return self.score_of(self.details.methods[method])
 
     def baseline(self, name: str) -> Score:
         """A baseline's headline."""
-        return self._score(self.details.baselines[name])
+        return self.score_of(self.details.baselines[name])
 
-    def group(self, group: GroupDetails) -> Score | None:
-        """The headline of some examples; None where it is not defined on them."""
-        return self._score(group) if self.headline in group.figures else None
+    def score_of(self, of: MethodDetails | BaselineDetails | GroupDetails) -> Score:
+        """The headline of a method, of a baseline, or of some examples."""
+        value, factor, figure = of.figures[self.headline], self.factor, self.legend
+        interval = of.intervals.get(self.headline, {"low": value, "high": value})
+        low, high = interval["low"], interval["high"]
+        ends = shown(figure, low), shown(figure, high)
+        return Score(factor * value, factor * low, factor * high, shown(figure, value), ends)
 
     def seeds(self, method: str) -> list[float]:
         """The headline of each seed."""
@@ -141,7 +145,7 @@ class Task:
         """The first method's headline less the second's; None where they were not compared."""
         for pair in self.details.comparisons:
             if pair.figure == self.headline and {pair.first, pair.second} == {first, second}:
-                sign, factor, figure = 1 if pair.first == first else -1, self.factor, self._legend
+                sign, factor, figure = 1 if pair.first == first else -1, self.factor, self.legend
                 value, (low, high) = sign * pair.difference, sorted((sign * pair.low, sign * pair.high))
                 text, ends = shown_signed(figure, value), (shown_signed(figure, low), shown_signed(figure, high))
                 is_tie = pair.verdict in (TIE, MODELS_TIE, DIFFER)
@@ -180,18 +184,6 @@ class Task:
             str(seed): [(float(epoch), factor * value) for epoch, value in rows[["epoch", column]].to_numpy()]
             for seed, rows in of.groupby("seed", sort=False)
         }
-
-    @property
-    def _legend(self) -> Figure:
-        """What the headline is."""
-        return self.details.legend[self.headline]
-
-    def _score(self, of: MethodDetails | BaselineDetails | GroupDetails) -> Score:
-        value, factor, figure = of.figures[self.headline], self.factor, self._legend
-        interval = of.intervals.get(self.headline, {"low": value, "high": value})
-        low, high = interval["low"], interval["high"]
-        ends = shown(figure, low), shown(figure, high)
-        return Score(factor * value, factor * low, factor * high, shown(figure, value), ends)
 
 
 def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:

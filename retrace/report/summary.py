@@ -22,6 +22,7 @@ from retrace.report.names import (
     figure_name,
     listed,
     method_name,
+    points,
     shown,
     shown_signed,
     title_of,
@@ -66,8 +67,8 @@ def _worth(tasks: Sequence[Task]) -> str:
         gain = task.difference(FULL, SCRATCH)
         if gain and task.sign * gain.value > 0 and not gain.is_tie:
             full, scratch = (task.score(method).text for method in (FULL, SCRATCH))
-            points = f"**{gain.text}{_points(task)}**"
-            gains.append(f"{points} of {task.figure} on {task.noun} ({full} against {scratch})")
+            worth = f"**{gain.text}{points(task.legend)}**"
+            gains.append(f"{worth} of {task.figure} on {task.noun} ({full} against {scratch})")
         elif gain:
             nothing.append(f"{task.noun} ({gain.text}, {' to '.join(gain.ends)})")
     parts = [f"Pretraining is worth {listed(gains)}."] if gains else []
@@ -84,7 +85,7 @@ def _cheap(tasks: Sequence[Task], shares: Mapping[str, float]) -> str:
         return ""
     best = max(found, key=lambda method: sum(task.sign * task.score(method).value for task in tasks))
     parts = [
-        f"{gain.text}{'' if place else _points(task)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
+        f"{gain.text}{'' if place else points(task.legend)} on {task.noun}{' (a tie)' if gain.is_tie else ''}"
         for place, (task, gain) in enumerate(gains[best])
     ]
     trains = f"{method_name(best)} trains **{shares[best]:.1f}% of the weights**"
@@ -135,10 +136,6 @@ def _at_baselines(task: Task, standing: str) -> list[str]:
     ]
 
 
-def _points(task: Task) -> str:
-    return " points" if task.is_share else ""
-
-
 def run_facts(params: Mapping[str, Any], runs: Mapping[str, RunRecord], parameters: int) -> dict[str, str]:
     """Sizes, training time, precision, machine and commit, by name."""
     first, model = runs["pretrain"], params["model"]
@@ -168,7 +165,7 @@ class Found(NamedTuple):
 
 def found_flags(details: Details, perplexity: PerplexityReport | None) -> list[Found]:
     """All flags: the language model's, then those of each task's seeds, methods and data."""
-    found = [*perplexity_flags(perplexity)]
+    found = perplexity_flags(perplexity)
     for task, of in details.tasks.items():
         methods = of.methods.items()
         seen = [(method, seed, each.flags) for method, all_of in methods for seed, each in all_of.seeds.items()]
@@ -178,11 +175,10 @@ def found_flags(details: Details, perplexity: PerplexityReport | None) -> list[F
     return found
 
 
-def perplexity_flags(report: PerplexityReport | None) -> Iterator[Found]:
+def perplexity_flags(report: PerplexityReport | None) -> list[Found]:
     """The language model's flags, by split of the text."""
-    for part, split in (report.splits if report else {}).items():
-        for flag, evidence in split.flags.items():
-            yield Found(part, LANGUAGE_MODEL, "", flag, evidence, {})
+    splits = report.splits.items() if report else ()
+    return [Found(part, LANGUAGE_MODEL, "", *flag, {}) for part, split in splits for flag in split.flags.items()]
 
 
 def flag_warnings(flags: Sequence[Found]) -> dict[str, list[str]]:
@@ -278,11 +274,15 @@ def _standings(task: Task) -> list[Standing]:
     return [*methods, *(Standing(baseline_name(name), task.baseline(name), None) for name in task.baselines)]
 
 
+def _steps(rows: Sequence[Standing]) -> list[float]:
+    """Ticks that span all intervals."""
+    return svg.ticks(min(row.score.low for row in rows), max(row.score.high for row in rows), 5)
+
+
 def ranked(task: Task) -> Plot:
     """Methods and baselines from the best to the worst: a dot, its interval, and the seeds."""
     rows = sorted(_standings(task), key=lambda row: -task.sign * row.score.value)
-    low, high = min(row.score.low for row in rows), max(row.score.high for row in rows)
-    steps = svg.ticks(max(0.0, low) if task.is_share else low, min(100.0, high) if task.is_share else high, 5)
+    steps = _steps(rows)
     axes = Axes((steps[0], steps[-1]))
     drawn = [svg.upright(axes, step, "axis") for step in steps]
     for i, row in enumerate(rows):
@@ -331,7 +331,7 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
         rows.append([Cell(name, tasks[0].places[method]), cost[0], *cells, cost[1]])
     for name in map(baseline_name, baselines):
         rows.append([name, "", *chain(*(of.get((name, None), [""] * count)[:count] for of in found)), ""])
-    units = [", %" if task.details.legend[task.headline].scale == "fraction" else "" for task in tasks]
+    units = [", %" if task.legend.scale == "fraction" else "" for task in tasks]
     above = [(f"{task.title}: {task.figure}{unit}", count) for task, unit in zip(tasks, units, strict=True)]
     header = ["method", "trained, %", *columns * len(tasks), "time, s"]
     groups = [("", 1), ("Weights", 1), *above, ("Training", 1)]
@@ -341,7 +341,7 @@ def summary_table(tasks: Sequence[Task], shares: Mapping[str, float], seconds: M
 def _columns(task: Task) -> dict[tuple[str, str | None], list[str | Cell]]:
     """Score, interval and standard deviation over seeds, by name and method (None of a baseline)."""
     rows, found = _standings(task), dict[tuple[str, str | None], list[str | Cell]]()
-    steps = svg.ticks(min(row.score.low for row in rows), max(row.score.high for row in rows), 5)
+    steps = _steps(rows)
     for name, score, method in rows:
         drawn = svg.strip(Axes((steps[0], steps[-1])), score.low, score.high, score.value)
         value, spread = score.text, ""

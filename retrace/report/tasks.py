@@ -217,8 +217,9 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
 def groups(task: Task, kind: str) -> list[Panels]:
     """The headline by groups of examples, with intervals; a single group is shown beside all examples."""
     found = {
-        method: {name: (of.examples, score) for name, of in task.details.methods[method].groups.get(kind, {}).items()
-                 if of.examples < task.examples and (score := task.group(of))}
+        method: {name: (of.examples, task.score_of(of))
+                 for name, of in task.details.methods[method].groups.get(kind, {}).items()
+                 if of.examples < task.examples and task.headline in of.figures}
         for method in task.methods
     }  # fmt: skip
     names = list(dict.fromkeys(name for of in found.values() for name in of))

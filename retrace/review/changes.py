@@ -11,12 +11,12 @@ from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import BESIDE
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
-from retrace.report.names import shown_signed, with_unit
+from retrace.report.names import points, shown_signed, with_unit
 from retrace.report.runs import flat
 from retrace.review.revision import FIGURE, Place, Revision
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
-from retrace.statistics.scales import CURVES, MEASURES, SHARES, Figure, Interval, Legend
+from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend
 
 SHOWN = 0.2  # relative difference from which time or memory is shown
 UNKNOWN = Figure("score", "neither")
@@ -90,7 +90,7 @@ def review(old: Revision, new: Revision) -> Review:
 
 def signed(what: Figure, *differences: float) -> str:
     """A difference, or the ends of its interval, as printed: for shares in percentage points."""
-    return " to ".join(shown_signed(what, each) for each in differences) + (" points" if what.scale in SHARES else "")
+    return " to ".join(shown_signed(what, each) for each in differences) + points(what)
 
 
 class _Judge:
