@@ -130,14 +130,14 @@ def predictions_section(found: Sequence[Predictions], tasks: Sequence[Task], fir
     several = any(len(of.right) > 1 for each in found for of in each.opinions.values())
     seeds = "The answer shown is of the first seed; dots: right (●) or wrong (○) with each seed. " if several else ""
     left_out = "".join(
-        f" Of {len(each.texts):,} {noun_of(each.name, each.kind)} {MOST:,} are here, evenly spread."
+        f" Of {len(each.texts):,} {noun_of(each.name, each.kind)}, {MOST:,} are here, evenly spread."
         for each in found if len(each.texts) > MOST
     )  # fmt: skip
     note = (
-        f"All {total:,} examples beside what each method said.{left_out} {seeds}Beside a class stands how sure "
-        "the method is, beside an answer its score less that of no answer, of a method that may abstain. In passages "
-        "the right answer is shaded, and each method underlines its own in its colour, baselines in grey; ≈ is an "
-        "answer that is right in part."
+        f"All {total:,} examples with each method’s predictions.{left_out} {seeds}Beside a class stands the method’s "
+        "confidence; beside an answer, if the method may abstain, its score minus that of no answer. In passages the "
+        "right answer is shaded, and each method underlines its own in its colour, baselines in grey; ≈ marks an "
+        "answer that is partly right."
     )
     places = {method_name(method): task.places[method] for task in tasks for method in task.methods}
     ranks = {task.name: list(map(method_name, task.methods)) for task in tasks}

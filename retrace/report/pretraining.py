@@ -23,8 +23,8 @@ COMPARE = "Compare models per word or per byte; per token depends on the tokeniz
 ABSENT = "A dash: too large for a float, as for text without spaces, whose words are long, or no token was scored."
 NOTE = (
     "Perplexity per token on a logarithmic scale, so that it reads as loss too, by tokens seen. Line: training, where "
-    "the masking rate may be higher; dots: validation after each epoch; dashed: a model that knows only how frequent "
-    "each token is."
+    "the masking rate may be higher; dots: validation after each epoch; dashed: a unigram model, which knows only "
+    "token frequencies."
 )
 LARGE = 1e9  # from which figures are in scientific notation
 TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5

@@ -126,8 +126,8 @@ def models_folds(
     table = Table(("run", *(HEADINGS[name] for name in names)), rows, label="Runs")
     most = max((record.peak_memory_mib for record in runs.values()), default=0)
     note = (
-        "Times and memory are of this machine and no part of the metrics. Memory is all that the process needed, for "
-        "evaluation too."
+        "Times and memory depend on the machine and are not part of the metrics. Memory is the peak of the process, "
+        "including evaluation."
     )
     return [*folds, Fold("Runs and memory", f"{len(runs)} runs, at most {most:,} MiB", [note, table])]
 
@@ -155,8 +155,8 @@ def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], 
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars)
     plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
     note = (
-        "Seconds by stage; of training those of the updates, of all seeds together. Those of the report are not known "
-        "while it is written."
+        "Seconds by stage; for training those of the updates, summed over seeds. The report’s own are not known while "
+        "it is written."
     )
     return Fold("Time", duration(total), [Panels("time", "", note, [Panel("", plot)])])
 

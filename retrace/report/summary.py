@@ -40,9 +40,9 @@ MEANINGS = {
     "not_above_tfidf": "No better than a bag of words (tf-idf with logistic regression), which knows no word order.",
     "not_above_majority": "No better than always naming the most frequent class.",
     "not_above_no_answer": "No better than answering no question at all.",
-    "not_above_word_overlap": "No better than words of the sentence that shares most words with the question.",
-    "not_above_before_training": "Fine-tuning has not moved the score beyond what chance could.",
-    "not_above_scratch": "Pretraining has shown no worth for this method: random weights do as well.",
+    "not_above_word_overlap": "No better than words from the sentence that has most words in common with the question.",
+    "not_above_before_training": "Fine-tuning has not moved the score by more than chance could.",
+    "not_above_scratch": "Pretraining has not been shown to help this method: random weights do as well.",
     "one_class_only": "The model gives every example the same class.",
     "test_in_training": "Some of these examples are in the training data word for word, so scores may be too high.",
 }

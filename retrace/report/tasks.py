@@ -46,7 +46,7 @@ TESTED = (
 )
 ONE_SEED = {
     MODELS_DIFFER: "Models differ: these two models differ; the methods cannot be told apart from one seed.",
-    MODELS_TIE: "No difference shown: between these two models; one seed says nothing of the methods.",
+    MODELS_TIE: "No difference shown: between these two models; one seed says nothing about the methods.",
 }
 MOST_TIPS, MOST_POINTS = 40, 60  # in a plot
 GROUPS = {  # title, and how the examples are grouped
@@ -178,9 +178,9 @@ def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
         return "" if value is None else figure_text(100 * value, 1)
 
     note = (
-        "Across: how sure the method says it is, %; up: how often it is then right, %. On the dashed line both agree; "
-        "below it the method is too sure. A dot’s area is its share of examples; the figure is the expected "
-        "calibration error, in points."
+        "Across: confidence, %; up: accuracy at that confidence, %. Dashed: perfect calibration; below it the method "
+        "is overconfident. A dot’s area is its share of examples; the figure is the expected calibration error, in "
+        "points."
     )
     return _row(task, "calibration", "Calibration", note, draw, error)
 

@@ -102,6 +102,15 @@ def test_what_is_drawn_says_how_large_groups_by_length_are() -> None:
     assert title == "By question word"
 
 
+def test_an_axis_below_zero_has_a_true_minus_sign() -> None:
+    group = {"examples": 5, "intervals": {"accuracy": {"low": -0.5, "high": 0.5}}}
+    of = METHOD.groups["length"]["1–4 words"]
+    groups = {"length": {"1–4 words": of.model_copy(update=group), "5 words": of}}
+    task = _task(None, {"legend": {"accuracy": Figure("correlation", "higher")}}, groups=groups)
+    (shown,) = (of for of in task_panels(task) if of.title == "By length")
+    assert ">−0.5</text>" in shown.panels[0].plot.body
+
+
 @pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, "below 0.0001")])
 def test_a_small_p_value_is_a_bound(p: float, text: str) -> None:
     assert f"| exact McNemar | {text} | tie |" in _scores_page({"comparisons": [replace(PAIR, p_corrected=p)]})
