@@ -19,8 +19,8 @@ from retrace.core.settings import read_params
 from retrace.evaluation.records import DETAILS
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.report.page import REPORTS, write_report
-from retrace.report.results import PREDICTIONS
 from retrace.report.summary import flags_line, found_flags
+from retrace.results.grid import PREDICTIONS
 from retrace.study.comparison import Reports, compare_tables, evidence
 from retrace.study.page import run_sections, study_inputs, study_sections
 from retrace.study.published import RESULT, StudyResult, read_published

@@ -18,13 +18,14 @@ from retrace.evaluation.records import DETAILS, Details
 from retrace.perplexity.measures import DETAILS as PERPLEXITY
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report import runs
-from retrace.report.blocks import Head
+from retrace.report.blocks import Head, Section
 from retrace.report.browser import predictions_section, read_all
-from retrace.report.page import REPORTS, WRITTEN, write_report
-from retrace.report.pretraining import pretraining_section, tokens_and_losses
-from retrace.report.results import PREDICTIONS, judged, read_curve, read_tasks
-from retrace.report.summary import flag_chips, flags_line, found_flags, run_facts, summary_sections, verdict
+from retrace.report.page import REPORTS, write_report
+from retrace.report.pretraining import pretraining_section
+from retrace.report.results import judged, read_curve, read_tasks
+from retrace.report.summary import flag_warnings, flags_line, found_flags, run_facts, summary_sections, verdict
 from retrace.report.tasks import task_section
+from retrace.results.grid import PREDICTIONS
 from retrace.results.predictions import BASELINES
 
 MODEL = Path("models/pretrained")
@@ -32,7 +33,8 @@ MODEL = Path("models/pretrained")
 
 def main() -> None:
     read = runs.ReportParams.read()
-    params, source = read.params, source_folder(read.data)
+    params, data = read.params, read.params["data"]
+    source = source_folder(data)
     inputs = [source, TASKS, QUESTIONS, CHECKPOINT, PREDICTIONS, MODEL, DETAILS, PERPLEXITY, BASELINES, runs.PRESETS]
     with guarded("report", [*inputs, REPORTS / "curves", REPORTS / "runs", SOURCES], read.settings):
         details, perplexity = Details.read(DETAILS), PerplexityReport.read(PERPLEXITY)
@@ -48,19 +50,21 @@ def main() -> None:
             runs.time_fold(records, stages, params),
             runs.data_fold(read_json(source / "card.json"), params),
             *runs.models_folds({"": (checkpoint_facts(), counts)}, records),
-            runs.settings_fold(params | {read.data: read.source}, runs.read_presets()),
+            runs.settings_fold(params | {data: read.source}, runs.read_presets()),
             runs.origin_fold(origins, digests, runs.read_pinned(params)),
         ]
         sections = [
             *summary_sections(tasks, shares, runs.seconds_of(records)),
-            pretraining_section(perplexity, read_curve("pretrain"), *tokens_and_losses(records.get("pretrain"))),
+            pretraining_section(
+                perplexity, read_curve("pretrain"), read_curve("pretrain-updates"), records["pretrain"]
+            ),
             *(task_section(task, list(details.tasks)) for task in tasks),
             predictions_section(read_all(params, source), tasks),
-            runs.runs_section(folds),
+            Section("Data and runs", folds),
         ]
-        head = Head(said, run_facts(params, records, sum(counts.values())), flag_chips(flags))
-        write_report(f"Report: {params['family']} on {read.data} data", sections, head=head)
-    print(WRITTEN)
+        head = Head(said, run_facts(params, records, sum(counts.values())), flag_warnings(flags))
+        write_report(f"Report: {params['family']} on {data} data", sections, head=head)
+    print(f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}")
     print(flags_line(flags))
 
 

@@ -34,7 +34,7 @@ from retrace.report.page import fill_markdown
 from retrace.report.pretraining import INTERVALS, perplexity_table
 from retrace.report.results import judged, most_seeds, read_tasks
 from retrace.report.runs import counts_table, read_runs, seconds_of, settings_table, shares_of
-from retrace.report.summary import Sentence, reading, summary_table, verdict
+from retrace.report.summary import reading, summary_table, verdict
 from retrace.report.tasks import score_rows
 from retrace.results.grid import RUNS, Cell, Grid
 from retrace.statistics.scales import Flags, Legend
@@ -99,7 +99,7 @@ class Scores(Record):
 class RunResults:
     """What the report says about the run."""
 
-    verdict: Sequence[Sentence]
+    verdict: Sequence[str]
     note: str  # the number of seeds, and how to read the table
     table: Table | None  # of methods and tasks; None without scores
 

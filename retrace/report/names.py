@@ -1,13 +1,13 @@
-"""What readers call tasks, methods, baselines and figures."""
+"""What readers call tasks, methods, baselines and figures, and how figures are printed."""
 
 from collections.abc import Sequence
 
 from retrace.core.paths import ON_TEST
 from retrace.report.blocks import figure_text, signed
-from retrace.statistics.scales import SCALES, SHARES, Figure
+from retrace.statistics.scales import SCALES, SHARES, Figure, factor
 
-TASKS = {"sst2": ("Reviews", "reviews"), "squad": ("Questions", "questions")}  # title, and what its examples are
-NOUNS = {"classification": "texts", "question_answering": "questions"}  # of further tasks
+TASKS = {"sst2": ("Reviews", "reviews"), "squad": ("Questions", "questions")}  # title, and noun for the examples
+NOUNS = {"classification": "texts", "question_answering": "questions"}  # for other tasks
 METHODS = {"lora": "LoRA"}
 BASELINES = {"tfidf": "tf-idf", "majority": "majority class"}
 KINDS = {  # of perplexity
@@ -16,29 +16,28 @@ KINDS = {  # of perplexity
     "causal": "causal, sliding windows",
     "unigram": "unigram baseline",
 }
-LANGUAGE_MODEL = "language model"  # who has the flags of the running text
-P_DIGITS = 4  # of p values
+LANGUAGE_MODEL = "language model"  # has the flags of the running text
 UNITS = {
-    "fraction": "%", "percentage": "%", "correlation": "−1 to 1", "count": "", "loss": "nats", "seconds": "s",
+    "fraction": "%", "percentage": "%", "correlation": "−1\u00a0to\u00a01", "count": "", "loss": "nats", "seconds": "s",
     "mebibytes": "MiB",
 }  # fmt: skip
 
 
 def title_of(task: str) -> str:
-    """What a task, or the figures on its test set, is called in headings."""
+    """The heading of a task, or of the figures on its test set."""
     name = task.removesuffix(ON_TEST)
     title = TASKS[name][0] if name in TASKS else name
     return title if name == task else f"{title}, test set"
 
 
 def noun_of(task: str, kind: str) -> str:
-    """What its examples are, in the plural."""
+    """What a task's examples are called, in the plural."""
     name = task.removesuffix(ON_TEST)
     return TASKS[name][1] if name in TASKS else f"{name} {NOUNS[kind]}"
 
 
 def capital(text: str) -> str:
-    """A text that begins with a capital."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
@@ -49,47 +48,51 @@ def listed(parts: Sequence[str], last: str = "and") -> str:
 
 
 def method_name(method: str) -> str:
-    """A method's name with a capital."""
+    """A method as readers see it, capitalised."""
     return METHODS.get(method, capital(method))
 
 
 def baseline_name(baseline: str) -> str:
-    """What needs no language model."""
+    """A baseline as readers see it."""
     return BASELINES.get(baseline, baseline.replace("_", " "))
 
 
 def figure_name(key: str, figure: Figure) -> str:
-    """What a figure is called."""
+    """A figure as readers see it."""
     return figure.name or key.replace("_", " ")
 
 
 def with_unit(key: str, figure: Figure) -> str:
-    """Its name with the unit in which it is shown."""
+    """A figure's name with the unit in which it is printed."""
     unit = UNITS.get(figure.scale)
     return figure_name(key, figure) + (f", {unit}" if unit else "")
 
 
 def shown_factor(figure: Figure) -> float:
-    """What a figure is multiplied with before it is shown: shares are shown as points of 100."""
-    return SHARES["percentage"] / SHARES[figure.scale] if figure.scale in SHARES else 1.0
+    """What a figure is multiplied by before it is printed: shares are printed as percentages."""
+    return factor(figure.scale, "percentage")
+
+
+def digits_of(figure: Figure) -> int:
+    """How many digits after the point are printed."""
+    return 1 if figure.scale in SHARES else SCALES[figure.scale].digits
 
 
 def shown(figure: Figure, value: float | None) -> str:
-    """A figure as it is shown, a dash where there is none."""
+    """A figure as it is printed, a dash for None."""
     return figure_text(None if value is None else shown_factor(figure) * value, digits_of(figure))
 
 
 def shown_signed(figure: Figure, difference: float) -> str:
-    """The difference of two figures as it is shown, with its sign."""
+    """The difference of two figures as it is printed, with its sign."""
     return signed(shown_factor(figure) * difference, digits_of(figure))
 
 
-def digits_of(figure: Figure) -> int:
-    """How many of its digits after the point are shown."""
-    return 1 if figure.scale in SHARES else SCALES[figure.scale].digits
+def points(figure: Figure) -> str:
+    """The word after a difference: " points" for shares, else nothing."""
+    return " points" if figure.scale in SHARES else ""
 
 
 def p_text(p: float | None) -> str:
     """A p value; a small one as a bound."""
-    smallest = 10**-P_DIGITS
-    return f"below {smallest:.{P_DIGITS}f}" if p is not None and p < smallest else figure_text(p, P_DIGITS)
+    return "below 0.0001" if p is not None and p < 0.0001 else figure_text(p, 4)

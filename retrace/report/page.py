@@ -1,7 +1,7 @@
 """The page as one HTML file that fetches nothing, as Markdown beside its figures, and the figures as files.
 
-All text is escaped; only drawings, which svg.py makes and escapes itself, are put in as they are. The page's security
-policy names its one style and one script by their hashes and allows nothing else.
+All text is escaped, except drawings, which svg.py escapes itself. The page's security policy names its one style and
+one script by their hashes and allows nothing else.
 """
 
 import base64
@@ -15,17 +15,17 @@ from markupsafe import Markup
 
 from retrace.core.files import atomic_folder, write_text
 from retrace.report.blocks import Block, Fold, Head, Panels, Section
-from retrace.report.svg import COLOURS, STYLE, Form, mark, tag
+from retrace.report.svg import STYLE, Form, colour, mark, tag
 
 REPORTS = Path("reports")
-WRITTEN = f"the report is in {REPORTS / 'report.html'} and {REPORTS / 'report.md'}"
 TEMPLATES = Path(__file__).parent
 MARGINS: dict[Form, tuple[int, int, int, int]] = {  # px: top, right, bottom, left of a plot; those of page.css
     "small": (4, 6, 20, 30), "list": (4, 8, 20, 46), "wide": (12, 12, 24, 44), "rank": (0, 56, 22, 128),
 }  # fmt: skip
 WIDTHS: dict[Form, int] = {"small": 164, "list": 164, "wide": 760, "rank": 430}  # px of a panel, margins included
 FILE_WIDTH, GAP, CAPTION = 900, 20, 24  # px of a file: its width at most, between panels, of a panel's caption
-# Control characters would act on a terminal, and marks of direction on what stands beside them.
+EMPTY = Head()
+# Control characters would act on a terminal, and marks of direction on the text beside them.
 HIDDEN = dict.fromkeys(
     (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"
 )
@@ -34,18 +34,17 @@ MARKDOWN = HIDDEN | str.maketrans(
 )
 
 
-def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS, head: Head | None = None) -> None:
+def write_report(title: str, sections: Sequence[Section], to: Path = REPORTS, head: Head = EMPTY) -> None:
     """Write report.html, report.md and figures into the folder."""
-    head = head or Head()
     with atomic_folder(to / "figures") as folder:
         for shown in panels_of([block for part in sections for block in part.blocks]):
             write_text(folder / f"{shown.name}.svg", picture(shown) + "\n")
-    write_text(to / "report.md", as_markdown(title, sections, "figures", head))
+    write_text(to / "report.md", as_markdown(title, sections, head))
     write_text(to / "report.html", as_html(title, sections, head))
 
 
 def panels_of(blocks: Sequence[Block]) -> Iterator[Panels]:
-    """All figures, those that are folded away among them."""
+    """All figures, including those inside folds."""
     for block in blocks:
         if isinstance(block, Panels):
             yield block
@@ -54,9 +53,10 @@ def panels_of(blocks: Sequence[Block]) -> Iterator[Panels]:
 
 
 def picture(shown: Panels) -> str:
-    """A file with the plots side by side, each under its name and shape, its value beside it."""
-    top, right, bottom, left = MARGINS[shown.form]
-    width, height = WIDTHS[shown.form], CAPTION + top + max(panel.plot.height for panel in shown.panels) + bottom
+    """The SVG file of the plots side by side, each under its shape, name and value."""
+    form = shown.panels[0].plot.form
+    top, right, bottom, left = MARGINS[form]
+    width, height = WIDTHS[form], CAPTION + top + max(panel.plot.height for panel in shown.panels) + bottom
     columns = max(1, min(len(shown.panels), (FILE_WIDTH + GAP) // (width + GAP)))
     drawn: list[Markup | str] = [tag("style", Markup(STYLE)), tag("text", shown.title, x=0, y=14, class_="ink")]
     for i, panel in enumerate(shown.panels):
@@ -66,8 +66,7 @@ def picture(shown: Panels) -> str:
         beside = tag("text", panel.value, x=x + width - right, y=y + 12, text_anchor="end", class_="ink")
         size = {"width": width - left - right, "height": panel.plot.height}
         box = tag("svg", panel.plot.body, x=x + left, y=y + CAPTION + top, **size)
-        colour = None if panel.place is None else f"m{panel.place % COLOURS}"
-        drawn += [shape, head, beside, tag("g", box, class_=colour)]
+        drawn += [shape, head, beside, tag("g", box, class_=None if panel.place is None else colour(panel.place))]
     for i, (name, place) in enumerate(shown.legend):
         x = FILE_WIDTH * i // max(6, len(shown.legend))
         drawn.append(tag("g", mark(place), tag("text", name, x=16, y=9), transform=f"translate({x} 30)"))
@@ -76,42 +75,41 @@ def picture(shown: Panels) -> str:
     return tag("svg", *drawn, xmlns="http://www.w3.org/2000/svg", **frame, viewBox=f"0 0 {width} {height}")
 
 
-def as_html(title: str, sections: Sequence[Section], head: Head | None = None) -> str:
+def as_html(title: str, sections: Sequence[Section], head: Head = EMPTY) -> str:
     """The whole page."""
     style, script = STYLE + packaged("page.css"), packaged("page.js")
-    environment = make_environment(autoescape=True)
-    return environment.get_template("page.html.j2").render(
-        title=title, sections=sections, head=head or Head(), style=Markup(style), script=Markup(script),
+    return make_environment(autoescape=True).get_template("page.html.j2").render(
+        title=title, sections=sections, head=head, style=Markup(style), script=Markup(script),
         policy=f"default-src 'none'; style-src {source_hash(style)}; script-src {source_hash(script)}; img-src data:; "
                "base-uri 'none'; form-action 'none'",
     ) + "\n"  # fmt: skip
 
 
-def as_markdown(title: str, sections: Sequence[Section], figures: str, head: Head | None = None) -> str:
-    """The whole page; `figures` is the folder of the SVG files, relative to it."""
-    return fill_markdown("page.md.j2", title=title, sections=sections, figures=figures, head=head or Head())
+def as_markdown(title: str, sections: Sequence[Section], head: Head = EMPTY) -> str:
+    """The whole page; its figures are the files of the folder `figures` beside it."""
+    return fill_markdown("page.md.j2", title=title, sections=sections, head=head)
 
 
 def fill_markdown(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
-    """A template of `folder` with these values, escaped unless the template says `safe`."""
+    """A template of the folder, its values escaped unless the template says `safe`."""
     return make_environment(folder, finalize=_escaped).get_template(template).render(values)
 
 
 def packaged(name: str, folder: Path = TEMPLATES) -> str:
-    """A style or script that goes into a page."""
+    """A style or script to be put into a page."""
     return (folder / name).read_text(encoding="utf-8")
 
 
 def source_hash(inline: str) -> str:
-    """What a content security policy calls an inline style or script."""
+    """An inline style or script as a content security policy names it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'"
 
 
 def make_environment(*folders: Path, **options: Any) -> Environment:
-    """Templates of these folders and of this one; of a page they may call `mark` for the shape of a method."""
+    """An environment for templates of these folders and of this one, which can call `mark` and `colour` of svg.py."""
     loader = FileSystemLoader([*folders, TEMPLATES])
     found = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
-    found.globals["mark"] = mark
+    found.globals.update(mark=mark, colour=colour)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Pretraining: perplexity by tokens seen, and how well the language model predicts held-out text."""
+"""Pretraining: the learning curve, and perplexities of held-out text."""
 
 import math
 from collections.abc import Iterator
@@ -7,94 +7,76 @@ import pandas as pd
 from markupsafe import Markup
 
 from retrace.core.records import RunRecord
-from retrace.perplexity.measures import PerplexityFigures, PerplexityReport
+from retrace.perplexity.measures import UNITS, PerplexityFigures, PerplexityReport
 from retrace.report import svg
 from retrace.report.blocks import Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.names import KINDS, shown, with_unit
-from retrace.report.page import REPORTS
 from retrace.report.results import Curve, thinned
 from retrace.report.summary import flag_lines, perplexity_flags
 from retrace.report.svg import Axes, Plot
 from retrace.statistics.scales import CURVES, MEASURES
 
-PER = ("perplexity_per_token", "perplexity_per_word", "bits_per_byte")
 INTERVALS = (
     "In brackets: 95% intervals for the choice of documents, or of passages for the pseudo-perplexity (bootstrap)."
 )
 COMPARE = "Compare models per word or per byte; per token depends on the tokenizer."
 ABSENT = "A dash: too large for a float, as for text without spaces, whose words are long, or no token was scored."
-LARGE = 1e9  # from here on figures are in scientific notation
-TOLD_APART = 0.52  # next-sentence accuracy; half of the pairs are of each kind
-MOST_POINTS = 200  # of the line
+NOTE = (
+    "Perplexity per token on a logarithmic scale, so that it reads as loss too, by tokens seen. Line: training, where "
+    "the masking rate may be higher; dots: validation after each epoch; dashed: a unigram model, which knows only "
+    "token frequencies."
+)
+LARGE = 1e9  # from which figures are in scientific notation
+TOLD_APART = 0.52  # least next-sentence accuracy without a warning; chance is 0.5
+MOST_POINTS = 200  # of the training curve
 
 
 def pretraining_section(
-    report: PerplexityReport, curve: pd.DataFrame, tokens: float = 0.0, updates: Curve = ()
+    report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame, record: RunRecord
 ) -> Section:
-    """`curve` is by epoch, `updates` the training loss by tokens seen, `tokens` how many were seen in all."""
-    warnings = [f"Warning: {line}." for line in flag_lines([*perplexity_flags(report)])]
+    """The figure and tables; `curve` has losses by epoch, `updates` the training loss by update."""
+    warnings = [f"Warning: {line}." for line in flag_lines(perplexity_flags(report))]
     if "next_sentence_accuracy" in curve and curve["next_sentence_accuracy"].iloc[-1] < TOLD_APART:
         warnings.insert(0, "Warning: the model does not tell sentences that follow one another from others.")
-    columns = {
-        with_unit(name, what): [shown(what, of) for of in curve[name]]
-        for name, what in (CURVES | MEASURES).items() if name in curve
-    }  # fmt: skip
-    by_epoch = Table.of({"epoch": curve["epoch"].astype(str).tolist(), **columns}, "Pretraining by epoch")
-    table = perplexity_table(report)
+    columns = {"epoch": curve["epoch"].astype(str).tolist()}
+    for name, what in (CURVES | MEASURES).items():
+        if name in curve:
+            columns[with_unit(name, what)] = [shown(what, of) for of in curve[name]]
     measured = [of for split in report.splits.values() for of in split.measures.values()]
-    values = [
-        value for of in measured for unit in PER for value in (getattr(of, unit), *of.intervals.get(unit, {}).values())
-    ]
+    values = [getattr(of, unit) for of in measured for unit in UNITS]
+    values += [end for of in measured for ends in of.intervals.values() for end in ends.values()]
     absent = [ABSENT] if None in values else []
-    fold = Fold("Losses by epoch", f"{len(curve)} rows", [by_epoch])
-    figure = _figure(report, curve, tokens, updates)
+    fold = Fold("Losses by epoch", f"{len(curve)} rows", [Table.of(columns, "Pretraining by epoch")])
+    figure, table = _figure(report, curve, updates, record), perplexity_table(report)
     return Section("Pretraining", [*warnings, figure, table, f"{INTERVALS} {COMPARE}", *absent, fold])
 
 
-def _figure(report: PerplexityReport, curve: pd.DataFrame, tokens: float, updates: Curve) -> Panels:
-    """Perplexity on a logarithmic scale, so that it is the loss too."""
-    last = float(curve["epoch"].to_numpy().max()) or 1.0
-    each = tokens / last if tokens else 1.0  # of an epoch
-    valid, train = (_losses(curve, f"{which}_loss", each) for which in ("validation", "training"))
-    train = thinned(list(updates) or train, MOST_POINTS)
-    unigram = _unigram(report)
-    known = [*(y for _, y in (*valid, *train)), *([unigram] if unigram else [])]
-    axes = Axes((0, last * each), (min(known) - 0.3, max(known) + 0.3))
-
-    def where(x: float) -> str:
-        return f"{_tokens(x)} tokens" if tokens else f"epoch {x:g}"
-
+def _figure(report: PerplexityReport, curve: pd.DataFrame, updates: pd.DataFrame, record: RunRecord) -> Panels:
+    """Perplexity by tokens seen, on a logarithmic scale, so that it reads as loss too."""
+    last = float(curve["epoch"].to_numpy().max())
+    losses = curve[["epoch", "validation_loss"]].dropna().to_numpy()
+    valid = [(float(epoch) * (record.tokens / last), float(loss)) for epoch, loss in losses]
+    losses = updates[["update", "training_loss"]].to_numpy()
+    each = record.tokens / record.updates
+    train = thinned([(float(update) * each, float(loss)) for update, loss in losses], MOST_POINTS)
+    perplexity = report.splits["valid"].measures["unigram"].perplexity_per_token
+    unigram = [math.log(perplexity)] if perplexity else []  # nats per token
+    known = [*(y for _, y in (*valid, *train)), *unigram]
+    axes = Axes((0, last * (record.tokens / last)), (min(known) - 0.3, max(known) + 0.3))
     marks = [(math.log(base * 10**power), f"{base * 10**power:,}") for power in range(9) for base in (1, 3)]
     up = [(y, said) for y, said in marks if axes.y[0] <= y <= axes.y[1]]
-    drawn = [svg.grid(axes, [(x, where(x)) for x in (0, axes.x[1] / 2, axes.x[1])], up), svg.line(axes, train)]
-    if unigram:
-        said = f"unigram {math.exp(unigram):,.0f}"
-        drawn += [svg.level(axes, unigram), svg.text(axes, axes.x[1], unigram, said, "end", dy=-6)]
-    tips = [(x, f"{where(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
+    drawn = [svg.grid(axes, [(x, _tokens(x)) for x in (0, axes.x[1] / 2, axes.x[1])], up), svg.line(axes, train)]
+    for y in unigram:
+        said = f"unigram {math.exp(y):,.0f}"
+        drawn += [svg.level(axes, y), svg.text(axes, axes.x[1], y, said, "end", dy=-6)]
+    tips = [(x, f"{_tokens(x)}\ntraining loss {figure_text(y, 2)}, perplexity {_perplexity(y)}") for x, y in train]
     drawn += [*_dots(axes, valid), svg.tips(axes, tips)]
     label = "Perplexity of the validation text: " + ", ".join(_perplexity(y) for _, y in valid)
-    note = (
-        "Perplexity per token on a logarithmic scale, so that it reads as loss too, by "
-        f"{'tokens seen' if tokens else 'epoch'}. Line: training, where the masking rate may be higher; dots: "
-        "validation after each epoch; dashed: a model that knows only how frequent each token is."
-    )
-    return Panels("pretraining", "", note, [Panel("", Plot(svg.joined(drawn), label, 260, "wide"), 0)])
-
-
-def _losses(curve: pd.DataFrame, column: str, each: float) -> Curve:
-    found = curve[["epoch", column]].dropna().to_numpy()
-    return [(float(epoch) * each, float(loss)) for epoch, loss in found]
-
-
-def _unigram(report: PerplexityReport) -> float | None:
-    """The loss of the unigram baseline, in nats per token."""
-    found = (split.measures["unigram"] for split in report.splits.values() if "unigram" in split.measures)
-    perplexity = next((of.perplexity_per_token for of in found), None)
-    return math.log(perplexity) if perplexity else None
+    return Panels("pretraining", "", NOTE, [Panel("", Plot(svg.joined(drawn), label, 260, "wide"), 0)])
 
 
 def _dots(axes: Axes, valid: Curve) -> Iterator[Markup]:
-    """Validation after each epoch, each with its perplexity."""
+    """Validation after each epoch, labelled with its perplexity."""
     for i, (x, y) in enumerate(valid):
         is_last = i == len(valid) - 1
         anchor, dx, dy = ("start", 10, 4) if not i else ("end" if is_last else "middle", 0, -10)
@@ -103,9 +85,9 @@ def _dots(axes: Axes, valid: Curve) -> Iterator[Markup]:
 
 
 def perplexity_table(report: PerplexityReport) -> Table:
-    """A row a split and a kind of perplexity, the unigram baseline's among them."""
+    """A row for each split and kind of perplexity, including the unigram baseline's."""
     rows = [
-        (KINDS[name], part, *(_with_interval(split.measures[name], unit) for unit in PER))
+        (KINDS[name], part, *(_with_interval(split.measures[name], unit) for unit in UNITS))
         for part, split in report.splits.items()
         for name in KINDS
         if name in split.measures
@@ -129,14 +111,4 @@ def _perplexity(loss: float) -> str:
 
 
 def _tokens(count: float) -> str:
-    return "0" if not count else f"{count / 1e9:.2f} B" if count >= 1e9 else f"{count / 1e6:.2f} M"
-
-
-def tokens_and_losses(record: RunRecord | None) -> tuple[float, Curve]:
-    """Tokens seen in pretraining, and the training loss by tokens; zero and none where they were not kept."""
-    path = REPORTS / "curves" / "pretrain-updates.csv"
-    if record is None or not record.tokens or not path.is_file():
-        return 0.0, ()
-    each = record.tokens / record.updates
-    points = pd.read_csv(path)[["update", "training_loss"]].to_numpy()
-    return float(record.tokens), [(float(update) * each, float(loss)) for update, loss in points]
+    return f"{count / 1e9:.2f} B tokens" if count >= 1e9 else f"{count / 1e6:.2f} M tokens" if count else "0 tokens"

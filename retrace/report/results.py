@@ -1,200 +1,182 @@
-"""What the pipeline found, as the page shows it: shares are points of 100, methods stand from the best to the worst."""
+"""The results as the page shows them: shares as percentages, methods from the best to the worst."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from itertools import chain
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from retrace.core.paths import ON_TEST, on_test
 from retrace.core.settings import build
-from retrace.evaluation.records import Details, GroupDetails, TaskDetails
-from retrace.report.blocks import figure_text, signed
-from retrace.report.names import digits_of, figure_name, noun_of, shown_factor, title_of
+from retrace.evaluation.records import BaselineDetails, Details, GroupDetails, MethodDetails, TaskDetails
+from retrace.report.names import digits_of, figure_name, noun_of, shown, shown_factor, shown_signed, title_of
 from retrace.report.page import REPORTS
-from retrace.results.grid import Grid, Kind
+from retrace.results.grid import PREDICTIONS, Cell, Grid, Kind
 from retrace.results.predictions import read_updates
 from retrace.statistics.comparisons import DIFFER, MODELS_TIE, TIE
-from retrace.statistics.scales import SHARES
+from retrace.statistics.scales import Figure
 
-PREDICTIONS = Path("predictions")
 Curve = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Score:
-    """A figure with its 95% interval; the interval may be missing, where its ends are the value."""
+    """A figure with its 95% interval; without one, both ends are the value."""
 
     value: float
     low: float
     high: float
-    digits: int  # after the point, that are shown
-
-    @property
-    def text(self) -> str:
-        """The value."""
-        return self._text(self.value)
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """Those of the interval."""
-        return self._text(self.low), self._text(self.high)
+    text: str  # the value as printed
+    ends: tuple[str, str]  # of the interval as printed
 
     @property
     def said(self) -> str:
-        """In words."""
+        """The value and its interval in words."""
         return f"{self.text} (95% interval {' to '.join(self.ends)})"
-
-    def _text(self, value: float) -> str:
-        return figure_text(value, self.digits)
 
 
 @dataclass(frozen=True)
 class Difference(Score):
-    """Of two methods' scores."""
+    """The difference of two methods' scores."""
 
-    is_tie: bool  # not told apart
-
-    def _text(self, value: float) -> str:
-        return signed(value, self.digits)
+    is_tie: bool  # not shown to differ from 0
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task's results; `curve` is None where there is no learning curve, as of a test set."""
+    """A task's results; a test set has no learning curve."""
 
     name: str
     kind: Kind
     details: TaskDetails
-    places: Mapping[str, int]  # of methods among all methods of the run, for colours
+    places: Mapping[str, int]  # each method's place among all methods of the run, for its colour
     curve: pd.DataFrame | None = None
     updates: Mapping[tuple[str, str], Curve] = field(default_factory=dict)  # training loss by method and seed
 
     @property
     def title(self) -> str:
-        """In headings."""
+        """The name in headings."""
         return title_of(self.name)
 
     @property
     def noun(self) -> str:
-        """What its examples are."""
+        """What the examples are called."""
         return noun_of(self.name, self.kind)
 
     @property
     def headline(self) -> str:
-        """The figure that methods are judged by first; none where the data defines none, and then no plots."""
+        """The key of the figure that methods are judged by first; "" where the data defines none."""
         return next(iter(self.details.headlines), "")
 
     @property
+    def legend(self) -> Figure:
+        """What the headline is."""
+        return self.details.legend[self.headline]
+
+    @property
     def figure(self) -> str:
-        """Its name."""
-        return figure_name(self.headline, self.details.legend[self.headline])
+        """The headline's name."""
+        return figure_name(self.headline, self.legend)
 
     @property
     def factor(self) -> float:
-        """What it is multiplied with before it is shown."""
-        return shown_factor(self.details.legend[self.headline])
+        """What the headline is multiplied by before it is printed."""
+        return shown_factor(self.legend)
 
     @property
     def digits(self) -> int:
-        """How many after the point are shown of it."""
-        return digits_of(self.details.legend[self.headline])
-
-    @property
-    def is_share(self) -> bool:
-        """Whether it goes from 0 to 100."""
-        return self.details.legend[self.headline].scale in SHARES
+        """How many digits of the headline are printed after the point."""
+        return digits_of(self.legend)
 
     @property
     def sign(self) -> int:
-        """1 where the highest score is the best, -1 where the lowest is."""
-        return -1 if self.headline and self.details.legend[self.headline].better == "lower" else 1
+        """1 where a higher headline is better, -1 where a lower one is."""
+        return -1 if self.legend.better == "lower" else 1
 
     @cached_property
     def methods(self) -> list[str]:
-        """From the best to the worst."""
-        found = [name for name, of in self.details.methods.items() if self.headline in of.figures]
-        return sorted(found, key=lambda name: -self.sign * self.details.methods[name].figures[self.headline])
+        """The methods that have the headline, from the best to the worst."""
+        found = {name: of.figures[self.headline] for name, of in self.details.methods.items()
+                 if self.headline in of.figures}  # fmt: skip
+        return sorted(found, key=lambda name: -self.sign * found[name])
+
+    @property
+    def baselines(self) -> list[str]:
+        """The baselines that have the headline: some figures need probabilities."""
+        return [name for name, of in self.details.baselines.items() if self.headline in of.figures]
 
     @property
     def examples(self) -> int:
-        """How many were scored, by the groups by length, which are disjoint."""
+        """How many were scored: the sum over the groups by length, which are disjoint."""
         groups = next(iter(self.details.methods.values())).groups
         return sum(group.examples for group in next(iter(groups.values()), {}).values())
 
     def score(self, method: str) -> Score:
-        """The mean over seeds."""
-        return self._score(self.details.methods[method])
+        """A method's headline, the mean over seeds."""
+        return self.score_of(self.details.methods[method])
 
     def baseline(self, name: str) -> Score:
-        """Of a baseline."""
-        return self._score(self.details.baselines[name])
+        """A baseline's headline."""
+        return self.score_of(self.details.baselines[name])
 
-    def group(self, group: GroupDetails) -> Score | None:
-        """Of some examples; None where the figure is not defined on them."""
-        return self._score(group) if self.headline in group.figures else None
+    def score_of(self, of: MethodDetails | BaselineDetails | GroupDetails) -> Score:
+        """The headline of a method, of a baseline, or of some examples."""
+        value, factor, figure = of.figures[self.headline], self.factor, self.legend
+        interval = of.intervals.get(self.headline, {"low": value, "high": value})
+        low, high = interval["low"], interval["high"]
+        ends = shown(figure, low), shown(figure, high)
+        return Score(factor * value, factor * low, factor * high, shown(figure, value), ends)
 
-    @property
-    def baselines(self) -> list[str]:
-        """Those that have the headline: without probabilities, some figures are not defined."""
-        return [name for name, of in self.details.baselines.items() if self.headline in of.figures]
-
-    @property
-    def best_baseline(self) -> str | None:
-        """The name of the best, if there are any."""
-        return max(self.baselines, key=lambda name: self.sign * self.baseline(name).value, default=None)
-
-    def seeds(self, method: str) -> dict[str, float]:
-        """The score of each seed."""
-        found, name = self.details.methods[method].seeds, self.headline
-        return {seed: of.figures[name] * self.factor for seed, of in found.items() if name in of.figures}
+    def seeds(self, method: str) -> list[float]:
+        """The headline of each seed."""
+        found = [seed.figures for seed in self.details.methods[method].seeds.values()]
+        return [self.factor * figures[self.headline] for figures in found if self.headline in figures]
 
     def std(self, method: str) -> float | None:
-        """Of the seeds; None of one."""
+        """The headline's standard deviation over seeds; None with one seed."""
         found = self.details.methods[method].std.get(self.headline)
         return None if found is None else found * self.factor
 
     def difference(self, first: str, second: str) -> Difference | None:
-        """The first's score less the second's; None where they were not compared."""
+        """The first method's headline less the second's; None where they were not compared."""
         for pair in self.details.comparisons:
             if pair.figure == self.headline and {pair.first, pair.second} == {first, second}:
-                factor = self.factor if pair.first == first else -self.factor
-                low, high = sorted((factor * pair.low, factor * pair.high))
+                sign, factor, figure = 1 if pair.first == first else -1, self.factor, self.legend
+                value, (low, high) = sign * pair.difference, sorted((sign * pair.low, sign * pair.high))
+                text, ends = shown_signed(figure, value), (shown_signed(figure, low), shown_signed(figure, high))
                 is_tie = pair.verdict in (TIE, MODELS_TIE, DIFFER)
-                return Difference(factor * pair.difference, low, high, self.digits, is_tie)
+                return Difference(factor * value, factor * low, factor * high, text, ends, is_tie)
         return None
 
     def is_tie(self, method: str) -> bool:
-        """Whether a method is not told apart from the best."""
+        """Whether a method ties with the best."""
         found = self.difference(self.methods[0], method)
         return found is not None and found.is_tie
 
     def is_best(self, method: str) -> bool:
-        """Whether a method is the best, or not told apart from it."""
+        """Whether a method is the best or ties with it."""
         return method == self.methods[0] or self.is_tie(method)
 
-    def is_above(self, method: str, baseline: str) -> bool:
-        """Whether the 95% interval of a method's mean less a baseline's figure, on the same examples, is above 0."""
-        ends = self.details.methods[method].ahead.get(baseline)
-        return ends is not None and (ends["low"] > 0 if self.sign > 0 else ends["high"] < 0)
+    def against(self, method: str, baseline: str) -> Literal["above", "not above", "uncertain"]:
+        """How a method stands to a baseline on the same examples.
 
-    def falls_short(self, method: str, baseline: str) -> bool:
-        """Whether a method is not above a baseline even in the mean, or is flagged for it."""
-        if self.is_above(method, baseline):
-            return False
+        Above: so is the 95% interval of the difference. Not above: not even in the mean, or flagged as such. Uncertain:
+        above in the mean only.
+        """
+        details = self.details.methods[method]
+        ends = details.ahead.get(baseline)
+        if ends is not None and (ends["low"] > 0 if self.sign > 0 else ends["high"] < 0):
+            return "above"
         ahead = self.sign * (self.score(method).value - self.baseline(baseline).value)
-        flags = (of.flags for of in self.details.methods[method].seeds.values())
-        return ahead <= 0 or any(f"not_above_{baseline}" in of for of in flags)
-
-    def is_uncertain(self, method: str, baseline: str) -> bool:
-        """Whether a method is above a baseline in the mean, but is not shown to be."""
-        return not (self.is_above(method, baseline) or self.falls_short(method, baseline))
+        is_flagged = any(f"not_above_{baseline}" in seed.flags for seed in details.seeds.values())
+        return "not above" if ahead <= 0 or is_flagged else "uncertain"
 
     def epochs(self, method: str, column: str, factor: float = 1.0) -> dict[str, Curve]:
-        """A column of the learning curve, by seed, multiplied with a factor."""
+        """A column of the learning curve times a factor, by seed."""
         if self.curve is None or column not in self.curve:
             return {}
         of = self.curve.loc[self.curve["method"] == method].dropna(subset=[column])
@@ -203,55 +185,50 @@ class Task:
             for seed, rows in of.groupby("seed", sort=False)
         }
 
-    def _score(self, of: Any) -> Score:
-        value, ends = of.figures[self.headline], of.intervals.get(self.headline)
-        low, high = (ends["low"], ends["high"]) if ends else (value, value)
-        return Score(value * self.factor, low * self.factor, high * self.factor, self.digits)
-
 
 def read_tasks(details: Details, params: Mapping[str, Any], with_curves: bool = True) -> list[Task]:
     """The tasks of scores.json, each test set after the validation set that chose its epoch."""
     grid = build(Grid, params, "finetune")
-    scored = [method for of in details.tasks.values() for method in of.methods]  # more than are listed, if out of date
+    scored = [method for of in details.tasks.values() for method in of.methods]  # delisted ones where out of date
     places = {method: place for place, method in enumerate(dict.fromkeys([*grid.every_method, *scored]))}
     tasks = []
     for name, found in details.tasks.items():
-        own = name.removesuffix(ON_TEST) if name not in grid.all_tasks else name
-        has_curve = with_curves and own == name
-        cells = [(method, str(seed)) for method in grid.methods_of(own) for seed in grid.seeds]
-        updates = {cell: read_updates(PREDICTIONS / own / cell[0] / cell[1]) for cell in cells} if has_curve else {}
-        curve = read_curve(f"tasks/{own}") if has_curve else None
+        own = name if name in grid.all_tasks else name.removesuffix(ON_TEST)
+        curve, updates = None, {}
+        if with_curves and own == name:
+            curve = read_curve(f"tasks/{own}")
+            cells = [Cell(own, method, seed) for method in grid.methods_of(own) for seed in grid.seeds]
+            updates = {(cell.method, str(cell.seed)): read_updates(PREDICTIONS / cell.path) for cell in cells}
         tasks.append(Task(name, grid.kind_of(own), found, places, curve, updates))
     return tasks
 
 
 def judged(tasks: Sequence[Task]) -> list[Task]:
-    """Those that a run is judged by: test sets, and validation sets of tasks without one."""
+    """The tasks that a run is judged by: test sets, and validation sets of tasks without one."""
     names = {task.name for task in tasks}
     return [task for task in tasks if on_test(task.name) not in names and task.methods]
 
 
 def most_seeds(tasks: Sequence[Task]) -> int:
-    """From how many seeds a method was trained, the most of any; 0 without scores."""
+    """The largest number of seeds of any method; 0 without scores."""
     return max((len(task.seeds(method)) for task in tasks for method in task.methods), default=0)
 
 
 def read_curve(name: str) -> pd.DataFrame:
-    """A learning curve: `epoch`, of a task `method` and `seed` (text), and figures, NaN where there is none."""
+    """A learning curve: `epoch`, for a task `method` and `seed` (text), and figures, NaN where there is none."""
     path = REPORTS / "curves" / f"{name}.csv"
     return pd.read_csv(path, dtype={"method": str, "seed": str}, keep_default_na=False, na_values=[""])
 
 
 def mean_curve(curves: Sequence[Curve]) -> list[tuple[float, float]]:
-    """The mean of several curves at each of their points."""
-    at: dict[float, list[float]] = {}
-    for curve in curves:
-        for x, y in curve:
-            at.setdefault(x, []).append(y)
+    """The mean of several curves at each x."""
+    at: dict[float, list[float]] = defaultdict(list)
+    for x, y in chain.from_iterable(curves):
+        at[x].append(y)
     return [(x, sum(ys) / len(ys)) for x, ys in sorted(at.items())]
 
 
 def thinned(curve: Curve, most: int) -> Curve:
-    """Means of neighbours, so that at most so many points are left."""
+    """At most so many points, each the mean of neighbours."""
     step = -(-len(curve) // most) or 1
     return [tuple(np.mean(curve[i : i + step], axis=0)) for i in range(0, len(curve), step)]

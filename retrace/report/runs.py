@@ -1,4 +1,4 @@
-"""What was run on what: data, settings in force, size of the model, times, and where it came from."""
+"""What was run on what: data, settings, model size, times and provenance."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,14 +11,12 @@ from retrace.core.files import read_json
 from retrace.core.paths import LOCKFILES, card_path
 from retrace.core.records import STAGES, Origin, RunRecord, StageRecord
 from retrace.core.settings import DATA_KEYS, Params, build, read_yaml
-from retrace.report import blocks, svg
+from retrace.report import svg
 from retrace.report.blocks import NOTHING, Fold, Panel, Panels, Table
 from retrace.report.names import method_name, title_of
 from retrace.report.svg import Axes, Plot
 from retrace.results.grid import RUNS, Grid
 
-Facts = Mapping[str, Any]  # what a checkpoint's card says
-Started = tuple[Facts, Mapping[str, int]]  # what training started from, and the parameters by module
 HEADINGS = {
     "updates": "updates", "seconds": "time, s", "tokens": "tokens", "tokens_per_second": "tokens per s",
     "waiting_percent": "waiting for data, %", "teraflops_per_second": "TFLOP per s",
@@ -36,32 +34,21 @@ class ReportParams(Params):
     params: dict[str, Any] = Field(alias="params.yaml:")
     source: dict[str, Any] = Field(alias="data/params.yaml:${data}")
 
-    @property
-    def data(self) -> str:
-        """The data source."""
-        return self.params["data"]
-
-
-def runs_section(folds: Sequence[Fold]) -> blocks.Section:
-    """What is behind the results, folded away."""
-    return blocks.Section("Data and runs", [fold for fold in folds if fold.blocks])
-
 
 def data_fold(card: Mapping[str, Any], params: Mapping[str, Any]) -> Fold:
     """Counts of every split, and findings such as texts that two splits share.
 
-    `card` is the source's, which may have only some of its parts; those of further tasks are beside their data.
+    `card` is the data source's, perhaps of a part of it; further tasks have cards beside their data.
     """
     cards = {task: card_path(task) for task in build(Grid, params, "finetune").all_tasks}
     further = {task: read_json(path) for task, path in cards.items() if path.is_file()}
     findings = [*card["findings"], *(f"{task}: {found}" for task, of in further.items() for found in of["findings"])]
     parts = {name: of for name, of in card.items() if name not in ("findings", "origin")}
     parts |= {task: of["parts"] for task, of in further.items()}
-    table = counts_table(parts)
     words = [int(of["train"]["words"]) for of in parts.values() if "words" in of.get("train", {})]
     gist = f"{words[0]:,} words of text; " if words else ""
     gist += f"{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}"
-    return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), table])
+    return Fold("Data", gist, [*(f"Note: {finding}." for finding in findings), counts_table(parts)])
 
 
 def counts_table(data: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -70,37 +57,40 @@ def counts_table(data: Mapping[str, Mapping[str, Any]]) -> Table:
     for name, parts in data.items():
         for part, counts in parts.items():
             if isinstance(counts, Mapping):
-                found = {what.replace("_", " "): count for what, count in counts.items() if what != "classes"}
-                found |= counts.get("classes", {})
-                rows += [(name, part, what, f"{count:,}") for what, count in found.items()]
+                found = [(what.replace("_", " "), count) for what, count in counts.items() if what != "classes"]
+                found += counts.get("classes", {}).items()
+                rows += [(name, part, what, f"{count:,}") for what, count in found]
     return Table(("data", "split", "what", "count"), rows, label="Data")
 
 
 def read_presets() -> dict[str, dict[str, Any]]:
-    """The presets by dotted key, as they would stand in params.yaml: each over the sample's."""
+    """The presets by dotted key, each completed by the sample's."""
     sample = flat(read_yaml(PRESETS / "sample.yaml"))
     return {path.stem: sample | flat(read_yaml(path)) for path in sorted(PRESETS.glob("*.yaml"))}
 
 
 def settings_fold(params: Mapping[str, Any], presets: Mapping[str, Mapping[str, Any]] | None = None) -> Fold:
-    """Every setting that this run depends on, by its key; of methods and further data those that are listed.
+    """Every setting that this run depends on, by its key; only the methods and further data that are listed.
 
     Above them stand those that differ from the nearest of the `presets`, by dotted key.
     """
     grid, methods = params["finetune"], params["methods"]
     listed = dict.fromkeys([*grid["methods"], *grid["squad_methods"]])
-    shown = {
-        key: value for key, value in params.items() if key not in DATA_KEYS or key in (params["data"], "checkpoints")
-    }
-    shown["methods"] = {method: methods[method] for method in listed if method in methods}
-    table = settings_table(shown)
+    data = (params["data"], "checkpoints")
+    used = {key: value for key, value in params.items() if key not in DATA_KEYS or key in data}
+    used["methods"] = {method: methods[method] for method in listed if method in methods}
+    table, settings = settings_table(used), flat(used)
     if not presets:
         return Fold("Settings", f"{len(table.rows)} of them", [table])
-    name, rows = min(((name, _changes(shown, of)) for name, of in presets.items()), key=lambda found: len(found[1]))
-    changed = Table(("setting", "this run", f"preset {name}"), rows, label="Settings that differ")
-    every = Fold("Every setting", f"{len(table.rows)} of them", [table])
+    changed = {
+        name: [key for key, value in settings.items() if key in preset and value != preset[key]]
+        for name, preset in presets.items()
+    }
+    name = min(changed, key=lambda name: len(changed[name]))
+    rows = [(key, _shown(settings[key]), _shown(presets[name][key])) for key in changed[name]]
+    changes = [Table(("setting", "this run", f"preset {name}"), rows, label="Settings that differ")] if rows else []
     gist = f"{len(rows)} of {len(table.rows)} differ from the preset {name}"
-    return Fold("Settings", gist, [*([changed] if rows else []), every])
+    return Fold("Settings", gist, [*changes, Fold("Every setting", f"{len(table.rows)} of them", [table])])
 
 
 def settings_table(*values: Mapping[str, Any]) -> Table:
@@ -110,20 +100,20 @@ def settings_table(*values: Mapping[str, Any]) -> Table:
 
 
 def flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Settings by dotted key; a section that is empty has none."""
+    """Settings by dotted key; an empty section has none."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         found |= flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
     return found
 
 
-def _changes(params: Mapping[str, Any], preset: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    both = [(key, value, preset[key]) for key, value in flat(params).items() if key in preset]
-    return [(key, _shown(value), _shown(other)) for key, value, other in both if value != other]
+def models_folds(
+    models: Mapping[str, tuple[Mapping[str, Any], Mapping[str, int]]], runs: Mapping[str, RunRecord]
+) -> list[Fold]:
+    """A fold for each model, and one for time and memory of the training runs.
 
-
-def models_folds(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -> list[Fold]:
-    """What training of each model started from, parameters by module, and how long each training run took on what."""
+    A model has the facts of the checkpoint that training started from, and its parameters by module.
+    """
     folds = []
     for name, (facts, counts) in models.items():
         total = sum(counts.values())
@@ -136,39 +126,37 @@ def models_folds(models: Mapping[str, Started], runs: Mapping[str, RunRecord]) -
     table = Table(("run", *(HEADINGS[name] for name in names)), rows, label="Runs")
     most = max((record.peak_memory_mib for record in runs.values()), default=0)
     note = (
-        "Times and memory are of this machine and no part of the metrics. Memory is all that the process needed, for "
-        "evaluation too."
+        "Times and memory depend on the machine and are not part of the metrics. Memory is the peak of the process, "
+        "including evaluation."
     )
-    return [*folds, Fold("Runs and memory", f"{len(runs)} runs, at most {most:,} MiB", [note, table] if rows else [])]
+    return [*folds, Fold("Runs and memory", f"{len(runs)} runs, at most {most:,} MiB", [note, table])]
 
 
 def time_fold(runs: Mapping[str, RunRecord], stages: Mapping[str, StageRecord], params: Mapping[str, Any]) -> Fold:
-    """Seconds of every stage; of training those of the updates, over all seeds."""
-    methods = list(build(Grid, params, "finetune").every_method)
-    seconds: dict[tuple[str, int | None], float] = {}
+    """Seconds of every stage; for training those of the updates, summed over seeds."""
+    colours = {method: svg.colour(place) for place, method in enumerate(build(Grid, params, "finetune").every_method)}
+    seconds: dict[tuple[str, str], float] = {}  # by name and class of the bar
     for run, record in runs.items():
         task, *method = run.split()
-        name = f"{title_of(task)}, {method_name(method[0])}" if method else "pretraining"
-        place = methods.index(method[0]) if method else None
-        seconds[name, place] = seconds.get((name, place), 0.0) + record.seconds
-    of_stages = {(name, None): record.seconds for name, record in stages.items()}
-    first = {name: of for name, of in of_stages.items() if name[0] in ("source", "model", "tokenize")}
+        bar = ("pretraining", "bar")
+        if method:
+            bar = (f"{title_of(task)}, {method_name(method[0])}", f"bar {colours[method[0]]}")
+        seconds[bar] = seconds.get(bar, 0.0) + record.seconds
+    of_stages = {(name, "bar"): record.seconds for name, record in stages.items()}
+    first = {bar: value for bar, value in of_stages.items() if bar[0] in ("source", "model", "tokenize")}
     bars = list({**first, **seconds, **of_stages}.items())
-    if not bars:
-        return Fold("Time", "", [])
-    most, total = max(value for _, value in bars), sum(value for _, value in bars)
-    axes, drawn = Axes((0, most or 1.0)), []
-    for i, ((name, place), value) in enumerate(bars):
+    total = sum(value for _, value in bars)
+    axes, drawn = Axes((0, max(value for _, value in bars) or 1.0)), []
+    for i, ((name, colour), value) in enumerate(bars):
         box, text = {"y": i * ROW + 5, "height": 12}, {"y": i * ROW + 15, "text_anchor": "end"}
-        colour = "bar" if place is None else f"bar m{place % svg.COLOURS}"
         drawn += [svg.tag("text", name, x=-8, **text), svg.tag("rect", x=0, width="100%", **box, class_="track"),
                   svg.tag("rect", x=0, width=axes.across(value), **box, class_=colour),
                   svg.tag("text", f"{value:,.0f} s", x="100%", dx=50, **text)]  # fmt: skip
     label = "Seconds: " + ", ".join(f"{name} {value:.0f}" for (name, _), value in bars)
     plot = Plot(svg.joined(drawn), label, ROW * len(bars), "rank")
     note = (
-        "Seconds by stage; of training those of the updates, of all seeds together. Those of the report are not known "
-        "while it is written."
+        "Seconds by stage; for training those of the updates, summed over seeds. The report’s own are not known while "
+        "it is written."
     )
     return Fold("Time", duration(total), [Panels("time", "", note, [Panel("", plot)])])
 
@@ -178,7 +166,7 @@ def origin_fold(
 ) -> Fold:
     """Where results came from: commit, machine and versions of each stage, SHA-256 of models and scores, and dvc.lock.
 
-    `pinned` is what dvc.lock has of each output: its path, hash and size.
+    `pinned` has the path, hash and size of each output in dvc.lock.
     """
     names = list(dict.fromkeys(name for origin in origins.values() for name in origin.versions))
     rows = [
@@ -187,17 +175,16 @@ def origin_fold(
     ]
     table = Table(("result", "commit", "date", "machine", *names), rows, label="Origin")
     hashes = Table(("file", "SHA-256"), list(digests.items()), label="Hashes")
-    first = next(iter(origins.values()), None)
     note = "Every file of the run is pinned in dvc.lock: git checkout of its commit and dvc checkout bring it back."
     lock = Table(("output", "MD5 in dvc.lock", "bytes"), list(pinned), label="Outputs in dvc.lock")
-    gist = f"commit {commit_text(first)}" if first else "hashes"
-    return Fold("Provenance", gist, [note, *([table] if rows else []), hashes, *([lock] if pinned else [])])
+    gist = f"commit {commit_text(next(iter(origins.values())))}"
+    return Fold("Provenance", gist, [note, table, hashes, *([lock] if pinned else [])])
 
 
 def read_pinned(params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Path, hash and bytes of the outputs of every stage before the report, as DVC pinned them; of a folder all bytes.
+    """Path, hash and bytes of every output that dvc.lock pins, except the report's; for a folder the sum of its files.
 
-    DVC keeps what it pinned of methods that are listed no longer; they are left out.
+    Methods that are no longer listed are left out, though DVC keeps their pins.
     """
     cells = tuple(build(Grid, params, "finetune").cells)
     locks = [YAML(typ="safe").load(path)["stages"] for path in LOCKFILES if path.is_file()]
@@ -211,56 +198,56 @@ def read_pinned(params: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def commit_text(origin: Origin) -> str:
-    """The commit, and whether code or settings had changed since."""
+    """The commit, and whether code or settings had uncommitted changes."""
     return NOTHING if origin.commit is None else origin.commit[:12] + ("" if origin.clean else ", with changes")
 
 
 def read_runs(params: Mapping[str, Any]) -> dict[str, RunRecord]:
     """Time and memory of pretraining and of each cell of the grid, by name."""
-    listed = sorted(map(Path, build(Grid, params, "finetune").cells))  # DVC leaves those of other methods lying
+    listed = sorted(map(Path, build(Grid, params, "finetune").cells))  # DVC leaves the files of other methods there
     paths = {name: RUNS / f"{name}.json" for name in (Path("pretrain"), *listed)}
     return {" ".join(name.parts): RunRecord.read(path) for name, path in paths.items() if path.is_file()}
 
 
 def read_stages(folder: Path = STAGES) -> dict[str, StageRecord]:
-    """The time of the other stages, by name."""
+    """Time and origin of the stages that train nothing, by name."""
     return {path.stem: StageRecord.read(path) for path in sorted(folder.glob("*.json"), reverse=True)}
 
 
 def seconds_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
-    """Seconds of training by method, over all tasks, as means over seeds."""
+    """Seconds of fine-tuning by method: sums over tasks, means over seeds."""
     found: dict[str, dict[str, float]] = {}
-    for _, method, seed, record in _cells(runs):
+    for method, seed, record in _tuned(runs):
         of = found.setdefault(method, {})
         of[seed] = of.get(seed, 0.0) + record.seconds
     return {method: sum(of.values()) / len(of) for method, of in found.items()}
 
 
 def shares_of(runs: Mapping[str, RunRecord]) -> dict[str, float]:
-    """The percentage of weights that each method trains, of several tasks the largest."""
+    """The percentage of weights that each method trains, the largest over tasks."""
     found: dict[str, float] = {}
-    for _, method, _, record in _cells(runs):
+    for method, _, record in _tuned(runs):
         found[method] = max(found.get(method, 0.0), 100 * record.trained_parameters / record.parameters)
     return found
 
 
-def _cells(runs: Mapping[str, RunRecord]) -> Iterator[tuple[str, str, str, RunRecord]]:
-    """Task, method, seed and record of the runs of fine-tuning."""
+def _tuned(runs: Mapping[str, RunRecord]) -> Iterator[tuple[str, str, RunRecord]]:
+    """Method, seed and record of each fine-tuning run."""
     for name, record in runs.items():
-        if name.count(" ") == 2:
-            task, method, seed = name.split()
-            yield task, method, seed, record
+        if name != "pretrain":
+            _, method, seed = name.split()
+            yield method, seed, record
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a reader says them."""
+    """Seconds in words: in hours, minutes or seconds, whichever reads best."""
     if seconds >= 5400:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def _started(facts: Facts) -> str:
-    """What training started from, and under which licence."""
+def _started(facts: Mapping[str, Any]) -> str:
+    """What training started from, and its licence."""
     if facts["from"] is None:
         return "Training started from random weights."
     licence = facts.get("license_name") or facts.get("license")
@@ -269,11 +256,11 @@ def _started(facts: Facts) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as YAML has it, with commas between thousands."""
+    """A value as in YAML, with thousands separators."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     if isinstance(value, list):
         return ", ".join(map(_shown, value)) or "none"
     return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -1,6 +1,6 @@
-"""Plots as SVG, which fill the box that they stand in.
+"""Plots as SVG that stretch to the width of their box.
 
-Marks stand at percentages of the box, so that a plot is as wide as its place and its text stays 12 px. A class m0 to m7
+Marks are placed in percent of the box, so a plot is as wide as its container while text stays 12 px. A class m0 to m7
 gives a colour, `mark` the shape that goes with it. `data-t` is a tooltip, which the page's script shows.
 """
 
@@ -22,26 +22,21 @@ SHAPES = (
     Markup('<path d="M5 0 10 5 5 10 0 5z"/>'),
     Markup('<path d="M0 3.5h3.5V0h3v3.5H10v3H6.5V10h-3V6.5H0z"/>'),
 )
-Form = Literal["small", "list", "wide", "rank"]  # of a plot
+Form = Literal["small", "list", "wide", "rank"]  # of a plot; page.css and page.py give each its margins
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing without its frame, and what it shows, in words and figures."""
+    """A drawing without its frame."""
 
     body: Markup
-    label: str
+    label: str  # what it shows, in words and figures
     height: int = 104  # px, without margins
     form: Form = "small"
 
 
 class Percent(float):
-    """A place in the box, or a part of its width or height."""
-
-    @classmethod
-    def between(cls, value: float, ends: tuple[float, float]) -> "Percent":
-        """How far a value is from one end to the other."""
-        return cls(min(100.0, max(0.0, (value - ends[0]) / (ends[1] - ends[0]) * 100)))
+    """A position in the box, or a part of its width or height."""
 
     def __str__(self) -> str:
         return f"{_short(float(self))}%"
@@ -49,22 +44,22 @@ class Percent(float):
 
 @dataclass(frozen=True)
 class Axes:
-    """The ends of both axes; what lies beyond is drawn at the end."""
+    """The ends of both axes; values beyond them are drawn at the end."""
 
     x: tuple[float, float]
     y: tuple[float, float] = (0.0, 1.0)
 
     def across(self, value: float) -> Percent:
         """From the left."""
-        return Percent.between(value, self.x)
+        return _between(value, self.x)
 
     def down(self, value: float) -> Percent:
         """From the top."""
-        return Percent(100 - Percent.between(value, self.y))
+        return Percent(100 - _between(value, self.y))
 
 
 def tag(name: str, *children: Markup | str, **attributes: Any) -> Markup:
-    """An element; text is escaped, attributes that are None are left out, `class_` is class and `data_t` data-t."""
+    """An element; text is escaped, attributes that are None are omitted, `class_` is class and `data_t` data-t."""
     shown = "".join(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _short(value))
         for key, value in attributes.items() if value is not None
@@ -73,17 +68,22 @@ def tag(name: str, *children: Markup | str, **attributes: Any) -> Markup:
 
 
 def joined(parts: Iterable[Markup | str]) -> Markup:
-    """Elements, one after the other."""
+    """The elements in one string."""
     return Markup("").join(parts)
+
+
+def colour(place: int) -> str:
+    """The class that colours a method, by its place among the methods."""
+    return f"m{place % COLOURS}"
 
 
 def mark(place: int) -> Markup:
     """The shape of a method, by its place among the methods, 10 px wide."""
-    return tag("g", SHAPES[place % len(SHAPES)], class_=f"fill m{place % COLOURS}")
+    return tag("g", SHAPES[place % len(SHAPES)], class_=f"fill {colour(place)}")
 
 
 def ticks(low: float, high: float, most: int = 4) -> list[float]:
-    """Round values from at most `low` to at least `high`: up to about `most` steps of 1, 2, 2.5 or 5."""
+    """Round values that span `low` to `high` in up to about `most` steps of 1, 2, 2.5 or 5 times a power of ten."""
     if high - low <= 1e-6 * abs(low):  # equal but for rounding
         high = low + (abs(low) or 1.0)
     power = 10.0 ** math.floor(math.log10((high - low) / most))
@@ -93,12 +93,12 @@ def ticks(low: float, high: float, most: int = 4) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    """A value beside an axis, with a true minus sign."""
+    """A tick's label, with a true minus sign."""
     return f"{value:g}".replace("-", "−")
 
 
 def line(axes: Axes, points: Sequence[tuple[float, float]], style: str = "stroke") -> Markup:
-    """A line, as wide on the screen however much its box is stretched."""
+    """A polyline, whose stroke keeps its width however much the box is stretched."""
     places = " ".join(f"{_short(float(axes.across(x)))},{_short(float(axes.down(y)))}" for x, y in points)
     drawn = tag("polyline", points=places, class_=style)
     return tag("svg", drawn, viewBox="0 0 100 100", preserveAspectRatio="none", width="100%", height="100%")
@@ -115,7 +115,7 @@ def upright(axes: Axes, x: float, style: str = "dash") -> Markup:
 
 
 def band(axes: Axes, low: float, high: float, y: float, style: str = "band") -> Markup:
-    """An interval, at a height in px or a part of the box."""
+    """A horizontal interval; `y` in px or as a part of the box."""
     return tag("line", x1=axes.across(low), x2=axes.across(high), y1=y, y2=y, class_=style)
 
 
@@ -126,12 +126,12 @@ def dot(axes: Axes, x: float, y: float, style: str = "fill", radius: float = 3.5
 
 def text(axes: Axes, x: float, y: float, said: str, anchor: str = "start", style: str | None = None, dy: int = 4,
          dx: int = 0) -> Markup:  # fmt: skip
-    """Text beside a place."""
+    """Text at a point, shifted by `dx` and `dy` px."""
     return tag("text", said, x=axes.across(x), y=axes.down(y), dx=dx, dy=dy, text_anchor=anchor, class_=style)
 
 
 def grid(axes: Axes, across: Sequence[tuple[float, str]], up: Sequence[tuple[float, str]]) -> Markup:
-    """Values with their text below the box, and to its left with a line for each."""
+    """Labels `across` below the box, and `up` on its left, each of these with a line."""
     drawn = [level(axes, value, "axis") + text(axes, axes.x[0], value, said, "end", dx=-6) for value, said in up]
     for value, said in across:
         place = axes.across(value)
@@ -141,9 +141,9 @@ def grid(axes: Axes, across: Sequence[tuple[float, str]], up: Sequence[tuple[flo
 
 
 def tips(axes: Axes, points: Sequence[tuple[float, str]]) -> Markup:
-    """Tooltips over the whole height, each around its value."""
+    """Tooltips as high as the box, each centred on its value."""
     middles = [(a + b) / 2 for a, b in pairwise(axes.across(value) for value, _ in points)]
-    places = pairwise([0.0, *middles, 100.0])  # one, of nothing, where there are no points
+    places = pairwise([0.0, *middles, 100.0])  # one too many where there are no points
     return joined(
         tag("rect", x=Percent(left), y=0, width=Percent(right - left), height="100%", class_="hit", data_t=said)
         for (_, said), (left, right) in zip(points, places, strict=False)
@@ -151,10 +151,14 @@ def tips(axes: Axes, points: Sequence[tuple[float, str]]) -> Markup:
 
 
 def strip(axes: Axes, low: float, high: float, value: float) -> Markup:
-    """An interval and its value, for a cell of a table."""
+    """An interval and its value, for a table cell."""
     at = axes.across(value)
     bar = band(axes, low, high, 8, "band tall")
     return level(axes, 0.5, "axis") + bar + tag("line", x1=at, x2=at, y1=2, y2=14, class_="tick")
+
+
+def _between(value: float, ends: tuple[float, float]) -> Percent:
+    return Percent(min(100.0, max(0.0, (value - ends[0]) / (ends[1] - ends[0]) * 100)))
 
 
 def _short(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""A task's section: rows of small plots, and folded away every pair of methods, every score, and the learning curves.
+"""A task's section: rows of small plots; and in folds every pair of methods, every score, and the learning curves.
 
-A row has one plot a method, from the best to the worst, all of them on the same axes.
+A row has a plot for each method, from the best to the worst, all on the same axes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,26 +28,28 @@ from retrace.report.names import (
 )
 from retrace.report.results import Curve, Task, mean_curve, thinned
 from retrace.report.svg import Axes, Percent, Plot
+from retrace.statistics.comparisons import MODELS_DIFFER, MODELS_TIE
 from retrace.statistics.scales import CURVES, Figure, Legend
 
 T = TypeVar("T")
-Draw = Callable[[str], Plot]  # of a method
+Drawn = tuple[Sequence[Markup], str]  # what a plot shows, and the same in words
+Draw = Callable[[str], Drawn]  # by method
 Scores = tuple[Figures, Intervals, Figures]  # figures, their intervals, and their standard deviations over seeds
 
 CHOSEN_BY = (
-    "These figures are of the validation set, by whose loss the epoch was chosen unless its settings keep the last. "
-    "Those of the test set follow."
+    "These figures are of the validation set, whose loss chose the epoch unless the settings keep the last one. Those "
+    "of the test set follow."
 )
 TESTED = (
-    "These figures are of the test set. It chose nothing: it was answered before training, and by the weights of the "
-    "epoch that was kept."
+    "These figures are of the test set, which played no part in choosing the epoch: it was predicted before training, "
+    "and with the weights that were kept."
 )
 ONE_SEED = {
-    "models differ": "Models differ: these two models differ; the methods cannot be told apart from one seed.",
-    "no difference shown": "No difference shown: between these two models; one seed says nothing of the methods.",
+    MODELS_DIFFER: "Models differ: these two models differ; the methods cannot be told apart from one seed.",
+    MODELS_TIE: "No difference shown: between these two models; one seed says nothing about the methods.",
 }
-MOST_TIPS, MOST_POINTS = 40, 60  # a plot
-GROUPS = {  # title, and what the groups are
+MOST_TIPS, MOST_POINTS = 40, 60  # in a plot
+GROUPS = {  # title, and how the examples are grouped
     "length": ("By length", "by words of the {text}, in groups of {sizes} {noun}"),
     "answer": ("Answerable or not", "where the passage has an answer, and where only “no answer” is right. "
                "A model that never answers scores 0 and 100"),
@@ -58,7 +60,7 @@ SHORT = {"has an answer": "answer", "has none": "none", "not in the training dat
 
 
 def task_section(task: Task, names: Sequence[str]) -> Section:
-    """`names` are those of all tasks; where a task's test set is among them the validation set's section says so."""
+    """The section of a task; `names` are those of all tasks, and may include the task's test set."""
     split = "test" if task.name.endswith(ON_TEST) and task.curve is None else "validation"
     note = f"{task.name}: {task.examples:,} {split} {task.noun}. Plots go from the best method to the worst."
     chosen = [TESTED] if split == "test" else [CHOSEN_BY] if f"{task.name}{ON_TEST}" in names else []
@@ -68,58 +70,64 @@ def task_section(task: Task, names: Sequence[str]) -> Section:
 
 
 def task_panels(task: Task) -> list[Panels]:
-    """All rows that the task's results allow."""
+    """All rows of plots that the task's results allow."""
     if not task.methods:
         return []
-    rows = [learning(task)] if task.curve is not None and task.headline in task.curve else []
     found = {method: task.details.methods[method].breakdown for method in task.methods}
     classes = {method: of for method, of in found.items() if isinstance(of, ClassBreakdown)}
     answers = {method: of for method, of in found.items() if isinstance(of, AnswerBreakdown)}
-    rows += [confusion(task, classes), calibration(task, classes)] if classes else thresholds(task, answers)
-    names = dict.fromkeys(name for of in task.details.methods.values() for name in of.groups)
-    for name in sorted(names, key=lambda name: name == "length"):
-        rows += groups(task, name)
-    return rows + (losses(task) if task.curve is not None else [])
+    kinds = dict.fromkeys(kind for of in task.details.methods.values() for kind in of.groups)
+    return [
+        *learning(task),
+        *([confusion(task, classes), calibration(task, classes)] if classes else thresholds(task, answers)),
+        *(row for kind in sorted(kinds, key=lambda kind: kind == "length") for row in groups(task, kind)),
+        *losses(task),
+    ]
 
 
 def _row(
-    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] = lambda _: ""
+    task: Task, name: str, title: str, note: str, draw: Draw, value: Callable[[str], str] | None = None, *size: Any
 ) -> Panels:
-    panels = [Panel(method_name(of), draw(of), task.places[of], value(of)) for of in task.methods]
+    """A plot for each method, with what `value` says beside its name; `size` is the height and form of the plots."""
+    panels = []
+    for method in task.methods:
+        drawn, said = draw(method)
+        plot = Plot(svg.joined(drawn), f"{method_name(method)}: {said}", *size)
+        panels.append(Panel(method_name(method), plot, task.places[method], value(method) if value else ""))
     return Panels(f"{task.name}-{name}", title, note, panels)
 
 
-def _plot(method: str, drawn: Iterable[Markup], said: str, *size: Any) -> Plot:
-    return Plot(svg.joined(drawn), f"{method_name(method)}: {said}", *size)
-
-
-def learning(task: Task) -> Panels:
-    """The headline by epoch, beside the best baseline."""
+def learning(task: Task) -> list[Panels]:
+    """The headline by epoch, and the best baseline."""
     curves = {method: task.epochs(method, task.headline, task.factor) for method in task.methods}
-    base = {name: task.baseline(name) for name in [task.best_baseline] if name}
-    axes, grid = _axes(curves, also=[score.value for score in base.values()])
-    levels = [svg.level(axes, score.value) for score in base.values()]
+    if not any(curves.values()):
+        return []
+    best = max(task.baselines, key=lambda name: task.sign * task.baseline(name).value, default=None)
+    also = [] if best is None else [task.baseline(best).value]
+    axes, grid = _axes(curves, also)
+    levels = [svg.level(axes, value) for value in also]
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         seeds = list(curves[method].values())
         mean = mean_curve(seeds)
         thin = [svg.line(axes, curve, "thin") for curve in seeds] if len(seeds) > 1 else []
         tips = svg.tips(axes, [(x, f"epoch {x:g}: {figure_text(y, task.digits)}") for x, y in mean])
         drawn = [grid, *levels, *thin, svg.line(axes, mean), tips]
-        return _plot(method, drawn, f"{task.figure} by epoch, {_figures(mean, task.digits)}")
+        return drawn, f"{task.figure} by epoch, {_figures(mean, task.digits)}"
 
     note = (
         f"{capital(task.figure)} on validation by epoch"
         f"{_of_seeds(task, '; thick: mean of the seeds, thin: each seed')}."
     )
-    note += "".join(f" Dashed: the best baseline ({baseline_name(of)}, {base[of].text})." for of in base)
-    return _row(task, task.headline, "Learning curves", note, draw, lambda of: task.score(of).text)
+    if best is not None:
+        note += f" Dashed: the best baseline ({baseline_name(best)}, {task.baseline(best).text})."
+    return [_row(task, task.headline, "Learning curves", note, draw, lambda of: task.score(of).text)]
 
 
 def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
-    """How many of each class are called what."""
+    """The confusion matrices."""
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         names, counts = list(found[method].classes), np.array(found[method].confusion)
         shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
         size, drawn = 100 / len(names), []
@@ -138,46 +146,47 @@ def confusion(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
             if len(names) <= 4:
                 drawn.append(svg.tag("text", short, x=at, y="100%", dy=16, text_anchor="middle"))
         said = "; ".join(f"{names[i]} called {names[j]} {counts[i, j]:,.0f}" for i, j in np.ndindex(*counts.shape))
-        return _plot(method, drawn, said, max(96, 24 * len(names)))
+        return drawn, said
 
     note = "Rows: the right class; columns: what the method called it. Bold: % of the row"
     note += _of_seeds(task, "; means of the seeds") + "."
-    return _row(task, "confusion", "Confusion", note, draw)
+    classes = max(len(of.classes) for of in found.values())
+    return _row(task, "confusion", "Confusion", note, draw, None, max(96, 24 * classes))
 
 
 def calibration(task: Task, found: Mapping[str, ClassBreakdown]) -> Panels:
-    """How often a method is right by how sure it is."""
-    bins = {method: of.reliability for method, of in found.items()}
-    low = min([0.5, *(min(of["confidence"]) for of in bins.values() if of.get("confidence"))])
+    """Reliability diagrams: accuracy by confidence."""
+    low = min([0.5, *(sure for of in found.values() for sure in of.reliability.get("confidence", ()))])
     axes = Axes((100 * low, 100), (0, 100))
 
-    def draw(method: str) -> Plot:
-        found = list(zip(*(bins[method].get(name, ()) for name in ("confidence", "accuracy", "examples")), strict=True))
-        total = sum(count for *_, count in found) or 1
+    def draw(method: str) -> Drawn:
+        columns = (found[method].reliability.get(name, ()) for name in ("confidence", "accuracy", "examples"))
+        bins = list(zip(*columns, strict=True))
+        total = sum(count for *_, count in bins) or 1
         dots = [
             svg.dot(axes, 100 * sure, 100 * right, "pale", round(2 + 7 * (count / total) ** 0.5, 1),
                     f"says {100 * sure:.0f}% sure, right {100 * right:.0f}%\n{count:,.0f} {task.noun}")
-            for sure, right, count in found
+            for sure, right, count in bins
         ]  # fmt: skip
         frame = svg.grid(axes, [(v, f"{v:.0f}") for v in axes.x], [(v, f"{v}") for v in (0, 50, 100)])
         drawn = [frame, svg.line(axes, [(100 * low, 100 * low), (100, 100)], "dash"), *dots]
-        said = ", ".join(f"{100 * sure:.0f}% sure {100 * right:.0f}% right" for sure, right, _ in found)
-        return _plot(method, drawn, said)
+        said = ", ".join(f"{100 * sure:.0f}% sure {100 * right:.0f}% right" for sure, right, _ in bins)
+        return drawn, said
 
     def error(method: str) -> str:
-        found = task.details.methods[method].figures.get("expected_calibration_error")
-        return "" if found is None else figure_text(100 * found, 1)
+        value = task.details.methods[method].figures.get("expected_calibration_error")
+        return "" if value is None else figure_text(100 * value, 1)
 
     note = (
-        "Across: how sure the method says it is, %; up: how often it is then right, %. On the dashed line both agree; "
-        "below it the method is too sure. A dot’s area is its share of examples; the figure is the expected "
-        "calibration error, in points."
+        "Across: confidence, %; up: accuracy at that confidence, %. Dashed: perfect calibration; below it the method "
+        "is overconfident. A dot’s area is its share of examples; the figure is the expected calibration error, in "
+        "points."
     )
     return _row(task, "calibration", "Calibration", note, draw, error)
 
 
 def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]:
-    """The headline by the threshold from which on a method says that there is no answer; none where none may."""
+    """The headline by the threshold for abstaining; none where a method never abstains."""
     columns = {method: of.threshold_curve for method, of in found.items()}
     if not all(task.headline in of for of in columns.values()):
         return []
@@ -189,13 +198,13 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
     axes = Axes((low, high), (steps[0], steps[-1]))
     across = [(v, figure_text(v, 0)) for v in (low, 0, high)]
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         inside = [(x, y) for x, y in curves[method] if low <= x <= high] or curves[method]
         texts = [(x, f"threshold {figure_text(x, 1)}: {figure_text(y, 1)}") for x, y in _some(inside, MOST_TIPS)]
         drawn = [svg.grid(axes, across, _every_other(steps)), svg.upright(axes, 0), svg.line(axes, inside)]
         drawn += [svg.dot(axes, *best[method], "hollow", 4), svg.tips(axes, texts)]
         x, y = (figure_text(at, 1) for at in best[method])
-        return _plot(method, drawn, f"at best {y} at threshold {x}")
+        return drawn, f"at best {y} at threshold {x}"
 
     note = (
         f"{capital(task.figure)} by the threshold: the method abstains where the score of “no answer” is above that of "
@@ -206,11 +215,12 @@ def thresholds(task: Task, found: Mapping[str, AnswerBreakdown]) -> list[Panels]
 
 
 def groups(task: Task, kind: str) -> list[Panels]:
-    """The headline of groups of examples, with intervals; one group stands beside all examples."""
+    """The headline by groups of examples, with intervals; a single group is shown beside all examples."""
     found = {
-        method: {name: (of.examples, score) for name, of in all_of.items()
-                 if of.examples < task.examples and (score := task.group(of))}
-        for method in task.methods if (all_of := task.details.methods[method].groups.get(kind))
+        method: {name: (of.examples, task.score_of(of))
+                 for name, of in task.details.methods[method].groups.get(kind, {}).items()
+                 if of.examples < task.examples and task.headline in of.figures}
+        for method in task.methods
     }  # fmt: skip
     names = list(dict.fromkeys(name for of in found.values() for name in of))
     if not names:
@@ -221,16 +231,15 @@ def groups(task: Task, kind: str) -> list[Panels]:
         found = {method: {"all": (task.examples, task.score(method)), **of} for method, of in found.items()}
     scores = [score for of in found.values() for _, score in of.values()]
     steps = svg.ticks(min(score.low for score in scores), max(score.high for score in scores))
-    height = max(48, 18 * len(names))
     axes = Axes((steps[0], steps[-1]), (len(names) - 0.5, -0.5))
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         drawn = [svg.upright(axes, step, "axis") for step in steps]
         drawn += [
             svg.text(axes, axes.x[0], i, SHORT.get(name, name.partition(" words")[0]), "end", dx=-6)
             for i, name in enumerate(names)
         ]
-        drawn.append(svg.grid(axes, [(steps[0], f"{steps[0]:g}"), (steps[-1], f"{steps[-1]:g}")], []))
+        drawn.append(svg.grid(axes, [(step, svg.tick_text(step)) for step in axes.x], []))
         for name, (count, score) in found[method].items():
             i = names.index(name)
             row = {"y": axes.down(i - 0.5), "height": Percent(100 / len(names))}
@@ -238,13 +247,13 @@ def groups(task: Task, kind: str) -> list[Panels]:
             drawn += [svg.band(axes, score.low, score.high, axes.down(i)), svg.dot(axes, score.value, i, radius=3),
                       svg.tag("rect", x=0, width="100%", **row, class_="hit", data_t=tip)]  # fmt: skip
         said = ", ".join(f"{name} {score.said}" for name, (_, score) in found[method].items())
-        return _plot(method, drawn, said, height, "list")
+        return drawn, said
 
-    return [_row(task, kind.replace(" ", "-"), title, note, draw)]
+    return [_row(task, kind.replace(" ", "-"), title, note, draw, None, max(48, 18 * len(names)), "list")]
 
 
 def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, str]:
-    """The title and the note of groups of so many examples."""
+    """The title and the note; `sizes` has the number of examples of each group."""
     title, what = GROUPS.get(kind, (f"By {kind}", f"by {kind}"))
     counts = listed([f"{count:,}" for count in sizes.values()])
     text = "passage" if task.kind == "question_answering" else "text"
@@ -253,20 +262,20 @@ def _group_text(task: Task, kind: str, sizes: Mapping[str, int]) -> tuple[str, s
 
 
 def losses(task: Task) -> list[Panels]:
-    """Losses of training, by update, and of validation, by epoch."""
+    """Training loss by update, and validation loss by epoch."""
     valid = {method: task.epochs(method, "validation_loss") for method in task.methods}
     if not any(valid.values()):
         return []
     train = {method: _by_epoch(task, method, valid[method]) for method in task.methods}
     axes, grid = _axes(valid, also=[0.0, *(y for curve in train.values() for _, y in curve)])
 
-    def draw(method: str) -> Plot:
+    def draw(method: str) -> Drawn:
         mean = mean_curve(list(valid[method].values()))
         dots = [svg.dot(axes, x, y, radius=2.5) for x, y in mean]
         tips = svg.tips(axes, [(x, f"epoch {x:g}: validation {figure_text(y, 3)}") for x, y in mean])
         thin = svg.line(axes, thinned(train[method], MOST_POINTS), "thin")
         drawn = [grid, thin, svg.line(axes, mean), *dots, tips]
-        return _plot(method, drawn, f"validation loss by epoch, {_figures(mean, 3)}")
+        return drawn, f"validation loss by epoch, {_figures(mean, 3)}"
 
     note = (
         f"In nats{_of_seeds(task, '; means of the seeds')}. Thin: training, by update; thick: validation, by epoch. "
@@ -276,7 +285,7 @@ def losses(task: Task) -> list[Panels]:
 
 
 def _axes(curves: Mapping[str, Mapping[str, Curve]], also: Sequence[float]) -> tuple[Axes, Markup]:
-    """Axes that hold all curves by epoch and other values, and their grid."""
+    """Axes that span all curves by epoch and other values, and their grid."""
     points = [point for of in curves.values() for curve in of.values() for point in curve]
     ys = [*(y for _, y in points), *also]
     steps = svg.ticks(min(ys), max(ys))
@@ -289,7 +298,7 @@ def _every_other(steps: Sequence[float]) -> list[tuple[float, str]]:
 
 
 def _some(values: Sequence[T], most: int) -> Sequence[T]:
-    """Every second or third of them, so that at most so many are left."""
+    """At most so many of them, evenly spaced."""
     return values[:: 1 + (len(values) - 1) // most]
 
 
@@ -298,7 +307,7 @@ def _figures(curve: Curve, digits: int) -> str:
 
 
 def _by_epoch(task: Task, method: str, valid: Mapping[str, Curve]) -> Curve:
-    """The mean training loss of the seeds by epoch, of which it has many points."""
+    """The training loss of each update by epoch, the mean over seeds."""
     points = mean_curve([curve for (of, _), curve in task.updates.items() if of == method])
     epochs = max((x for curve in valid.values() for x, _ in curve), default=0.0)
     each = points[-1][0] / epochs if points and epochs else 1.0  # updates
@@ -310,7 +319,7 @@ def _of_seeds(task: Task, text: str) -> str:
 
 
 def _pairs(task: Task) -> Fold:
-    """Every pair of methods by the headlines."""
+    """Every pair of methods, by each headline."""
     pairs = [pair for pair in task.details.comparisons if pair.figure in task.details.headlines]
     rows = []
     for pair in pairs:
@@ -332,7 +341,7 @@ def _pairs(task: Task) -> Fold:
 
 
 def _scores(task: Task) -> Fold:
-    """A row for each figure: baselines, then each method before and after training."""
+    """A row for each figure: the baselines', then each method's before and after training."""
     legend, methods = task.details.legend, task.details.methods
     names = [name for name in dict.fromkeys(name for of in methods.values() for name in of.figures) if name in legend]
     header = ["score", "unit", *map(baseline_name, task.details.baselines)]
@@ -351,7 +360,7 @@ def _scores(task: Task) -> Fold:
 
 
 def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) -> list[tuple[str, ...]]:
-    """Name, unit and the columns' values of each figure."""
+    """A row for each figure: name, unit and the columns' values."""
     return [
         (figure_name(name, legend[name]), UNITS.get(legend[name].scale, ""),
          *(_with_interval(name, legend[name], *column) for column in columns))
@@ -360,7 +369,7 @@ def score_rows(names: Iterable[str], legend: Legend, columns: Sequence[Scores]) 
 
 
 def _with_interval(name: str, figure: Figure, values: Figures, intervals: Intervals, std: Figures) -> str:
-    """A figure, after ± its standard deviation over seeds, in brackets its interval, as far as they are known."""
+    """A figure, after ± its standard deviation over seeds, in brackets its interval, where these are known."""
     text = shown(figure, values.get(name))
     if name in std and figure.scale != "count":
         text += f" ± {shown(figure, std[name])}"
@@ -370,7 +379,7 @@ def _with_interval(name: str, figure: Figure, values: Figures, intervals: Interv
 
 
 def _classes(task: Task) -> Fold:
-    """Precision, recall and F1 by class; of classifiers only."""
+    """Precision, recall and F1 by class, for classifiers."""
     rows = [
         (name, figure_text(of.get("examples"), 0), method_name(method),
          *(figure_text(100 * of[measure], 1) for measure in ("precision", "recall", "f1")))

@@ -1,25 +1,24 @@
-"""What differs between two revisions, what of it counts, and why: by the models' answers, else by how seeds vary, else
-by the tolerance."""
+"""What differs between two revisions, which differences count, and why: by paired predictions, else by the spread over
+seeds, else by the tolerance."""
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal
 
 from retrace.core.paths import ON_TEST
 from retrace.evaluation.records import BESIDE
 from retrace.evaluation.settings import EvaluateParams
 from retrace.report.blocks import NOTHING
-from retrace.report.names import shown_signed, with_unit
+from retrace.report.names import points, shown_signed, with_unit
 from retrace.report.runs import flat
 from retrace.review.revision import FIGURE, Place, Revision
 from retrace.review.settings import ReviewParams
 from retrace.statistics.comparisons import Difference
-from retrace.statistics.scales import CURVES, MEASURES, SHARES, Figure, Interval, Legend
+from retrace.statistics.scales import CURVES, MEASURES, Figure, Interval, Legend
 
-SHOWN = 0.2  # share by which time or memory has to differ to be shown
+SHOWN = 0.2  # relative difference from which time or memory is shown
 UNKNOWN = Figure("score", "neither")
 
 
@@ -31,22 +30,27 @@ class Change:
     what: Figure
     old: float
     new: float
-    counts: bool  # it is beyond the noise
-    is_fall: bool  # which counts, is for the worse and more than the tolerance, of a figure that methods are judged by
+    counts: bool  # beyond the noise
+    is_far: bool  # more than the tolerance
     why: str
     interval: Interval | None = None  # 95%, of the new figure less the old one
 
     @property
     def direction(self) -> Literal["better", "worse", "other"]:
-        """Whether it is for the better; of baselines, which no model is, it is neither."""
+        """Whether it is better; a baseline's change is neither, as it is no model's."""
         if self.what.better == "neither" or self.place.is_baseline:
             return "other"
         return "better" if (self.new > self.old) == (self.what.better == "higher") else "worse"
 
+    @property
+    def is_fall(self) -> bool:
+        """Whether a figure that models are judged by got worse, beyond the noise and by more than the tolerance."""
+        return self.counts and self.is_far and self.direction == "worse" and self.place.figure not in BESIDE
+
 
 @dataclass(frozen=True)
 class Moved:
-    """A setting, a flag or a run's time or memory, before and after; a dash, or 0, where it is not there."""
+    """A setting, a flag count, or a run's time or memory, before and after; NOTHING or 0 where it is absent."""
 
     name: str
     old: Any
@@ -55,9 +59,9 @@ class Moved:
 
 @dataclass(frozen=True)
 class Review:
-    """All that differs."""
+    """Everything that differs."""
 
-    compared: int  # figures that both have
+    compared: int  # how many figures both have
     changes: Sequence[Change]
     notes: Sequence[str]
     flags: Sequence[Moved]  # how many seeds have each
@@ -66,14 +70,14 @@ class Review:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a figure fell beyond the noise and by more than the tolerance."""
+        """Whether there is a fall."""
         return any(change.is_fall for change in self.changes)
 
 
 def review(old: Revision, new: Revision) -> Review:
-    """The second beside the first, by the settings of the second.
+    """Compare two revisions, by the settings of the second.
 
-    Raises InputError where its settings are wrong.
+    Raises InputError where these are wrong.
     """
     before, after = old.headlines, new.headlines
     both = [place for place in after.figures if place in before.figures]
@@ -85,12 +89,12 @@ def review(old: Revision, new: Revision) -> Review:
 
 
 def signed(what: Figure, *differences: float) -> str:
-    """A difference, or the ends of its interval, as it is shown: of shares in points of 100."""
-    return " to ".join(shown_signed(what, each) for each in differences) + (" points" if what.scale in SHARES else "")
+    """A difference, or the ends of its interval, as printed: for shares in percentage points."""
+    return " to ".join(shown_signed(what, each) for each in differences) + points(what)
 
 
 class _Judge:
-    """What the differences between two revisions' figures are worth, by the settings of the second."""
+    """Tells which differences between two revisions' figures count, by the settings of the second."""
 
     def __init__(self, old: Revision, new: Revision) -> None:
         self._sides = (old, new)
@@ -99,11 +103,9 @@ class _Judge:
         self._has_same_seeds = flat(old.params).get("finetune.seeds") == list(self._params.finetune.seeds)
 
     def changes(self, differing: Sequence[Place]) -> Iterator[Change]:
-        """A change for each place at which both have a figure, and not the same."""
-        by_method: dict[tuple[str, str, bool], list[Place]] = defaultdict(list)
-        for place in differing:
-            by_method[place.of, place.who, place.is_baseline].append(place)
-        for (of, who, is_baseline), places in by_method.items():
+        """A change for each figure that differs."""
+        for (of, who, is_baseline), group in groupby(differing, lambda place: (place.of, place.who, place.is_baseline)):
+            places = list(group)
             paired = {} if is_baseline else self._paired(of, who, [place.figure for place in places])
             for place in places:
                 found = paired.get(place.figure)
@@ -119,7 +121,7 @@ class _Judge:
         return paired_differences(task, method, figures, self._sides, self._params) if self._has_same_seeds else {}
 
     def _by_spread(self, place: Place) -> Difference | None:
-        """The difference by the pooled variance over seeds: Student's t of two samples; one may be a single seed."""
+        """The difference by the pooled variance over seeds (Student's t for two samples, of which one may have one)."""
         if place.is_baseline:
             return None
         counts, freedom, squares = [], 0, 0.0
@@ -142,31 +144,23 @@ class _Judge:
         limit = self._tolerance.of(what, old)
         is_far = abs(new - old) > limit and not math.isclose(abs(new - old), limit)
         why = f"{'more than' if is_far else 'within'} the tolerance of {self._tolerance.said(what)}"
-        interval, is_beyond = found and found.interval, is_far
-        drawn = "documents" if place.figure == FIGURE else "examples"
-        if found and interval:
-            is_clear = not interval["low"] <= 0 <= interval["high"]
-            ends = signed(what, interval["low"], interval["high"])
-            if found.is_of_models:
-                is_beyond = is_clear and is_far
-                why += f"; of one seed, whose difference is {ends} for the choice of {drawn}"
-            else:
-                is_beyond = is_clear
-                why = f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")
-        change = Change(place, what, old, new, is_beyond, False, why, interval)
-        is_fall = is_beyond and is_far and change.direction == "worse" and place.figure not in BESIDE
-        return replace(change, is_fall=is_fall)
+        if found is None:
+            return Change(place, what, old, new, is_far, is_far, why)
+        interval = found.interval
+        is_clear = not interval["low"] <= 0 <= interval["high"]
+        ends = signed(what, interval["low"], interval["high"])
+        if found.is_of_models:
+            drawn = "documents" if place.figure == FIGURE else "examples"
+            why += f"; of one seed, whose difference is {ends} for the choice of {drawn}"
+            return Change(place, what, old, new, is_clear and is_far, is_far, why, interval)
+        why = f"95% interval {ends}, {how}" + (f"; {why}" if is_far else "")
+        return Change(place, what, old, new, is_clear, is_far, why, interval)
 
     def _legend(self, task: str) -> Legend:
+        from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
+
         kind = self._params.finetune.kind_of(task.removesuffix(ON_TEST))
-        return _legend(getattr(self._params.metrics, kind)) | CURVES
-
-
-@cache
-def _legend(metrics: tuple[str, ...]) -> Legend:
-    from retrace.evaluation.outcomes import Scoring  # here, as its metrics take seconds to import
-
-    return Scoring(metrics).legend
+        return Scoring(getattr(self._params.metrics, kind)).legend | CURVES
 
 
 def _notes(old: Revision, new: Revision) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The difference between two revisions' models on the same examples, from what both predicted or lost on each."""
+"""Paired differences between two revisions' models, from their predictions on the same examples, or their losses."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pandas as pd
 from scipy.special import softmax
 
 from retrace.core.errors import InputError
@@ -27,14 +26,14 @@ from retrace.statistics.intervals import Scored, resample
 def paired_differences(
     task: str, method: str, figures: Sequence[str], sides: Sequence[Revision], params: EvaluateParams
 ) -> dict[str, Difference]:
-    """The second revision's figures less the first's, means over the seeds of `params`; those that can be resampled.
+    """The second revision's figures less the first's, means over the seeds of `params`; only those that are resampled.
 
-    Empty where predictions are not at hand, or are not of the same examples.
+    Empty where predictions are not available, or not of the same examples.
     """
     own = task.removesuffix(ON_TEST)
     kind, settings = params.finetune.kind_of(own), params.metrics
-    cells = [(side, PREDICTIONS / own / method / str(seed)) for side in sides for seed in params.finetune.seeds]
-    outcomes = [_outcome(task, kind, side, folder) for side, folder in cells]
+    folders = [PREDICTIONS / own / method / str(seed) for seed in params.finetune.seeds]
+    outcomes = [_outcome(task, kind, side, folder) for side in sides for folder in folders]
     found = [of for of in outcomes if of is not None]
     if len(found) < len(outcomes) or any(_asked(of) != _asked(found[0]) for of in found):
         return {}
@@ -48,7 +47,7 @@ def paired_differences(
 def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], params: EvaluateParams) -> Difference | None:
     """The second language model's perplexity per token less the first's, on the same documents.
 
-    None where the documents' losses are not at hand, or are of other documents or tokens.
+    None where the documents' losses are not available, or are of other documents or tokens.
     """
     old, new = (_documents(side).get((split, measure)) for side in sides)
     if old is None or new is None or not are_same_documents(old, new):
@@ -71,40 +70,34 @@ def paired_perplexity(split: str, measure: str, sides: Sequence[Revision], param
 
 @cache
 def _documents(revision: Revision) -> Mapping[tuple[str, str], Measured]:
-    """The losses by split and measure, read once; none where they are not at hand."""
+    """The losses by split and measure, as far as they are available."""
     content = revision.read(DOCUMENTS)
     return {} if content is None else read_documents(content)
 
 
 def _outcome(task: str, kind: Kind, revision: Revision, folder: Path) -> Classified | Answered | None:
-    """What a run's kept epoch decided; None where its predictions, or the questions, are not at hand."""
-    rows = _kept(task, revision, folder, kind)
-    if rows is None:
-        return None
-    if kind == "classification":
-        logits = logits_of(rows)
-        classes = tuple(map(str, range(logits.shape[1])))
-        return Classified(classes, rows["label"].to_numpy(), logits.argmax(axis=1), softmax(logits, axis=1))
-    part, source = "test" if task.endswith(ON_TEST) else "dev", source_folder(str(revision.params.get("data")))
-    content = revision.read(questions_path(source, part, task.removesuffix(ON_TEST)))
-    if content is None:
-        return None
-    with TemporaryDirectory() as copy:
-        (Path(copy) / "questions.json").write_bytes(content)
-        return QuestionAnsweringTask([], read_questions(Path(copy) / "questions.json")).outcome(rows)
-
-
-def _kept(task: str, revision: Revision, folder: Path, kind: Kind) -> pd.DataFrame | None:
-    """The predictions of a run's kept epoch; None where they are not at hand, or were written otherwise."""
-    with TemporaryDirectory() as copy:
-        if not revision.fetch(folder, Path(copy)):
+    """The decisions of a run's kept epoch; None where its predictions, or the questions, are not available or valid."""
+    is_test = task.endswith(ON_TEST)
+    with TemporaryDirectory() as name:
+        copy = Path(name)
+        if not revision.fetch(folder, copy):
             return None
         try:
-            return kept_epoch((read_tested if task.endswith(ON_TEST) else read_epochs)(Path(copy), kind)).rows
+            rows = kept_epoch((read_tested if is_test else read_epochs)(copy, kind)).rows
         except (InputError, OSError, KeyError):
             return None
+        if kind == "classification":
+            logits = logits_of(rows)
+            classes = tuple(map(str, range(logits.shape[1])))
+            return Classified(classes, rows["label"].to_numpy(), logits.argmax(axis=1), softmax(logits, axis=1))
+        part, source = "test" if is_test else "dev", source_folder(str(revision.params.get("data")))
+        content = revision.read(questions_path(source, part, task.removesuffix(ON_TEST)))
+        if content is None:
+            return None
+        (copy / "questions.json").write_bytes(content)
+        return QuestionAnsweringTask([], read_questions(copy / "questions.json")).outcome(rows)
 
 
 def _asked(outcome: Classified | Answered) -> Sequence[object]:
-    """What was asked: the right classes, or the right answers."""
+    """The right classes, or the right answers, by which examples are recognised."""
     return outcome.labels.tolist() if isinstance(outcome, Classified) else outcome.golds

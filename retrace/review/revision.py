@@ -1,5 +1,5 @@
-"""A revision's headline figures, reports, predictions and settings, by DVC: from the working tree, its cache or its
-remote."""
+"""A revision's headline figures, reports, predictions and settings, which DVC reads from the working tree, its cache or
+its remote."""
 
 import json
 from dataclasses import dataclass
@@ -24,7 +24,11 @@ from retrace.results.grid import RUNS
 FIGURE = "perplexity"
 R = TypeVar("R", bound=Record)
 DEFAULTS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
-ABSENT = (OSError, DvcException, DataIndexDirError)  # of a file that is neither here nor in DVC's cache or remote
+ABSENT = (
+    OSError,
+    DvcException,
+    DataIndexDirError,
+)  # raised for a file that is neither here nor in DVC's cache or remote
 
 
 class Place(NamedTuple):
@@ -38,10 +42,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Headlines:
-    """What one revision's files say."""
+    """The figures and flags of a revision."""
 
     figures: dict[Place, float]
-    flags: dict[str, int]  # task or split, who and flag → seeds that have it
+    flags: dict[str, int]  # task or split, who and flag → how many seeds have it
 
 
 class Revision:
@@ -53,26 +57,25 @@ class Revision:
 
     @cached_property
     def headlines(self) -> Headlines:
-        """The headline figures; none where it has none."""
+        """The headline figures and flags; none where the revision has none."""
         tasks = (self._record(Metrics, METRICS) or Metrics(tasks={})).tasks
         text = self._record(Perplexities, PERPLEXITY) or Perplexities(splits={})
         figures: dict[Place, float] = {}
+        flags: dict[str, int] = {}
         for task, of in tasks.items():
             for is_baseline, side in ((False, of.methods), (True, of.baselines)):
                 for who, values in side.items():
                     figures |= {Place(task, who, name, is_baseline): value for name, value in values.items()}
+            flags |= {f"{task} {who} {flag}": count for who, each in of.flags.items() for flag, count in each.items()}
         for part, measures in text.splits.items():
             known = {who: value for who, value in measures.items() if value is not None}
             figures |= {Place(part, who, FIGURE, who == "unigram"): value for who, value in known.items()}
-        flags = {task: of.flags for task, of in tasks.items()}
-        flags |= {part: {LANGUAGE_MODEL: of} for part, of in text.flags.items()}
-        counts = {f"{of} {who} {flag}": count for of, sides in flags.items() for who, found in sides.items()
-                  for flag, count in found.items()}  # fmt: skip
-        return Headlines(figures, counts)
+            flags |= {f"{part} {LANGUAGE_MODEL} {flag}": count for flag, count in text.flags.get(part, {}).items()}
+        return Headlines(figures, flags)
 
     @cached_property
     def details(self) -> Details | None:
-        """Its scores.json; None where that is not at hand."""
+        """Its scores.json, if available."""
         return self._record(Details, DETAILS)
 
     @cached_property
@@ -88,25 +91,21 @@ class Revision:
 
     @cached_property
     def runs(self) -> dict[str, RunRecord]:
-        """Time and memory, by run: "pretrain", "sst2/full/1"."""
-        try:
-            names = self._files.find(RUNS.as_posix()) if self._files.isdir(RUNS.as_posix()) else []
-        except ABSENT:
-            return {}
-        paths = sorted(Path(name) for name in names if name.endswith(".json"))
+        """Time and memory by run: "pretrain", "sst2/full/1"."""
+        paths = sorted(path for path in self._listed(RUNS) if path.suffix == ".json")
         found = {path.relative_to(RUNS).with_suffix("").as_posix(): self._record(RunRecord, path) for path in paths}
         return {name: record for name, record in found.items() if record is not None}
 
     @cached_property
     def stale_stages(self) -> list[str]:
-        """Those of the working tree that have to run again; a commit is taken as it is."""
+        """The stages of the working tree that have to run again; a commit is taken as it is."""
         try:
             return [] if self._commit else sorted(self._files.repo.status())
         except DvcException:
             return []
 
     def read(self, path: Path) -> bytes | None:
-        """A file; None where it is not at hand."""
+        """The content of a file, if available."""
         try:
             content: Any = self._files.cat_file(path.as_posix())
         except ABSENT:
@@ -114,18 +113,21 @@ class Revision:
         return content
 
     def fetch(self, folder: Path, to: Path) -> bool:
-        """Copy the files of a folder; False where it is not at hand."""
-        try:
-            names = self._files.find(folder.as_posix())
-        except ABSENT:
-            return False
-        found = {Path(name).name: self.read(Path(name)) for name in names}
+        """Copy the files of a folder; False where one is not available, or there are none."""
+        found = {path.name: self.read(path) for path in self._listed(folder)}
         for name, content in found.items():
             (to / name).write_bytes(content or b"")
         return bool(found) and None not in found.values()
 
+    def _listed(self, folder: Path) -> list[Path]:
+        """The files under a folder, as far as they are known."""
+        try:
+            return [Path(name) for name in self._files.find(folder.as_posix())]
+        except ABSENT:
+            return []
+
     def _record(self, kind: type[R], path: Path) -> R | None:
-        """A record; None where it is not at hand, has a merge conflict, say, or is of another version of Retrace."""
+        """A record, if available and valid; it may have a merge conflict or be of another version of Retrace."""
         try:
             return kind.from_json(json.loads(self.read(path) or b"null"))
         except ValueError:  # of json, or pydantic's
@@ -133,9 +135,9 @@ class Revision:
 
 
 def commit_of(base: str) -> str:
-    """The commit that a name stands for.
+    """The hash of the commit that a name stands for.
 
-    Raises InputError where there is none, which in a shallow clone may have to be fetched.
+    Raises InputError where there is none; in a shallow clone it may have to be fetched.
     """
     found = try_git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
     if found is None:
@@ -146,10 +148,10 @@ def commit_of(base: str) -> str:
 
 
 def default_base() -> tuple[str, str]:
-    """The revision to compare with where none is named, and what it is.
+    """The revision to compare with by default, and what it is.
 
-    On a branch it is where that left the default branch (of origin, else main or master), on the default branch
-    itself the last commit. In a shallow clone, which does not know where, it is the default branch as it is now.
+    On a branch: where it left the default branch (of origin, else main or master); on the default branch itself: the
+    last commit. A shallow clone does not know where a branch left; there it is the default branch as it is now.
     """
     branch = try_git("symbolic-ref", "--quiet", "--short", "HEAD")
     default = next((name for name in DEFAULTS if try_git("rev-parse", "--verify", "--quiet", name)), None)

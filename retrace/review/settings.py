@@ -1,4 +1,4 @@
-"""By how much a result may differ without anyone having to look."""
+"""How much a result may differ without anyone having to look."""
 
 from pydantic import Field
 
@@ -7,13 +7,13 @@ from retrace.statistics.scales import SHARES, Figure
 
 
 class Tolerance(Section):
-    """By how much a figure may be another elsewhere: from another processor, or another seed."""
+    """How much a figure may differ by chance: from another processor, or another seed."""
 
     points: float = Field(default=5.0, ge=0, description="of 100, of accuracies, F1 and other shares")
     percent: float = Field(default=10.0, ge=0, description="of losses, perplexities and other unbounded figures")
 
     def of(self, what: Figure, value: float) -> float:
-        """How far from a figure this is, on the figure's scale."""
+        """The tolerance around a value, on the figure's scale."""
         return self.points / 100 * SHARES[what.scale] if what.scale in SHARES else self.percent / 100 * abs(value)
 
     def said(self, what: Figure) -> str:
@@ -22,7 +22,7 @@ class Tolerance(Section):
 
 
 class ReviewSettings(Section):
-    """What `retrace review` goes by."""
+    """The settings of `retrace review`."""
 
     tolerance: Tolerance = Tolerance()
 

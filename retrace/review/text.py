@@ -13,12 +13,11 @@ from retrace.report.page import fill_markdown
 from retrace.review.changes import Change, Moved, Review, signed
 from retrace.review.revision import FIGURE
 
-MOST = 3  # changes that the verdict names
-SIGNS = {"better": "better", "worse": "worse", "other": "–"}
+MOST = 3  # changes named in the verdict
 
 
 def as_markdown(review: Review, base: str) -> str:
-    """The whole review; `base` says in words what it is compared with."""
+    """The whole review; `base` describes the revision that it compares with."""
     moved = [change for change in review.changes if change.counts]
     rest = [change for change in review.changes if not change.counts]
     text = fill_markdown(
@@ -26,24 +25,21 @@ def as_markdown(review: Review, base: str) -> str:
         moved=_table(moved), rest=_table(rest), count=len(rest), flags=_flags(review.flags),
         params=_moved("setting", review.params, _value), runs=_moved("run", review.runs, _amount),
     )  # fmt: skip
-    return text.replace("@", "@\u200b").strip()  # a name after @ would call someone on a forge
+    return text.replace("@", "@\u200b").strip()  # a name after @ would notify someone on a forge
 
 
 def verdict(review: Review) -> str:
-    """What it comes to, in one sentence."""
+    """The result in one sentence."""
     if not review.compared:
         return f"not compared: {review.notes[0]}"
     judged = [change for change in review.changes if change.counts and change.place.figure not in BESIDE]
-    better, worse = (
-        list({change.place[:2]: change for change in reversed(judged) if change.direction == way}.values())[::-1]
-        for way in ("better", "worse")
-    )  # of each model the first figure
+    better, worse = (_names([change for change in judged if change.direction == way]) for way in ("better", "worse"))
     if better and worse:
-        return f"mixed: {_names(worse)}; but {_names(better)}"
+        return f"mixed: {worse}; but {better}"
     if worse:
-        return f"worse: {_names(worse)}"
+        return f"worse: {worse}"
     if better:
-        return f"better: {_names(better)}, outside the noise; nothing fell"
+        return f"better: {better}, outside the noise; nothing fell"
     if not review.changes:
         return f"no change: all {review.compared} figures are the same"
     differ = f"{len(review.changes)} of {review.compared} figures differ"
@@ -51,7 +47,7 @@ def verdict(review: Review) -> str:
 
 
 def as_json(review: Review, base: str) -> dict[str, Any]:
-    """The same as plain values."""
+    """The review as plain values."""
     return {
         "verdict": verdict(review), "base": base, "failed": review.has_failed, "compared": review.compared,
         "notes": list(review.notes),
@@ -67,9 +63,13 @@ def as_json(review: Review, base: str) -> dict[str, Any]:
 
 
 def _names(changes: Sequence[Change]) -> str:
-    largest = sorted(changes, key=lambda change: -abs(change.new - change.old) / (abs(change.old) or 1))
+    """The largest changes, relative to the old figures; of each model its first figure."""
+    firsts: dict[tuple[str, ...], Change] = {}
+    for change in changes:
+        firsts.setdefault(change.place[:2], change)
+    largest = sorted(firsts.values(), key=lambda change: -abs(change.new - change.old) / (abs(change.old) or 1))
     named = [f"{_name(change)} {_difference(change)}" for change in largest[:MOST]]
-    return ", ".join([*named, *([f"{len(changes) - MOST} more"] if len(changes) > MOST else [])])
+    return ", ".join([*named, *([f"{len(firsts) - MOST} more"] if len(firsts) > MOST else [])])
 
 
 def _name(change: Change) -> str:
@@ -82,8 +82,9 @@ def _name(change: Change) -> str:
 
 def _table(changes: Sequence[Change]) -> Table | None:
     rows = [
-        (_of(change), figure_name(change.place.figure, change.what), SIGNS[change.direction],
-         *(shown(change.what, value) for value in (change.old, change.new)), _difference(change), change.why)
+        (_of(change), figure_name(change.place.figure, change.what),
+         NOTHING if change.direction == "other" else change.direction, shown(change.what, change.old),
+         shown(change.what, change.new), _difference(change), change.why)
         for change in changes
     ]  # fmt: skip
     header = ("of", "figure", "direction", "before", "now", "difference", "why")
@@ -102,14 +103,13 @@ def _difference(change: Change) -> str:
 
 
 def _flags(flags: Sequence[Moved]) -> list[str]:
-    """A line for those that are new, that are gone, and that other numbers of seeds have."""
-    parts: dict[str, list[str]] = {"new": [], "gone": [], "of more or fewer seeds": []}
-    for flag in flags:
-        name = flag.name.replace("_", " ")
-        if flag.old and flag.new:
-            parts["of more or fewer seeds"].append(f"{name} (was {flag.old}, is {flag.new})")
-        else:
-            parts["gone" if flag.old else "new"].append(name)
+    """A line each for flags that are new, that are gone, and that more or fewer seeds have."""
+    named = [(flag.name.replace("_", " "), flag.old, flag.new) for flag in flags]
+    parts = {
+        "new": [name for name, old, _ in named if not old],
+        "gone": [name for name, _, new in named if not new],
+        "of more or fewer seeds": [f"{name} (was {old}, is {new})" for name, old, new in named if old and new],
+    }
     return [f"{what}: {'; '.join(names)}" for what, names in parts.items() if names]
 
 

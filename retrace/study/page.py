@@ -17,9 +17,9 @@ from retrace.report import svg
 from retrace.report.blocks import NOTHING, Cell, Fold, Panel, Panels, Section, Table, figure_text
 from retrace.report.browser import predictions_section, read_all
 from retrace.report.names import figure_name
-from retrace.report.pretraining import pretraining_section, tokens_and_losses
-from retrace.report.results import Curve, Task, read_tasks
-from retrace.report.runs import data_fold, models_folds, read_stages, runs_section, settings_fold, time_fold
+from retrace.report.pretraining import pretraining_section
+from retrace.report.results import Curve, Task, read_curve, read_tasks
+from retrace.report.runs import data_fold, models_folds, read_stages, settings_fold, time_fold
 from retrace.report.svg import Axes, Plot
 from retrace.report.tasks import task_section
 from retrace.statistics.scales import CURVES, SHARES, factor
@@ -156,13 +156,13 @@ def run_sections(study: PublishedStudy, params: Mapping[str, Any], reports: Repo
     yield Section("Learning curves", curves)
     yield from (task_section(task, list(reports.details.tasks)) for task in tasks)
     if reports.perplexity is not None and reports.pretraining is not None:
-        trained = tokens_and_losses(reports.runs.get("pretrain"))
-        yield pretraining_section(reports.perplexity, reports.pretraining, *trained)
+        updates = read_curve("pretrain-updates")
+        yield pretraining_section(reports.perplexity, reports.pretraining, updates, reports.runs["pretrain"])
     yield predictions_section(read_all(params, source), tasks, first=study.first_samples)
     card = source / "card.json"  # there is none if all tasks bring their own data
     data = data_fold(read_json(card) if card.is_file() else {"findings": []}, params)
     time = time_fold(reports.runs, read_stages(), params)
-    yield runs_section([time, data, *_models(params, reports), settings_fold(params)])
+    yield Section("Data and runs", [time, data, *_models(params, reports), settings_fold(params)])
 
 
 def study_inputs(params: Mapping[str, Any]) -> list[Path]:

@@ -263,7 +263,7 @@ def estimates_table(estimates: pd.DataFrame) -> Table:
         is_share = name.startswith("saved")
         shown = [_percent(value) if is_share else figure_text(value / 2**20, 0) for value in estimates[name]]
         columns[f"% {name}" if is_share else f"{name}, MiB"] = shown
-    return Table.of(columns)
+    return Table.of(columns, "Table")
 
 
 def _layer_equations() -> Table:

@@ -119,10 +119,7 @@ def test_flags_stand_before_everything_else() -> None:
 
 
 def test_the_verdict_and_the_table_of_the_run_are_those_of_the_report() -> None:
-    said = [
-        [("Pretraining is worth ", False), ("+1.0 points", True), (" on <b>a|b</b>_*.", False)],
-        [("One seed.", False)],
-    ]
+    said = ["Pretraining is worth **+1.0 points** on <b>a|b</b>_*.", "One seed."]
     table = Table(("method", "score"), [("a_b|", TableCell("90.0 ≈", bold=True))], groups=[("", 1), ("my_task: F1", 1)])
     text = model_card(replace(FACTS, results=RunResults(said, "Read [so](x).", table))).text
     shown = text[text.index("## What the run shows") : text.index("## How to load it")]
@@ -242,9 +239,9 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
         "masked": UNITS, "unigram": UNITS | {"perplexity_per_token": 147.0}, "beats_unigram": True, "flags": {},
     }})  # fmt: skip
     found = Trained(FULL, params).results()
-    assert ["".join(text for text, _ in sentence) for sentence in found.verdict] == [
-        "Pretraining is worth +20.0 points of accuracy on reviews (90.0 against 70.0).",
-        "The language model’s perplexity is 6.5 per token; a unigram model’s is 147.",
+    assert found.verdict == [
+        "Pretraining is worth **+20.0 points** of accuracy on reviews (90.0 against 70.0).",
+        "The language model’s perplexity is **6.5 per token**; a unigram model’s is 147.",
         "Above a baseline in the mean, but not shown to be with 2 seeds: Scratch on reviews (tf-idf).",
     ]
     assert found.note.startswith("Reviews: accuracy, %. Means over 2 seeds; this model is of seed 1. 95% interval for ")
@@ -260,8 +257,7 @@ def test_the_card_has_the_verdict_and_the_table_of_the_report(params) -> None:
 def test_of_one_seed_or_without_scores_no_more_is_said_than_is_known(params) -> None:
     _write("reports/scores.json", {"sst2": _run((1,), "models differ")})
     found = Trained(FULL, params).results()
-    said = "One seed: differences are of these models, and do not tell the methods apart."
-    assert found.verdict[-1] == [(said, False)]
+    assert found.verdict[-1] == "One seed: differences are of these models, and do not tell the methods apart."
     assert "Means" not in found.note
     _write("reports/scores.json", {"sst2": SST2})  # which has no figure that models are judged by
     assert Trained(FULL, params).results() == RunResults([], "", None)

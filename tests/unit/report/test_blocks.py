@@ -9,22 +9,21 @@ EVIL = "<script>alert('x')</script> | & *b*"
 
 def test_text_is_escaped() -> None:
     sections = [Section(EVIL, [EVIL, Table((EVIL, "n"), [(EVIL, Cell(EVIL, small=EVIL))], label=EVIL)])]
-    page = as_html(EVIL, sections, Head([[(EVIL, True)]], {EVIL: EVIL}))
+    page = as_html(EVIL, sections, Head([f"**bold** {EVIL}"], {EVIL: EVIL}))
     assert page.count("<script") == 1  # the page's own
     assert page.count("&lt;script&gt;") == 14
-    markdown = as_markdown("T", sections, "figures", Head([[(EVIL, True)]]))
+    assert "<p><strong>bold</strong> &lt;script&gt;" in page
+    markdown = as_markdown("T", sections, Head([f"**bold** {EVIL}"]))
+    assert r"**bold** \<script\>" in markdown
     assert markdown.count(r"\<script\>alert('x')\</script\> \| & \*b\*") == 7
     assert "<script" not in markdown.replace("\\<", "")
-
-
-def test_titles_inside_html_of_markdown_are_escaped_for_html() -> None:
-    page = as_markdown("T", [Section("S", [Fold(EVIL, EVIL, ["text"])])], "figures")
-    assert page.count("&lt;script&gt;") == 2
+    folded = as_markdown("T", [Section("S", [Fold(EVIL, EVIL, ["text"])])])  # whose title is HTML
+    assert folded.count("&lt;script&gt;") == 2
 
 
 def test_code_stays_as_it_is() -> None:
     sections = [Section("S", [Code("a = '*'\nb = [a]"), Code("└─ x", "text")])]
-    page = as_markdown("T", sections, "figures")
+    page = as_markdown("T", sections)
     assert "\n```python\na = '*'\nb = [a]\n```\n" in page
     assert "\n```text\n└─ x\n```\n" in page
     assert "a = &#39;*&#39;\nb = [a]</pre>" in as_html("T", sections)
@@ -42,12 +41,12 @@ def test_ticks_are_round_and_hold_all_values(low: float, high: float, found: lis
 def test_columns_of_figures_are_aligned() -> None:
     table = Table(("name", "n", "i"), [("a", "+1,234.50", "−0.9 ± 0.1 (0.7 – 1.1)"), ("b", "–", Cell("", small="1"))])
     assert [table.is_numeric(column) for column in (0, 1, 2)] == [False, True, True]
-    assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])], "f")
+    assert "| --- | ---: | ---: |" in as_markdown("T", [Section("S", [table])])
 
 
 def test_what_stands_above_columns_stands_in_front_of_their_names_in_markdown() -> None:
     table = Table(("method", "mean", "sd"), [("full", "1", "2")], groups=[("", 1), ("Reviews: accuracy, %", 2)])
-    shown = as_markdown("T", [Section("S", [table])], "f")
+    shown = as_markdown("T", [Section("S", [table])])
     assert "| method | Reviews: accuracy, %, mean | Reviews: accuracy, %, sd |" in shown
 
 

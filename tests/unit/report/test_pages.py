@@ -2,61 +2,53 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from retrace.core.files import write_json
-from retrace.evaluation.records import (
-    BaselineDetails,
-    ClassBreakdown,
-    Details,
-    GroupDetails,
-    MethodDetails,
-    SeedDetails,
-    TaskDetails,
-)
+from retrace.evaluation.records import Details, MethodDetails
 from retrace.perplexity.measures import PerplexityReport
+from retrace.report import summary
 from retrace.report.blocks import Section
 from retrace.report.page import as_markdown
 from retrace.report.pretraining import pretraining_section
 from retrace.report.results import Task
 from retrace.report.runs import data_fold, models_folds
-from retrace.report.summary import (
-    MOST_FLAGS,
-    flag_chips,
-    flag_lines,
-    flags_line,
-    found_flags,
-    summary_sections,
-    verdict,
-)
 from retrace.report.tasks import task_panels, task_section
 from retrace.statistics.scales import CURVES, Comparison, Figure, Flags, Shortfall
+from tests.study import RUN, method_of
 
 INTERVAL = {"accuracy": {"low": 0.49, "high": 0.53}}
 FIGURES = {"validation_loss": 0.7, "accuracy": 0.51}
 CLASSES = {name: {"precision": 0.5, "recall": 0.25, "f1": 0.75, "examples": 10} for name in ("bad", "good")}
-SEED = SeedDetails(epoch=1, figures=FIGURES, intervals=INTERVAL, before={"accuracy": 0.25})
+SEED = {"epoch": 1, "figures": FIGURES, "intervals": INTERVAL, "before": {"accuracy": 0.25}}
 BINS = {"confidence": [0.9], "accuracy": [0.5], "examples": [20.0]}
-METHOD = MethodDetails(
-    figures=FIGURES, intervals=INTERVAL, intervals_of="examples", seeds={"1": SEED},
-    groups={"length": {"1–4 words": GroupDetails(examples=20, figures={"accuracy": 0.5}, intervals=INTERVAL)}},
-    breakdown=ClassBreakdown(confusion=[[9, 1], [2.5, 7.5]], classes=CLASSES, reliability=BINS),
-)  # fmt: skip
+GROUP = {"examples": 20, "figures": {"accuracy": 0.5}, "intervals": INTERVAL}
 PAIR = Comparison("accuracy", "full", "scratch", "methods", 0.02, -0.01, 0.05, "exact McNemar", 0.1, 0.2, "tie", 0.04)
-DETAILS = TaskDetails(
-    headlines=["accuracy"], legend={"accuracy": Figure("fraction", "higher"), **CURVES},
-    notes={"signature": "v1"}, comparisons=[PAIR], methods={"full": METHOD},
-    baselines={"majority": BaselineDetails(figures={"accuracy": 0.5}, intervals=INTERVAL)},
-)  # fmt: skip
+DETAILS = Details.from_json({"sst2": {
+    "headlines": ["accuracy"], "legend": {"accuracy": Figure("fraction", "higher"), **CURVES},
+    "notes": {"signature": "v1"}, "comparisons": [PAIR],
+    "baselines": {"majority": {"figures": {"accuracy": 0.5}, "intervals": INTERVAL}},
+    "methods": {"full": method_of(
+        FIGURES, {"1": SEED}, INTERVAL, {}, confusion=[[9, 1], [2.5, 7.5]], classes=CLASSES, reliability=BINS
+    ) | {"groups": {"length": {"1–4 words": GROUP}}}},
+}}).tasks["sst2"]  # fmt: skip
+METHOD = DETAILS.methods["full"]
 LOSSES = {"method": "full", "seed": "1", "training_loss": math.nan, "validation_loss": 0.7, "accuracy": 0.51}
 CURVE = pd.DataFrame([{**LOSSES, "epoch": epoch} for epoch in (0, 1)])
 
 
-def _scores_page(**changes: object) -> str:
-    task = Task("sst2", "classification", DETAILS.model_copy(update=changes), {"full": 0, "scratch": 1}, CURVE)
-    return as_markdown("T", [task_section(task, ["sst2"])], "figures")
+def _task(curve: pd.DataFrame | None = None, changes: Mapping[str, Any] | None = None, **of_method: Any) -> Task:
+    """SST-2 by one method, with other values in the task's details or in the method's."""
+    methods = {"methods": {"full": METHOD.model_copy(update=of_method)}}
+    details = DETAILS.model_copy(update=methods | dict(changes or {}))
+    return Task("sst2", "classification", details, {"full": 0, "scratch": 1}, curve)
+
+
+def _scores_page(changes: Mapping[str, Any] | None = None, **of_method: Any) -> str:
+    return as_markdown("T", [task_section(_task(CURVE, changes, **of_method), ["sst2"])])
 
 
 def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
@@ -77,32 +69,27 @@ def test_scores_have_intervals_comparisons_and_what_is_behind_them() -> None:
 
 
 def test_the_expected_calibration_error_stands_beside_its_plot() -> None:
-    method = METHOD.model_copy(update={"figures": FIGURES | {"expected_calibration_error": 0.123}})
-    task = Task("sst2", "classification", DETAILS.model_copy(update={"methods": {"full": method}}), {"full": 0})
+    task = _task(figures=FIGURES | {"expected_calibration_error": 0.123})
     (shown,) = (of for of in task_panels(task) if of.title == "Calibration")
     assert [panel.value for panel in shown.panels] == ["12.3"]
 
 
 def test_baselines_without_the_headline_are_not_spoken_of() -> None:
-    method = METHOD.model_copy(update={"figures": {"roc_auc": 0.6}, "intervals": {}})
-    legend = {"roc_auc": Figure("fraction", "higher"), **CURVES}
-    details = DETAILS.model_copy(update={"headlines": ["roc_auc"], "legend": legend, "methods": {"full": method}})
-    task = Task("sst2", "classification", details, {"full": 0}, CURVE.rename(columns={"accuracy": "roc_auc"}))
-    page = as_markdown("T", [*summary_sections([task], {}, {}), Section("S", task_panels(task))], "figures")
+    changes = {"headlines": ["roc_auc"], "legend": {"roc_auc": Figure("fraction", "higher"), **CURVES}}
+    task = _task(CURVE.rename(columns={"accuracy": "roc_auc"}), changes, figures={"roc_auc": 0.6}, intervals={})
+    page = as_markdown("T", [*summary.summary_sections([task], {}, {}), Section("S", task_panels(task))])
     assert "| Full | – | **60.0** |" in page
     assert "![Learning curves](figures/sst2-roc_auc.svg)" in page
     assert "baseline" not in page
-    assert [text for sentence in verdict([task], None, {}) for text, _ in sentence if "baseline" in text] == []
+    assert "baseline" not in str(summary.verdict([task], None, {}))
 
 
 def _of_groups(**kinds: Mapping[str, int]) -> list[tuple[str, str]]:
     """The titles and notes of what is drawn of groups of so many examples."""
-    figures = {"figures": {"accuracy": 0.5}, "intervals": INTERVAL}
-    groups = {kind.replace("_", " "): {name: GroupDetails(examples=count, **figures) for name, count in sizes.items()}
+    group = METHOD.groups["length"]["1–4 words"]
+    groups = {kind.replace("_", " "): {name: group.model_copy(update={"examples": of}) for name, of in sizes.items()}
               for kind, sizes in kinds.items()}  # fmt: skip
-    method = METHOD.model_copy(update={"groups": groups})
-    task = Task("sst2", "classification", DETAILS.model_copy(update={"methods": {"full": method}}), {"full": 0})
-    return [(of.title, of.note) for of in task_panels(task) if of.title.startswith("By ")]
+    return [(of.title, of.note) for of in task_panels(_task(groups=groups)) if of.title.startswith("By ")]
 
 
 def test_a_group_of_all_examples_is_not_drawn() -> None:
@@ -115,63 +102,79 @@ def test_what_is_drawn_says_how_large_groups_by_length_are() -> None:
     assert title == "By question word"
 
 
-SPREAD = METHOD.model_copy(update={"std": {"validation_loss": 0.1, "accuracy": 0.03}})
+def test_an_axis_below_zero_has_a_true_minus_sign() -> None:
+    group = {"examples": 5, "intervals": {"accuracy": {"low": -0.5, "high": 0.5}}}
+    of = METHOD.groups["length"]["1–4 words"]
+    groups = {"length": {"1–4 words": of.model_copy(update=group), "5 words": of}}
+    task = _task(None, {"legend": {"accuracy": Figure("correlation", "higher")}}, groups=groups)
+    (shown,) = (of for of in task_panels(task) if of.title == "By length")
+    assert ">−0.5</text>" in shown.panels[0].plot.body
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, "below 0.0001")])
+def test_a_small_p_value_is_a_bound(p: float, text: str) -> None:
+    assert f"| exact McNemar | {text} | tie |" in _scores_page({"comparisons": [replace(PAIR, p_corrected=p)]})
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        *(({"comparisons": [replace(PAIR, p_corrected=p)]}, [f"| exact McNemar | {text} | tie |"])
-          for p, text in ((0.2, "0.2000"), (0.0001, "0.0001"), (0.00002, "below 0.0001"))),
-        *(({"comparisons": [replace(PAIR, verdict=verdict)]}, [f"| 0.2000 | {verdict} |", note]) for verdict, note in (
-            ("models differ", "cannot be told apart from one seed"), ("no difference shown", "one seed says nothing"),
-        )),
-        ({"methods": {"full": SPREAD}}, ["51.0 ± 3.0 (49.0 – 53.0)"]),
-    ],
-)  # fmt: skip
-def test_small_p_values_verdicts_of_one_seed_and_the_spread_over_seeds_are_said(changes, said: list[str]) -> None:
-    page = _scores_page(**changes)
-    assert [text for text in said if text not in page] == []
+    ("verdict", "note"),
+    [("models differ", "cannot be told apart from one seed"), ("no difference shown", "one seed says nothing")],
+)
+def test_a_verdict_from_one_seed_is_explained(verdict: str, note: str) -> None:
+    page = _scores_page({"comparisons": [replace(PAIR, verdict=verdict)]})
+    assert f"| 0.2000 | {verdict} |" in page
+    assert note in page
 
 
-def _with_flags(flags: Flags) -> MethodDetails:
-    return METHOD.model_copy(update={"seeds": {"1": SEED.model_copy(update={"flags": flags})}})
+def test_scores_have_their_spread_over_seeds() -> None:
+    assert "51.0 ± 3.0 (49.0 – 53.0)" in _scores_page(std={"validation_loss": 0.1, "accuracy": 0.03})
+
+
+def _with_flags(flags: Flags, seeds: int = 1) -> MethodDetails:
+    flagged = METHOD.seeds["1"].model_copy(update={"flags": flags})
+    return METHOD.model_copy(update={"seeds": {str(seed + 1): flagged for seed in range(seeds)}})
 
 
 def test_flags_become_warnings_with_their_evidence() -> None:
     short = Shortfall("accuracy", 0.8, "scratch", 0.75, -0.0125, 0.1125)
     method = _with_flags({"one_class_only": "all 20 are called good"}).model_copy(update={"flags": {"below": short}})
-    found = found_flags(Details(tasks={"sst2": DETAILS.model_copy(update={
+    found = summary.found_flags(Details(tasks={"sst2": DETAILS.model_copy(update={
         "methods": {"full": method}, "flags": {"dev_in_training": "2 of 20"},
     })}), None)  # fmt: skip
-    assert flag_lines(found) == [
+    assert summary.flag_lines(found) == [
         "sst2 full 1: one class only: all 20 are called good",
         "sst2 full: below: accuracy 0.8, scratch 0.75; difference 0.05 (95% interval -0.0125 to 0.113)",
         "sst2 data: dev in training: 2 of 20",
     ]
-    one, below, data = flag_chips(found)
-    assert one.text == "One class only: Full on reviews"
-    assert one.lines[-1] == "Reviews, Full, seed 1: all 20 are called good."
-    assert below.text == "Below: Full on reviews"
-    said = "accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)"
-    assert below.lines == [f"Reviews, Full: {said}."]
-    assert data.text == "Dev in training: the data on reviews"
+    assert summary.flag_warnings(found) == {
+        "One class only: Full on reviews": [
+            summary.MEANINGS["one_class_only"], "Reviews, Full, seed 1: all 20 are called good."
+        ],
+        "Below: Full on reviews": [
+            "Reviews, Full: accuracy 80.0, Scratch 75.0; difference +5.0 (95% interval −1.2 to +11.2)."
+        ],
+        "Dev in training: the data on reviews": ["Reviews, the data: 2 of 20."],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("count", "start", "end"),
     [
         (0, "flags: none", ""),
-        (1, "flags: 1: squad full 0: one class only: evidence", ""),
-        (MOST_FLAGS, f"flags: {MOST_FLAGS}: ", f"squad full {MOST_FLAGS - 1}: one class only: evidence"),
-        (MOST_FLAGS + 97, f"flags: {MOST_FLAGS + 97}: ", "; and 97 more, which the report says"),
+        (1, "flags: 1: squad full 1: one class only: evidence", ""),
+        (
+            summary.MOST_FLAGS,
+            f"flags: {summary.MOST_FLAGS}: ",
+            f"squad full {summary.MOST_FLAGS}: one class only: evidence",
+        ),
+        (summary.MOST_FLAGS + 97, f"flags: {summary.MOST_FLAGS + 97}: ", "; and 97 more, which the report says"),
     ],
 )
 def test_the_flags_line_has_the_first_flags_and_counts_the_rest(count: int, start: str, end: str) -> None:
-    methods = {"full": METHOD.model_copy(update={"seeds": {
-        str(seed): SEED.model_copy(update={"flags": {"one class only": "evidence"}}) for seed in range(count)
-    }})}  # fmt: skip
-    line = flags_line(found_flags(Details(tasks={"squad": DETAILS.model_copy(update={"methods": methods})}), None))
+    methods = {"full": _with_flags({"one class only": "evidence"}, count)}
+    line = summary.flags_line(
+        summary.found_flags(Details(tasks={"squad": DETAILS.model_copy(update={"methods": methods})}), None)
+    )
     assert line.startswith(start)
     assert line.endswith(end)
 
@@ -180,18 +183,18 @@ def test_the_data_page_has_the_cards_of_further_tasks(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     sst2 = {"train": {"sentences": 1200}, "dev": {"sentences": 2}, "shared_between_splits": 0}
     card = {"text": {}, "sst2": sst2, "squad": {}, "findings": [], "origin": {"sst2": {"config": "sst2"}}}
-    parts = {"dev": {"examples": 1500, "classes": {"sports": 900, "world_news": 600}}}
+    parts = {"dev": {"examples": 1500, "classes": {"examples": 900, "world_news": 600}}}
     write_json(Path("data/classification/news/card.json"), {"parts": parts, "findings": ["dev is odd"]})
     grid = {"tasks": ["sst2", "news"], "methods": ["full"], "squad_methods": [], "seeds": [1]}
-    page = as_markdown("T", [Section("S", [data_fold(card, {"finetune": grid})])], "figures")
+    page = as_markdown("T", [Section("S", [data_fold(card, {"finetune": grid})])])
     assert "Note: news: dev is odd." in page
-    for row in (
+    assert [line for line in page.split("\n") if "| sst2 |" in line or "| news |" in line] == [
         "| sst2 | train | sentences | 1,200 |",
+        "| sst2 | dev | sentences | 2 |",
         "| news | dev | examples | 1,500 |",
+        "| news | dev | examples | 900 |",  # a class of this name
         r"| news | dev | world\_news | 600 |",
-    ):
-        assert row in page
-    assert page.count("| sst2 |") == 2
+    ]
 
 
 UNITS = {"perplexity_per_token": 9.0, "perplexity_per_word": 20.0, "bits_per_byte": 1.0}
@@ -201,7 +204,9 @@ ROW = {"epoch": 1, "training_loss": 3.0, "validation_loss": 2.2, "perplexity": 9
 def _perplexity_page(row: dict[str, float], flags: Mapping[str, str] | None = None, **measures: object) -> str:
     found = {"masked": UNITS, "unigram": UNITS} | measures
     report = PerplexityReport.from_json({"valid": found | {"beats_unigram": True, "flags": flags or {}}})
-    return as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW | row]))], "figures")
+    updates = pd.DataFrame({"update": [1, 2], "training_loss": [4.0, 3.0]})
+    record = RUN.model_copy(update={"updates": 2, "tokens": 2000})
+    return as_markdown("T", [pretraining_section(report, pd.DataFrame([ROW | row]), updates, record)])
 
 
 def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
@@ -222,7 +227,7 @@ def test_a_model_that_tells_no_sentences_apart_is_flagged() -> None:
     ],
 )
 def test_the_model_fold_says_what_training_started_from(facts, said: str) -> None:
-    assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))], "figures")
+    assert said in as_markdown("T", [Section("S", models_folds({"": (facts, {"a": 1})}, {}))])
 
 
 def test_perplexities_have_intervals_where_there_are_some() -> None:

@@ -1,6 +1,4 @@
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -8,54 +6,48 @@ from retrace.evaluation.records import Details
 from retrace.perplexity.measures import PerplexityReport
 from retrace.report.results import Task, read_tasks
 from retrace.report.summary import summary_table, verdict
-from retrace.statistics.scales import Figure
+from retrace.statistics.scales import Comparison, Figure
+from tests.study import method_of
 
 PLACES = {"full": 0, "scratch": 1, "lora": 2, "adapter": 3}
+ACCURACY = Figure("fraction", "higher")
 FIGURES = {"perplexity_per_word": 1.0, "bits_per_byte": 1.0}
 
 
 def _task(
-    means: Mapping[str, float], pairs: Sequence[tuple[str, str, float, str]] = (), seeds: int = 2,
-    name: str = "sst2", baseline: float = 0.5, half: float = 0.02, flags: Sequence[str] = (),
+    means: Mapping[str, float], pairs: Sequence[tuple[str, str, float, str]] = (), seeds: int = 2, name: str = "sst2",
+    baseline: float = 0.5, flags: Sequence[str] = (), figure: Figure = ACCURACY,
 ) -> Task:  # fmt: skip
-    """Methods by their mean accuracy, with intervals of `half` to both sides; pairs have a difference and a verdict.
+    """Methods by their mean accuracy, with intervals of 0.02 to both sides; pairs have a difference and a verdict.
 
     So have the differences to baselines: TF-IDF with an accuracy of `baseline`, and a worse one. Every seed has
     the flags.
     """
 
-    def of(value: float) -> dict[str, Any]:
-        return {"figures": {"accuracy": value}, "intervals": {"accuracy": {"low": value - half, "high": value + half}}}
+    def around(value: float) -> dict[str, float]:
+        return {"low": value - 0.02, "high": value + 0.02}
 
-    methods = {
-        method: of(mean) | {
-            "intervals_of": "examples", "groups": {},
-            "confusion": [], "classes": {}, "reliability": {},
-            "seeds": {str(seed): of(mean) | {"epoch": 1, "before": {}, "flags": dict.fromkeys(flags, "")}
-                      for seed in range(seeds)},
-            "ahead": {
-                name: {"low": mean - value - half, "high": mean - value + half}
-                for name, value in {"majority": baseline - 0.1, "tfidf": baseline}.items()
-            },
-        }
-        for method, mean in means.items()
-    }  # fmt: skip
-    comparisons = [
-        {"figure": "accuracy", "first": first, "second": second, "of": "methods", "difference": value,
-         "low": value - half, "high": value + half, "test": "t", "p": 0.1, "p_corrected": 0.1, "verdict": verdict,
-         "detectable": 0.1}
-        for first, second, value, verdict in pairs
-    ]  # fmt: skip
+    baselines, methods = {"majority": baseline - 0.1, "tfidf": baseline}, {}
+    for method, mean in means.items():
+        of = {"figures": {"accuracy": mean}, "intervals": {"accuracy": around(mean)}}
+        seed = of | {"epoch": 1, "before": {}, "flags": dict.fromkeys(flags, "")}
+        ahead = {name: around(mean - value) for name, value in baselines.items()}
+        methods[method] = method_of(seeds={str(n): seed for n in range(seeds)}, std={}, **of) | {"ahead": ahead}
     details = Details.from_json({name: {
-        "headlines": ["accuracy"], "legend": {"accuracy": {"scale": "fraction", "better": "higher"}},
-        "baselines": {"majority": of(baseline - 0.1), "tfidf": of(baseline)}, "methods": methods,
-        "comparisons": comparisons,
+        "headlines": ["accuracy"], "legend": {"accuracy": figure}, "methods": methods,
+        "baselines": {name: {"figures": {"accuracy": value}, "intervals": {"accuracy": around(value)}}
+                      for name, value in baselines.items()},
+        "comparisons": [
+            Comparison("accuracy", first, second, "methods", value, **around(value), test="t", p=0.1, p_corrected=0.1,
+                       verdict=verdict, detectable=0.1)
+            for first, second, value, verdict in pairs
+        ],
     }})  # fmt: skip
     return Task(name, "classification", details.tasks[name], PLACES)
 
 
 def _said(*tasks: Task, perplexity: PerplexityReport | None = None, **shares: float) -> list[str]:
-    return ["".join(text for text, _ in sentence) for sentence in verdict(tasks, perplexity, shares)]
+    return [sentence.replace("**", "") for sentence in verdict(tasks, perplexity, shares)]
 
 
 def test_pretraining_is_worth_the_difference_to_random_weights() -> None:
@@ -111,9 +103,8 @@ def test_only_who_is_flagged_or_not_above_in_the_mean_is_called_not_above() -> N
 
 
 def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
-    task = _task({"full": 0.1, "scratch": 0.4}, [("full", "scratch", -0.3, "full")], baseline=0.3)
-    legend = {"accuracy": Figure("fraction", "lower", "calibration error")}
-    task = replace(task, details=task.details.model_copy(update={"legend": legend}))
+    figure = Figure("fraction", "lower", "calibration error")
+    task = _task({"full": 0.1, "scratch": 0.4}, [("full", "scratch", -0.3, "full")], baseline=0.3, figure=figure)
     assert task.methods == ["full", "scratch"]
     assert _said(task)[:2] == [
         "Pretraining is worth −30.0 points of calibration error on reviews (10.0 against 40.0).",
@@ -122,9 +113,8 @@ def test_where_the_lowest_is_best_a_lower_score_is_a_gain() -> None:
 
 
 def test_figures_have_the_digits_of_their_scale() -> None:
-    task = _task({"full": 0.6346, "scratch": 0.5824}, [("full", "scratch", 0.0522, "full")])
-    legend = {"accuracy": Figure("correlation", "higher", "Matthews correlation")}
-    task = replace(task, details=task.details.model_copy(update={"legend": legend}))
+    figure = Figure("correlation", "higher", "Matthews correlation")
+    task = _task({"full": 0.6346, "scratch": 0.5824}, [("full", "scratch", 0.0522, "full")], figure=figure)
     said = "Pretraining is worth +0.0522 of Matthews correlation on reviews (0.6346 against 0.5824)."
     assert _said(task)[0] == said
     first, *_ = summary_table([task], {}, {}).rows
@@ -143,6 +133,7 @@ def test_one_seed_is_said_to_be_one() -> None:
         (6.17, True, "The language model’s perplexity is 6.2 per token; a unigram model’s is 163."),
         (170.0, False, "The language model’s perplexity is 170.0 per token; a unigram model’s is 163, which it "
                        "does not beat."),
+        (6.17, None, "The language model’s perplexity is 6.2 per token; a unigram model’s is 163."),
         (None, None, "The language model’s perplexity is not defined on this text."),
     ],
 )  # fmt: skip

@@ -4,16 +4,14 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
-from tests.toy import ROOT
+from tests.toy import ROOT, Project, copy_settings
 
 WORKFLOW: dict[str, Any] = YAML(typ="safe").load(ROOT / ".github/workflows/ci.yml")
 STAGE = """stages:
@@ -31,56 +29,46 @@ json.dump({'sst2': {'baselines': {}, 'full': {'accuracy': lr}}}, open('reports/m
 """
 
 
-def _run(folder: Path, *command: str, code: int = 0) -> str:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stdout
-
-
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path) -> Project:
     """A commit whose figures were never run: it says 0.5, and gives 0.001 here."""
-    for name in (".ci/review", "params.yaml", "data/params.yaml"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "reports").mkdir()
+    project = copy_settings(tmp_path).with_variables(PYTHONPATH=str(ROOT))
+    for name in (".ci", "reports"):
+        (tmp_path / name).mkdir()
+    shutil.copy(ROOT / ".ci/review", tmp_path / ".ci/review")
     (tmp_path / "dvc.yaml").write_text(STAGE)
     (tmp_path / "make.py").write_text(MAKE)
     (tmp_path / "reports/metrics.json").write_text(json.dumps({"sst2": {"baselines": {}, "full": {"accuracy": 0.5}}}))
-    _run(tmp_path, "git", "init", "-q", "-b", "main")
-    _run(tmp_path, "dvc", "init", "-q")
-    _commit(tmp_path)
-    return tmp_path
+    project.run("git", "init", "-q", "-b", "main")
+    project.run("dvc", "init", "-q")
+    _commit(project, 0.001)
+    return project
 
 
-def _commit(project: Path, lr: float = 0.001) -> None:
-    params = (project / "params.yaml").read_text()
-    (project / "params.yaml").write_text(re.sub(r"(?m)^lr: \S+", f"lr: {lr}", params))
-    _run(project, "git", "add", "-A")
-    _run(project, "git", "-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", f"lr {lr}")
+def _commit(project: Project, lr: float) -> None:
+    project.set("lr", lr)
+    project.commit(f"lr {lr}")
 
 
-def test_both_sides_are_run_here(project: Path) -> None:
+def test_both_sides_are_run_here(project: Project) -> None:
     _commit(project, 0.9)
-    said = _run(project, ".ci/review", "HEAD^1")
+    said = project.run(".ci/review", "HEAD^1").stdout
     assert said.startswith("**better: reviews accuracy (full) +89.9 points, outside the noise; nothing fell.**\n")
     assert "| lr | 0.001 | 0.9 |" in said
 
 
-def test_a_fall_fails_and_a_base_that_does_not_run_counts_as_committed(project: Path) -> None:
+def test_a_fall_fails_and_a_base_that_does_not_run_counts_as_committed(project: Project) -> None:
     _commit(project, 9)
     _commit(project, 0.1)
-    said = _run(project, ".ci/review", "HEAD^1", code=1)
+    said = project.run(".ci/review", "HEAD^1", code=1).stdout
     assert said.startswith("**worse: reviews accuracy (full) −40.0 points.**\n")
 
 
-def test_nothing_that_is_not_committed_is_thrown_away(project: Path) -> None:
+def test_nothing_that_is_not_committed_is_thrown_away(project: Project) -> None:
     _commit(project, 0.1)
-    (project / "make.py").write_text("mine")
-    assert _run(project, ".ci/review", "HEAD^1", code=2) == ""
-    assert (project / "make.py").read_text() == "mine"
+    (project.folder / "make.py").write_text("mine")
+    assert project.run(".ci/review", "HEAD^1", code=2).stdout == ""
+    assert (project.folder / "make.py").read_text() == "mine"
 
 
 def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
@@ -99,26 +87,21 @@ def test_actions_are_pinned_and_only_the_job_that_comments_may_write() -> None:
         assert not step.get("uses", "").startswith("actions/checkout") or step["with"]["persist-credentials"] is False
 
 
-def test_a_comment_is_updated_where_there_is_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("comment", "method"),
+    [("", "POST repos/o/r/issues/3/comments"), ("12", "PATCH repos/o/r/issues/comments/12")],
+)
+def test_a_comment_is_updated_where_there_is_one(tmp_path: Path, comment: str, method: str) -> None:
     """With a `gh` that writes down what it is asked and lists the comments of `$COMMENT`."""
-    gh = tmp_path / "gh"
+    gh, review, asked = (tmp_path / name for name in ("gh", "review.md", "asked"))
     gh.write_text(
         '#!/bin/sh\nprintf "%s\\n" "$*" >> "$ASKED"\ncase "$*" in *--paginate*) printf "%s" "$COMMENT";; esac\n'
     )
-    gh.chmod(gh.stat().st_mode | stat.S_IXUSR)
-    review = tmp_path / "review.md"
+    gh.chmod(0o755)
     review.write_text("**better: `$(touch /)`**")
     names = {"GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://example.org", "GITHUB_RUN_ID": "7"}
-    for comment, method in (("", "POST repos/o/r/issues/3/comments"), ("12", "PATCH repos/o/r/issues/comments/12")):
-        asked = tmp_path / f"asked{comment}"
-        environment = {
-            **os.environ,
-            **names,
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "ASKED": str(asked),
-            "COMMENT": comment,
-        }
-        subprocess.run([ROOT / ".github/workflows/comment.sh", "3", review], env=environment, check=True)
-        said = asked.read_text()
-        assert f"api --method {method} --raw-field body=<!-- retrace-review -->\n**better: `$(touch /)`**\n" in said
-        assert "https://example.org/o/r/actions/runs/7" in said
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "ASKED": str(asked), "COMMENT": comment}
+    subprocess.run([ROOT / ".github/workflows/comment.sh", "3", review], env=os.environ | names | path, check=True)
+    said = asked.read_text()
+    assert f"api --method {method} --raw-field body=<!-- retrace-review -->\n**better: `$(touch /)`**\n" in said
+    assert "https://example.org/o/r/actions/runs/7" in said

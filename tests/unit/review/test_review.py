@@ -4,23 +4,24 @@ import json
 import math
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
+from dvc.repo import Repo
+from dvc.repo.add import add
 
-from retrace.cli.main import load_command
-from retrace.core.errors import InputError
 from retrace.core.files import write_json
 from retrace.perplexity.measures import Losses, Sizes, write_documents
+from retrace.results.grid import Kind
 from retrace.results.predictions import LOSSES, PREDICTIONS, write_predictions
 from retrace.review.revision import default_base
+from tests.commands import python, refused, retrace
 from tests.study import RUN, method_of
 from tests.toy import copy_settings
 
+pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep:DeprecationWarning")  # of pygtrie, in `dvc add`
 ACCURACY = {"accuracy": 0.8, "f1_macro": 0.8, "validation_loss": 0.5}
 METRICS: dict[str, Any] = {"sst2": {"baselines": {"tfidf": {"accuracy": 0.7}}, "full": ACCURACY, "scratch": ACCURACY}}
 PERPLEXITY: dict[str, Any] = {part: {"masked": 6.0, "unigram": 160.0} for part in ("valid", "test")}
@@ -57,9 +58,15 @@ class Repository:
     def set(self, key: str, value: Any) -> None:
         self._settings.set(key, value)
 
+    def ask(self) -> None:
+        """Have questions answered by `full`."""
+        self.set("finetune.questions", ["squad"])
+        self.set("finetune.squad_methods", ["full"])
+
     def track(self, *folders: str) -> None:
-        """What DVC keeps: here without a pipeline."""
-        subprocess.run([sys.executable, "-m", "dvc", "add", "-q", *folders], check=True)
+        """Put folders into DVC's cache, here without a pipeline."""
+        with Repo() as repo:
+            add(repo, list(folders))
 
 
 @pytest.fixture
@@ -75,22 +82,21 @@ def _metrics(**accuracies: float) -> dict[str, Any]:
     return {"sst2": METRICS["sst2"] | methods}
 
 
-def _review(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    with pytest.raises(SystemExit) as end:
-        load_command("review").main(list(arguments), prog_name="retrace review")
-    assert (end.value.code or 0) == code
-    return capsys.readouterr().out
+def _review(*arguments: str, code: int = 0) -> str:
+    done = retrace("review", *arguments)
+    assert done.code == code, done
+    return done.out
 
 
-def _found(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
-    return json.loads(_review(capsys, "--json", *arguments, code=code))
+def _found(*arguments: str, code: int = 0) -> dict[str, Any]:
+    return json.loads(_review("--json", *arguments, code=code))
 
 
-def test_nothing_moved_is_one_quiet_line(repository: Repository, capsys) -> None:
+def test_nothing_moved_is_one_quiet_line(repository: Repository) -> None:
     commit = repository.commit()
-    said = _review(capsys)
+    said = _review()
     assert said == f"**no change: all 11 figures are the same.**\n\nCompared with {commit[:10]}, the last commit.\n"
-    said = _review(capsys, "--base", "HEAD", "--brief")
+    said = _review("--base", "HEAD", "--brief")
     assert said == f"compared with HEAD ({commit[:10]}): no change: all 11 figures are the same\n"
 
 
@@ -105,72 +111,73 @@ def test_nothing_moved_is_one_quiet_line(repository: Repository, capsys) -> None
     ],
 )
 def test_without_predictions_and_seeds_the_tolerance_decides(
-    repository: Repository, capsys, full: float, verdict: str, code: int
+    repository: Repository, full: float, verdict: str, code: int
 ) -> None:
     repository.commit()
     repository.write(_metrics(full=full))
-    found = _found(capsys, code=code)
+    found = _found(code=code)
     assert (found["verdict"], found["failed"]) == (verdict, bool(code))
     (change,) = found["changes"]
     assert change["why"] == f"{'more than' if abs(full - 0.8) > 0.051 else 'within'} the tolerance of 5 points"
-    assert f"**{verdict}.**\n" in _review(capsys, code=code)
+    assert f"**{verdict}.**\n" in _review(code=code)
 
 
-def test_a_fall_fails_beside_a_rise_and_a_looser_tolerance_lets_it_pass(repository: Repository, capsys) -> None:
+def test_a_fall_fails_beside_a_rise_and_a_looser_tolerance_lets_it_pass(repository: Repository) -> None:
     repository.commit()
     repository.write(_metrics(full=0.9, scratch=0.7), {**PERPLEXITY, "valid": {"masked": 5.0, "unigram": 160.0}})
-    found = _found(capsys, code=1)
+    found = _found(code=1)
     rest = "but masked perplexity (valid) −1.00, reviews accuracy (full) +10.0 points"
     assert found["verdict"] == f"mixed: reviews accuracy (scratch) −10.0 points; {rest}"
     assert [change["direction"] for change in found["changes"]] == ["better", "worse", "better"]
     repository.set("review.tolerance.points", 12)
-    assert _found(capsys)["verdict"] == "better: masked perplexity (valid) −1.00, outside the noise; nothing fell"
+    assert _found()["verdict"] == "better: masked perplexity (valid) −1.00, outside the noise; nothing fell"
 
 
-def test_what_falls_is_named_beside_what_rises_of_the_same_model(repository: Repository, capsys) -> None:
-    repository.set("finetune.questions", ["squad"])
-    repository.set("finetune.squad_methods", ["full"])
+def test_what_falls_is_named_beside_what_rises_of_the_same_model(repository: Repository) -> None:
+    repository.ask()
     repository.commit({"squad": {"baselines": {}, "full": {"exact_match": 50.0, "f1": 80.0}}})
     repository.write({"squad": {"baselines": {}, "full": {"exact_match": 60.0, "f1": 70.0}}})
-    found = _found(capsys, code=1)
+    found = _found(code=1)
     assert found["verdict"] == "mixed: questions F1 (full) −10.0 points; but questions exact match (full) +10.0 points"
 
 
-def test_a_loss_a_baseline_or_a_part_of_the_questions_alone_fails_nothing(repository: Repository, capsys) -> None:
+def test_a_loss_a_baseline_or_a_part_of_the_questions_alone_fails_nothing(repository: Repository) -> None:
     parts = {"f1": 60.0, "exact_match": 58.0, "HasAns_f1": 65.0, "NoAns_f1": 50.0, "validation_loss": 1.0}
-    repository.set("finetune.questions", ["squad"])
-    repository.set("finetune.squad_methods", ["full"])
+    repository.ask()
     squad = {"baselines": {"no_answer": {"f1": 32.0}}, "full": parts}
     repository.commit({"squad": squad})
     worse = {**parts, "NoAns_f1": 40.0, "validation_loss": 2.0}
     repository.write({"squad": {"baselines": {"no_answer": {"f1": 20.0}}, "full": worse}})
-    found = _found(capsys)
+    found = _found()
     assert found["verdict"] == "within noise: 3 of 10 figures differ, none that models are judged by beyond the noise"
     assert {change["figure"]: (change["counts"], change["direction"]) for change in found["changes"]} == {
         "NoAns_f1": (True, "worse"), "validation_loss": (True, "worse"), "f1": (True, "other")
     }  # fmt: skip
 
 
-def _predict(seed: int, wrong: int, examples: int = 200) -> None:
-    """Predictions of sst2 by full: the last `wrong` examples, whose classes alternate, are wrong."""
-    folder = Path(f"predictions/sst2/full/{seed}")
+def _predict(*wrong: int, examples: int = 200) -> None:
+    """Predictions of sst2 by full, whose classes alternate: by each seed so many examples, the last ones, are wrong."""
+    for seed, count in enumerate(wrong, 1):
+        rows = []
+        for i in range(examples):
+            said = 1 - i % 2 if i >= examples - count else i % 2
+            rows.append({"epoch": 1, "id": i, "label": i % 2, "logit_0": 1.0 - said, "logit_1": float(said)})
+        _write_run(Path(f"predictions/sst2/full/{seed}"), "classification", rows)
+
+
+def _write_run(folder: Path, kind: Kind, rows: list[dict[str, Any]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    labels = np.arange(examples) % 2
-    said = np.where(np.arange(examples) >= examples - wrong, 1 - labels, labels)
-    rows = pd.DataFrame(
-        {"epoch": 1, "id": range(examples), "label": labels, "logit_0": 1.0 - said, "logit_1": said * 1.0}
-    )
-    write_predictions(folder / PREDICTIONS, "classification", rows.to_dict("records"))  # pyright: ignore[reportArgumentType]
+    write_predictions(folder / PREDICTIONS, kind, rows)
     write_json(folder / LOSSES, [{"epoch": 1, "training_loss": 0.5, "validation_loss": 0.5, "kept": True}])
 
 
-def test_of_one_seed_a_clear_difference_has_to_be_more_than_the_tolerance_too(repository: Repository, capsys) -> None:
-    _predict(1, 40)
+def test_of_one_seed_a_clear_difference_has_to_be_more_than_the_tolerance_too(repository: Repository) -> None:
+    _predict(40)
     repository.track("predictions")
     repository.commit()
-    _predict(1, 32)
+    _predict(32)
     repository.write(_metrics(full=0.84))
-    (change,) = _found(capsys)["changes"]
+    (change,) = _found()["changes"]
     # Eight examples in 200 are won and none is lost: the bootstrap's standard error is √(0.04 · 0.96 / 200).
     assert change["interval"]["low"] == pytest.approx(0.04 - 1.96 * (0.04 * 0.96 / 200) ** 0.5, abs=0.001)
     assert not change["counts"]
@@ -178,67 +185,60 @@ def test_of_one_seed_a_clear_difference_has_to_be_more_than_the_tolerance_too(re
         "within the tolerance of 5 points; of one seed, whose difference is +1.3 to +6.7 points"
     )
     repository.set("review.tolerance.points", 3)
-    assert _found(capsys)["verdict"] == "better: reviews accuracy (full) +4.0 points, outside the noise; nothing fell"
+    assert _found()["verdict"] == "better: reviews accuracy (full) +4.0 points, outside the noise; nothing fell"
 
 
-def test_the_same_seeds_are_paired(repository: Repository, capsys) -> None:
+def test_the_same_seeds_are_paired(repository: Repository) -> None:
     """Each of three seeds gains two points, though they lie 20 points apart: their spread would show nothing."""
     repository.set("finetune.seeds", [1, 2, 3])
-    for seed, wrong in ((1, 20), (2, 40), (3, 60)):
-        _predict(seed, wrong)
+    _predict(20, 40, 60)
     repository.track("predictions")
     repository.commit()
-    for seed, wrong in ((1, 16), (2, 36), (3, 56)):
-        _predict(seed, wrong)
+    _predict(16, 36, 56)
     repository.write(_metrics(full=0.82))
-    (change,) = _found(capsys)["changes"]
+    (change,) = _found()["changes"]
     assert change["counts"]
     assert change["why"] == "95% interval +0.9 to +3.1 points, of the same seeds, paired"
     assert 0 < change["interval"]["low"] < 0.02 < change["interval"]["high"]
     # With other examples nothing can be paired, and the tolerance is left.
-    for seed in (1, 2, 3):
-        _predict(seed, 36, examples=180)
-    assert _found(capsys)["changes"][0]["why"] == "within the tolerance of 5 points"
+    _predict(36, 36, 36, examples=180)
+    assert _found()["changes"][0]["why"] == "within the tolerance of 5 points"
 
 
-def test_predictions_that_no_remote_gives_are_done_without(repository: Repository, capsys) -> None:
-    _predict(1, 40)
+def test_predictions_that_no_remote_gives_are_done_without(repository: Repository) -> None:
+    _predict(40)
     repository.track("predictions")
     with Path(".dvc/config").open("a") as file:
         file.write("    remote = gone\n['remote \"gone\"']\n    url = http://127.0.0.1:9/x\n")
     repository.commit()
     shutil.rmtree(".dvc/cache")
-    _predict(1, 32)
+    _predict(32)
     repository.write(_metrics(full=0.84))
-    assert _found(capsys)["changes"][0]["why"] == "within the tolerance of 5 points"
+    assert _found()["changes"][0]["why"] == "within the tolerance of 5 points"
 
 
-def test_answers_to_questions_are_paired(repository: Repository, capsys) -> None:
+def test_answers_to_questions_are_paired(repository: Repository) -> None:
     """Three of 60 questions are answered that were not, with the threshold between."""
-    repository.set("finetune.questions", ["squad"])
-    repository.set("finetune.squad_methods", ["full"])
+    repository.ask()
     Path("data/sample/squad").mkdir(parents=True)
     rows = [{"id": str(n), "question": "Who ?", "answers": [{"text": "Ada", "answer_start": 0}]} for n in range(60)]
     document = {"data": [{"title": "T", "paragraphs": [{"context": "Ada met Bob", "qas": rows}]}]}
     write_json(Path("data/sample/squad/dev.json"), document)
-    folder = Path("predictions/squad/full/1")
-    folder.mkdir(parents=True)
 
     def answer(right: int) -> dict[str, Any]:
         rows = [
             {"epoch": 1, "id": str(n), "text": "Ada", "start": 0, "score": 1.0, "null_score": 2.0 * (n >= right)}
             for n in range(60)
         ]
-        write_predictions(folder / PREDICTIONS, "question_answering", rows)
+        _write_run(Path("predictions/squad/full/1"), "question_answering", rows)
         figures = {"f1": 100 * right / 60, "exact_match": 100 * right / 60, "HasAns_f1": 100 * right / 60}
         return {"squad": {"baselines": {}, "full": figures}}
 
-    write_json(folder / LOSSES, [{"epoch": 1, "training_loss": 0.5, "validation_loss": 0.5, "kept": True}])
     metrics = answer(30)
     repository.track("predictions", "data/sample")
     repository.commit(metrics)
     repository.write(answer(36))
-    found = _found(capsys)
+    found = _found()
     assert found["verdict"] == "better: questions F1 (full) +10.0 points, outside the noise; nothing fell"
     error = (0.1 * 0.9 / 60) ** 0.5
     assert {change["figure"] for change in found["changes"]} == {"f1", "exact_match", "HasAns_f1"}
@@ -254,7 +254,7 @@ def _lose(nats: list[float], tokens: int = 20) -> dict[str, Any]:
     return {"valid": {"masked": float(np.exp(losses.mean())), "unigram": 160.0}}
 
 
-def test_perplexities_are_paired_by_document(repository: Repository, capsys) -> None:
+def test_perplexities_are_paired_by_document(repository: Repository) -> None:
     """Half of 100 documents fall from log 6 nats by 0.2: in resamples a binomial share of them."""
     Path("reports").mkdir()
     six = math.log(6)
@@ -262,7 +262,7 @@ def test_perplexities_are_paired_by_document(repository: Repository, capsys) -> 
     repository.track("reports/perplexity-documents.parquet")
     repository.commit(perplexity=before)
     repository.write(perplexity=_lose([six, six - 0.2] * 50))
-    (change,) = _found(capsys)["changes"]
+    (change,) = _found()["changes"]
     now = 6 * math.exp(-0.1)
     assert change["new"] - change["old"] == pytest.approx(now - 6)
     error = now * 0.2 * (0.25 / 100) ** 0.5
@@ -271,7 +271,7 @@ def test_perplexities_are_paired_by_document(repository: Repository, capsys) -> 
     assert "of one seed, whose difference is −0.68 to −0.46 for the choice of documents" in change["why"]
     # Of other tokens nothing can be paired, and the tolerance is left.
     repository.write(perplexity=_lose([six, six - 0.2] * 50, tokens=21))
-    assert "documents" not in _found(capsys)["changes"][0]["why"]
+    assert "documents" not in _found()["changes"][0]["why"]
 
 
 def _scores(std: float) -> None:
@@ -283,9 +283,7 @@ def _scores(std: float) -> None:
 
 
 @pytest.mark.parametrize("has_base_scores", [True, False])
-def test_without_predictions_the_spread_over_seeds_decides(
-    repository: Repository, capsys, has_base_scores: bool
-) -> None:
+def test_without_predictions_the_spread_over_seeds_decides(repository: Repository, has_base_scores: bool) -> None:
     """Errors √(0.01²/3 + 0.01²/3), t of 4 degrees of freedom; of a base with one seed √(0.01²/3 + 0.01²), of 2."""
     if has_base_scores:
         _scores(0.01)
@@ -293,17 +291,17 @@ def test_without_predictions_the_spread_over_seeds_decides(
     repository.commit()
     _scores(0.01)
     repository.write(_metrics(full=0.83))
-    (change,) = _found(capsys)["changes"]
+    (change,) = _found()["changes"]
     reach = 2.776 * 0.01 * (2 / 3) ** 0.5 if has_base_scores else 4.303 * 0.01 * (4 / 3) ** 0.5
     assert change["interval"] == pytest.approx({"low": 0.03 - reach, "high": 0.03 + reach}, abs=1e-4)
     assert change["counts"] == has_base_scores
     assert change["why"].endswith(" points, by the spread over seeds")
 
 
-def test_stages_that_are_out_of_date_are_said_to_be(repository: Repository, capsys) -> None:
+def test_stages_that_are_out_of_date_are_said_to_be(repository: Repository) -> None:
     Path("dvc.yaml").write_text("stages: {make: {cmd: make, params: [lr]}}")
     repository.commit()
-    assert _found(capsys)["notes"] == ["dvc repro has not run since something changed: make"]
+    assert _found()["notes"] == ["dvc repro has not run since something changed: make"]
 
 
 @pytest.mark.parametrize(
@@ -311,43 +309,43 @@ def test_stages_that_are_out_of_date_are_said_to_be(repository: Repository, caps
     [*((of, "the base has no metrics that this version of Retrace reads") for of in (None, {}, [], {"else": {"a": 1}})),
      ({"news": {"baselines": {}, "full": ACCURACY}}, "the two have no figure in common")],
 )  # fmt: skip
-def test_a_base_without_metrics_is_not_compared(repository: Repository, capsys, metrics: Any, why: str) -> None:
+def test_a_base_without_metrics_is_not_compared(repository: Repository, metrics: Any, why: str) -> None:
     if metrics is None:
         repository.git("add", "-A")
         repository.git("commit", "-qm", "settings alone")
     else:
         repository.commit(metrics, {})
     repository.write()
-    assert _found(capsys)["verdict"] == f"not compared: {why}"
+    assert _found()["verdict"] == f"not compared: {why}"
 
 
-def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository, capsys) -> None:
+def test_a_base_without_dvc_and_settings_is_not_compared(repository: Repository) -> None:
     Path("README.md").write_text("nothing else yet")
     repository.git("add", "README.md")
     repository.git("commit", "-qm", "first")
     first = repository.git("rev-parse", "HEAD")
     repository.commit()
-    found = _found(capsys, "--base", first)
+    found = _found("--base", first)
     assert found["verdict"].startswith("not compared: ")
     assert found["params"] == []
 
 
-def test_metrics_that_are_not_there_yet_are_said_to_be_missing(repository: Repository, capsys) -> None:
+def test_metrics_that_are_not_there_yet_are_said_to_be_missing(repository: Repository) -> None:
     repository.commit()
     Path("reports/metrics.json").write_text("<<<<<<< HEAD\n")
     Path("reports/perplexity.json").unlink()
-    assert _found(capsys)["verdict"] == "not compared: there are no metrics here: dvc repro makes them"
+    assert _found()["verdict"] == "not compared: there are no metrics here: dvc repro makes them"
 
 
-def test_other_methods_are_named_and_the_rest_is_compared(repository: Repository, capsys) -> None:
+def test_other_methods_are_named_and_the_rest_is_compared(repository: Repository) -> None:
     repository.commit()
     repository.write({"sst2": {"baselines": {}, "full": ACCURACY, "lora": ACCURACY}})
-    found = _found(capsys)
+    found = _found()
     assert found["verdict"] == "no change: all 7 figures are the same"
     assert found["notes"] == ["gone: sst2 scratch, sst2 tfidf", "new: sst2 lora"]
 
 
-def test_flags_settings_time_and_memory_are_listed(repository: Repository, capsys) -> None:
+def test_flags_settings_time_and_memory_are_listed(repository: Repository) -> None:
     write_json(Path("reports/runs/pretrain.json"), RUN.to_json())
     write_json(Path("reports/runs/sst2/full/1.json"), RUN.to_json())
     repository.track("reports/runs")
@@ -359,7 +357,7 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository, capsy
     repository.set("sst2.optimizer", {"kind": "| <b>@octocat</b> [x](y) \x1b[31m\u202e"})
     slower = RUN.to_json() | {"seconds": RUN.seconds * 1.3, "peak_memory_mib": round(RUN.peak_memory_mib * 1.1)}
     write_json(Path("reports/runs/pretrain.json"), slower)
-    said = _review(capsys)
+    said = _review()
     assert "Health flags, new: sst2 full one class only.\n" in said
     assert "| lr | 0.001 | 0.5 |\n" in said
     assert "| seeds | – | null |\n" in said
@@ -370,10 +368,10 @@ def test_flags_settings_time_and_memory_are_listed(repository: Repository, capsy
     assert "\u202e" not in said
     repository.commit(flagged)
     repository.write()
-    assert "Health flags, gone: sst2 full one class only.\n" in _review(capsys)
+    assert "Health flags, gone: sst2 full one class only.\n" in _review()
 
 
-def test_the_base_is_where_the_branch_left_the_default_branch(repository: Repository, capsys) -> None:
+def test_the_base_is_where_the_branch_left_the_default_branch(repository: Repository) -> None:
     left = repository.commit()
     repository.git("switch", "-qc", "change")
     repository.commit(_metrics(full=0.9))
@@ -382,15 +380,15 @@ def test_the_base_is_where_the_branch_left_the_default_branch(repository: Reposi
     assert default_base() == ("HEAD", "the last commit")
     repository.git("switch", "-q", "change")
     assert default_base() == (left, "where this branch left main")
-    assert _found(capsys)["changes"][0]["old"] == 0.8
-    assert _found(capsys, "--base", "main")["changes"][0]["old"] == 0.1
+    assert _found()["changes"][0]["old"] == 0.8
+    assert _found("--base", "main")["changes"][0]["old"] == 0.1
     repository.git("switch", "-q", "--detach", "change")
     assert default_base()[0] == left
     assert tip != left
 
 
 def test_a_shallow_clone_has_the_default_branch_as_it_is_now(
-    repository: Repository, capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.commit()
     repository.git("switch", "-qc", "change")
@@ -400,24 +398,20 @@ def test_a_shallow_clone_has_the_default_branch_as_it_is_now(
     clone = tmp_path / "clone"
     repository.git("clone", "-q", "--depth=1", "--branch", "change", f"file://{Path.cwd()}", str(clone))
     monkeypatch.chdir(clone)
-    with pytest.raises(
-        InputError, match="'HEAD~2' is no revision of this repository: this clone is shallow; git fetch"
-    ):
-        load_command("review").main(["--base", "HEAD~2"])
+    said = refused("review", "--base", "HEAD~2")
+    assert "'HEAD~2' is no revision of this repository: this clone is shallow; git fetch" in said
     repository.git("fetch", "-q", "--depth=1", "origin", "+refs/heads/main:refs/remotes/origin/main")
     assert default_base() == ("origin/main", "origin/main, as this clone does not know where the branch left it")
-    found = _found(capsys)
+    found = _found()
     assert found["verdict"] == "better: reviews accuracy (full) +10.0 points, outside the noise; nothing fell"
 
 
 @pytest.mark.parametrize("base", ["nowhere", "--upload-pack=x", "HEAD:params.yaml"])
 def test_a_base_that_is_no_commit_is_an_error_of_one_line(repository: Repository, base: str) -> None:
     repository.commit()
-    with pytest.raises(InputError, match=r"^--base: '.*' is no revision of this repository$"):
-        load_command("review").main([f"--base={base}"])
+    assert refused("review", f"--base={base}") == f"error: --base: {base!r} is no revision of this repository\n"
 
 
 def test_it_starts_without_torch() -> None:
     code = "import sys, retrace.cli.review; print({'torch', 'transformers', 'sklearn', 'pandas'} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    assert python(code).stdout == "set()\n"

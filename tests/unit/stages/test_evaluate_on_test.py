@@ -95,8 +95,8 @@ def test_both_splits_are_scored_and_the_test_chooses_nothing(source: Path) -> No
     assert again["moods-test"]["full"]["accuracy"] == 1 - metrics["moods-test"]["full"]["accuracy"]
     sections, tasks = sections_of()
     assert [section.title for section in sections] == ["moods", "moods, test set"]
-    assert "validation set, by whose loss the epoch was chosen" in str(sections[0].blocks[1])
-    assert "It chose nothing" in str(sections[1].blocks[1])
+    assert "validation set, whose loss chose the epoch" in str(sections[0].blocks[1])
+    assert "played no part in choosing the epoch" in str(sections[1].blocks[1])
     assert [task.name for task in judged(tasks)] == ["moods-test"]
     *_, printed = predictions_section(read_all(read_params(), source), tasks, first=2).blocks
     assert isinstance(printed, Fold)

@@ -36,9 +36,10 @@ def _table(title: str = "Accuracy", section: str = "Results") -> ComparedTable:
 
 
 def test_figures_stand_side_by_side_with_the_best_in_bold() -> None:
-    page = as_markdown("T", compared_sections([_table()]), "figures")
-    evil = r"\<script\>\*b\*"
-    assert f"|  | ACL, published | ACL, Retrace | {evil}, published | {evil}, Retrace |" in page
+    page = as_markdown("T", compared_sections([_table()]))
+    assert (
+        "|  | ACL, published | ACL, Retrace | \\<script\\>\\*b\\*, published | \\<script\\>\\*b\\*, Retrace |" in page
+    )
     assert "| --- | ---: | ---: | ---: | ---: |" in page
     assert "| BERT | **77.41 ± 2.81** | **80.00 ± 1.50 (78.25 – 82.00) ≠** | – | – |" in page
 
@@ -75,7 +76,7 @@ def _page(small: bool = True, evidence: dict[str, str] | None = None, rouge: str
     study = PublishedStudy("T", "S", (table,), introduction="A study.", **more)
     result = StudyResult(title="T", source="S", small=small, tables={"questions": _table()})
     sections = study_sections(study, result, [] if evidence is None else [evidence])
-    return as_markdown("T", sections, "figures")
+    return as_markdown("T", sections)
 
 
 def test_the_page_says_whether_figures_are_comparable() -> None:
@@ -87,18 +88,10 @@ def test_the_page_says_whether_figures_are_comparable() -> None:
 def test_doubts_have_their_evidence() -> None:
     doubt = Doubt("questions", "ROUGE 754", "A count.")
     page = _page(doubts=(doubt,), evidence={"ROUGE-1": "0.5000 (0.2500 – 0.7500)", "not run": ""}, rouge="754")
-<<<<<<< HEAD
-    for said in (
-        "questions: the report says ROUGE 754. A count.", "| ROUGE-1 | 0.5000 (0.2500 – 0.7500) |", "| not run | – |",
-        "Retrace notices: questions: squad full: off scale: rouge1 754 is no fraction.",
-    ):  # fmt: skip
-        assert said in page
-=======
     assert "questions: the report says ROUGE 754. A count." in page
     assert "| ROUGE-1 | 0.5000 (0.2500 – 0.7500) |" in page
     assert "| not run | – |" in page
     assert "Retrace notices: questions: squad full: off scale: rouge1 754 is not a fraction." in page
->>>>>>> room-d
     assert "doubtful" not in _page()
 
 
