@@ -1,9 +1,9 @@
 """Perplexity on held-out text: models/pretrained and models/tokens → reports/perplexity.json,
 reports/perplexity-details.json and reports/perplexity-documents.parquet.
 
-A masked model has the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, a causal one the
-perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the original
-text, with an interval for the choice of documents.
+For a masked model these are the perplexity over fixed masks and the pseudo-perplexity of a sample of passages, for a
+causal one the perplexity with sliding windows, beside a unigram baseline; each per token, per word and per byte of the
+original text, with an interval for the choice of documents.
 
     python -m stages.perplexity_eval
 """
@@ -20,7 +20,6 @@ from retrace.core.guard import guarded
 from retrace.core.paths import running_text, source_folder
 from retrace.core.records import timed
 from retrace.datasets.text import read_documents, text_path
-from retrace.models.heads import objective_of
 from retrace.models.language_model import read_language_model
 from retrace.objectives.language_modelling import masked_batches, sliding_batches
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
@@ -57,12 +56,12 @@ def main() -> None:
         for part in PARTS:
             text = text_path(running_text(source), part)
             stream, lengths, sizes = held_out(TOKENS / f"{part}.npy", text, tokenizer)
-            if objective_of(model.body.config) == "causal":
+            if model.objective == "causal":
                 batches = sliding_batches(stream, block, min(settings.stride, block), vocabulary)
-                measured = {"causal": (document_losses(model, batches, lengths, device), sizes)}
             else:
                 batches = masked_batches(stream, block, settings.mask_rate, vocabulary)
-                measured = {"masked": (document_losses(model, batches, lengths, device), sizes)}
+            measured = {model.objective: (document_losses(model, batches, lengths, device), sizes)}
+            if model.objective == "masked":
                 count = settings.pseudo_passages
                 passages = sample_passages(read_documents(text), tokenizer, count, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)

@@ -12,7 +12,7 @@ from retrace.core.files import write_json
 from retrace.core.settings import Count, Dropout, Positive
 from retrace.finetuning.settings import MethodSettings
 
-if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings alone
+if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings only
     from collections.abc import Sequence
 
     from peft import LoraConfig
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrac
 
     from retrace.models.heads import Head
 
-TASK_TYPES = {"classifier": "SEQ_CLS", "spans": "QUESTION_ANS", "language_model": "CAUSAL_LM"}  # as peft has them
+TASK_TYPES = {"classifier": "SEQ_CLS", "spans": "QUESTION_ANS", "language_model": "CAUSAL_LM"}  # of peft
 
 
 class Settings(MethodSettings):
@@ -41,11 +41,11 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
 
     A language model's head is pretrained and so frozen, as with peft's task type CAUSAL_LM. Raises InputError for
     `embeddings` with a language model, whose head may share the embeddings' weights, and for targets that the body
-    lacks.
+    does not have.
     """
     from peft import inject_adapter_in_model
 
-    from retrace.finetuning.method import is_new
+    from retrace.finetuning.method import freeze_pretrained
     from retrace.models.heads import family_of, in_body
 
     if settings.embeddings and head == "language_model":
@@ -56,12 +56,11 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
             allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
             raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
     inject_adapter_in_model(_config(model, settings), model)
-    for name, weight in model.named_parameters():
-        weight.requires_grad_("lora_" in name or is_new(model, head, name))
+    freeze_pretrained(model, head)
 
 
 def merge(model: nn.Module) -> None:
-    """Add each update to its matrix, so that the model computes the same without LoRA."""
+    """Add each update to its matrix, so that the model gives the same outputs without LoRA."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     for module in model.modules():
@@ -72,9 +71,9 @@ def merge(model: nn.Module) -> None:
 def save_adapter(
     model: PreTrainedModel, head: Head, settings: Settings, base: str, commit: str | None, folder: Path
 ) -> None:
-    """Write the trained weights in peft's format, to be loaded by peft or transformers onto `base` at a `commit`.
+    """Write the trained weights in peft's format, for peft or transformers to load onto `base` at a `commit`.
 
-    A new head goes into peft's `modules_to_save`.
+    A new head is listed in peft's `modules_to_save`.
     """
     from peft import TaskType
     from safetensors.torch import save_file
@@ -83,7 +82,7 @@ def save_adapter(
     config = _config(model, settings)
     config.task_type, config.inference_mode = TaskType[TASK_TYPES[head]], True
     config.base_model_name_or_path, config.revision = base, commit
-    # Parts of the head: their outermost modules, or BERT's pooler.
+    # The outermost modules of the head, and BERT's pooler.
     parts = [name.removeprefix(f"{model.base_model_prefix}.") for name in trained if "lora_" not in name]
     config.modules_to_save = sorted({part.partition(".")[0] for part in parts}) or None
     values = {name: sorted(value) if isinstance(value, set) else value for name, value in config.to_dict().items()}
@@ -109,6 +108,6 @@ def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
 
 
 def _found(model: PreTrainedModel, targets: Sequence[str]) -> dict[str, list[str]]:
-    """The modules whose names end with each of the targets, as peft finds them, those of the head included."""
+    """The modules whose names end with each of the targets, as peft finds them, including those of the head."""
     names = [name for name, _ in cast("nn.Module", model).named_modules()]
     return {target: [name for name in names if f".{name}".endswith(f".{target}")] for target in targets}

@@ -1,9 +1,9 @@
 """A checkpoint to start from: `model` in params.yaml → data/model, or `checkpoints.<name>` → data/checkpoints/<name>.
 
-From the Hugging Face Hub or from a folder; config, weights as safetensors and tokenizer, checked; a tokenizer.json that
-is missing is made from the vocabulary. source.json says where it is from. With a `random_seed` the weights are
-drawn anew. Where `model.checkpoint` is null, training starts from random weights and there is only source.json, which
-says so.
+Config, weights as safetensors and tokenizer, from the Hugging Face Hub or from a folder, checked; a missing
+tokenizer.json is made from the vocabulary. source.json says where they are from. With a `random_seed` the weights are
+drawn anew. If `model.checkpoint` is null, training starts from random weights and there is only source.json, which says
+so.
 
     python -m stages.sources.model [--name NAME]
 """
@@ -21,7 +21,9 @@ from retrace.hub.pins import CheckpointParams, ModelParams, PinnedFolder, read_i
 
 
 def main() -> None:
-    name = read_name()
+    parser = argparse.ArgumentParser(description="Fetch a model to start from.")
+    parser.add_argument("--name", help="an entry under checkpoints in data/params.yaml; model of params.yaml if absent")
+    name: str | None = parser.parse_args().name
     params = read_params()
     start = read_initial_checkpoint(params, name)
     origin = start.origin
@@ -42,13 +44,6 @@ def main() -> None:
             set_padding(folder)
         weights = "" if start.seed is None else f"random weights, drawn from {start.seed}, and all else of "
         print(f"training starts from {weights}{origin}")
-
-
-def read_name() -> str | None:
-    """The entry under `checkpoints` that the command line names."""
-    parser = argparse.ArgumentParser(description="Fetch a model to start from.")
-    parser.add_argument("--name", help="an entry under checkpoints in data/params.yaml; model of params.yaml if absent")
-    return parser.parse_args().name
 
 
 if __name__ == "__main__":

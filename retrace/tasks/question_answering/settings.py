@@ -9,8 +9,8 @@ from retrace.core.settings import PARAMS, Count, Section, constants_of, plugin_n
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings
 from retrace.models.settings import FAMILIES
 
-SHORTEST_WINDOW = 6  # tokens: half of them at most for [CLS], the question and [SEP], the rest for passage and [SEP]
-SHORTEST_PROMPT = 16  # tokens of question and passage; with fewer there is nothing to read
+SHORTEST_WINDOW = 6  # tokens: at most half for [CLS], the question and [SEP], the rest for passage and [SEP]
+SHORTEST_PROMPT = 16  # tokens of question and passage
 
 
 class ReadingSettings(Section):
@@ -39,7 +39,7 @@ class ReadingSettings(Section):
 
 
 class AnswerSettings(ReadingSettings, FineTuneSettings):
-    """Fine-tuning on questions; an example is a window, or a question where answers are generated."""
+    """Fine-tuning on questions; an example is a window or, with generated answers, a question."""
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:
@@ -62,7 +62,7 @@ class FineTuneAnswerParams(FineTuneParams):
 
 
 def check_generative(family: str, task: str) -> None:
-    """Raise InputError for a family whose models cannot generate the task's answers."""
+    """Raise InputError for a family whose models cannot generate answers, as the task demands."""
     able = [name for name in plugin_names(FAMILIES) if constants_of(FAMILIES, name)["OBJECTIVE"] == "causal"]
     if family not in able:
         expected = f"expected one of {', '.join(able)}"

@@ -20,7 +20,7 @@ from retrace.results.grid import Cell
 from retrace.results.predictions import kept_epoch, read_epochs
 from retrace.tasks.classification import Classification
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.loop import Budget, Run, _backward, _shares
+from retrace.training.loop import Run, _backward, _shares
 from retrace.training.settings import OptimizerSettings
 from tests.tiny import tiny_config, tiny_device, tiny_pretrained, tiny_sentences, tiny_tokenizer
 
@@ -132,7 +132,7 @@ def test_processes_share_a_batch_and_one_without_examples_adds_nothing(task: Cla
     settings = FineTuneSettings(lr=0.1, epochs=1, batch_size=19, max_length=32)  # 20 examples: 19 and 1
     objective, model = TaskObjective(task, settings, 1), _model()
     accelerator: Any = SimpleNamespace(process_index=1, num_processes=2, device=torch.device("cpu"))
-    run = Run("test", model, objective, Device(accelerator, False, False), OptimizerSettings(), 0.1, Budget(1))
+    run = Run("test", model, objective, Device(accelerator, False, False), OptimizerSettings(), 0.1, 1)
     sizes = [len(batch) for batch in objective.batches(1)]
     assert sorted(sizes) == [1, 19]
     for size, share in zip(sizes, _shares(run, 1), strict=True):

@@ -26,7 +26,7 @@ from retrace.objectives.language_modelling import (
 )
 from retrace.tokens.tokenizer import Vocabulary
 from retrace.training.checkpoint import Checkpointer, Position
-from retrace.training.loop import Budget, Epoch, Run, train
+from retrace.training.loop import Epoch, Run, train
 from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
@@ -72,7 +72,7 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     objective = Cut(STREAM, 32, 4, label, 1)
     objective.at, objective.action = at, action
     checkpointer = Checkpointer("test", "", device)
-    run = Run("test", model, objective, device, OptimizerSettings(), lr, Budget(EPOCHS), checkpointer)
+    run = Run("test", model, objective, device, OptimizerSettings(), lr, EPOCHS, checkpointer=checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float | None]:
         loss, _ = mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), device)
@@ -303,10 +303,10 @@ def test_the_space_of_checkpoints_is_said_before_training(
     checkpointer = Checkpointer("test", "", tiny_device())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 2**29))
     said = f"takes up to {2 + 3 * copies * 2} MiB of disk space; 2.5 GiB are free"
-    assert checkpointer.space(model, optimizers) == said
+    assert checkpointer.space(optimizers) == said
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
     with pytest.raises(InputError, match="the trained weights take 2 MiB of disk space; 1 MiB are free"):
-        checkpointer.space(model, optimizers)
+        checkpointer.space(optimizers)
     checkpointer.close()
 
 

@@ -16,7 +16,7 @@ from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.objectives.language_modelling import Masking
 from retrace.training.checkpoint import Checkpointer, Position
-from retrace.training.loop import Budget, Run, train
+from retrace.training.loop import Run, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, make_run
 from tests.sharded import VOCABULARY, start
@@ -62,7 +62,7 @@ def test_whole_words_leave_targets_of_many_numbers_but_few_shapes() -> None:
     for backend in (None, "eager"):
         model, objective = start("modernbert", False, _device(backend), WORDS, attention="lean")
         shapes = {objective.part(b, slice(None), _device(backend)).at.shape for b in objective.batches(1)}
-        run = Run("words", model, objective, _device(backend), OptimizerSettings(), 0.002, Budget(1))
+        run = Run("words", model, objective, _device(backend), OptimizerSettings(), 0.002, 1)
         found.append((len(shapes), _losses(run)))
     (many, plain), (few, compiled) = found
     assert compiled == pytest.approx(plain, rel=1e-5)
@@ -102,14 +102,14 @@ from pathlib import Path
 import torch._inductor.config
 from retrace.compute.sharding import gather_weights
 from retrace.training.checkpoint import Checkpointer
-from retrace.training.loop import Budget, train
+from retrace.training.loop import train
 from tests.counting import make_run
 from tests.tiny import MODEL, tiny_device
 torch._inductor.config.cpp.simdlen = 1  # which the C++ compiler takes less long for
 device, kill = tiny_device(), int(sys.argv[2])
 sizes = MODEL.model_copy(update={"layers": 1, "dropout": 0.1})
 run = make_run("bert", "classifier", Path(sys.argv[1]), "lean", device, sizes)
-run = replace(run, budget=Budget(3), checkpointer=Checkpointer("compiled", "", device))
+run = replace(run, epochs=3, checkpointer=Checkpointer("compiled", "", device))
 part, shapes = run.objective.part, []
 def drawn(*given):
     batch = part(*given)

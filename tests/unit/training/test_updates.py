@@ -12,7 +12,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from retrace.compute.device import Device
 from retrace.core.errors import InputError
 from retrace.training import loop
-from retrace.training.loop import Budget, Run, Update, _backward, _shares, train
+from retrace.training.loop import Run, Update, _backward, _shares, train
 from retrace.training.settings import OptimizerSettings
 from tests.counting import CASES, count_update, make_run
 from tests.tiny import MODEL, tiny_device
@@ -115,7 +115,7 @@ def test_layers_that_are_computed_again_change_no_byte_and_no_count(tmp_path: Pa
         product = next(module for module in layer.modules() if isinstance(module, torch.nn.Linear))
         counted = product.register_forward_hook(lambda *call: calls.append(1))
         torch.manual_seed(1)
-        speeds.append(train(replace(run, budget=Budget(1, updates=2)), lambda epoch, meter: None))
+        speeds.append(train(replace(run, epochs=1, most_updates=2), lambda epoch, meter: None))
         counted.remove()
     assert speeds[0].flops == speeds[1].flops
     assert speeds[0].points == speeds[1].points
