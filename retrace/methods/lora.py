@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -13,8 +13,6 @@ from retrace.core.settings import Count, Dropout, Positive
 from retrace.finetuning.settings import MethodSettings
 
 if TYPE_CHECKING:  # torch and peft are imported where they are used, as `retrace check` reads the settings only
-    from collections.abc import Sequence
-
     from peft import LoraConfig
     from torch import nn
     from transformers import PreTrainedModel
@@ -46,15 +44,9 @@ def tune(model: PreTrainedModel, head: Head, settings: Settings) -> None:
     from peft import inject_adapter_in_model
 
     from retrace.finetuning.method import freeze_pretrained
-    from retrace.models.heads import family_of, in_body
 
     if settings.embeddings and head == "language_model":
         raise InputError("params.yaml: methods: embeddings: true is not allowed with answers: generative")
-    found = _found(model, settings.targets or ())
-    for target, names in found.items():
-        if not any(in_body(model, name) for name in names):
-            allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
-            raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
     inject_adapter_in_model(_config(model, settings), model)
     freeze_pretrained(model, head)
 
@@ -96,18 +88,17 @@ def save_adapter(
 def _config(model: PreTrainedModel, settings: Settings) -> LoraConfig:
     from peft import LoraConfig
 
-    from retrace.models.heads import in_body, layer_matrices, token_embeddings
+    from retrace.models.heads import family_of, in_body, layer_matrices, token_embeddings
 
     embeddings = [token_embeddings(model)] if settings.embeddings else []
-    targets = settings.targets or layer_matrices(model, "ATTENTION")
-    of_head = [name for names in _found(model, targets).values() for name in names if not in_body(model, name)]
+    targets, of_head = settings.targets or layer_matrices(model, "ATTENTION"), []
+    for target in targets:  # peft compares the ends of names, in the head as well
+        names = [name for name, _ in model.named_modules() if f".{name}".endswith(f".{target}")]
+        if not any(in_body(model, name) for name in names):
+            allowed = f"expected names of matrices, such as {', '.join(family_of(model.config).ATTENTION)}"
+            raise InputError(f"params.yaml: methods: targets: {target!r} is not allowed; {allowed}")
+        of_head += [name for name in names if not in_body(model, name)]
     return LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,  # pyright: ignore[reportArgumentType]
         target_modules=[*targets, *embeddings], exclude_modules=of_head or None,
     )  # fmt: skip
-
-
-def _found(model: PreTrainedModel, targets: Sequence[str]) -> dict[str, list[str]]:
-    """The modules whose names end with each of the targets, as peft finds them, including those of the head."""
-    names = [name for name, _ in cast("nn.Module", model).named_modules()]
-    return {target: [name for name in names if f".{name}".endswith(f".{target}")] for target in targets}

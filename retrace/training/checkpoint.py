@@ -220,15 +220,15 @@ def _mark(text: str) -> str:
 
 def _hardware(device: Device) -> str:
     """What the bytes of a run depend on besides settings, code and inputs."""
+    where = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
     if device.torch_device.type == "cuda":
-        where = f"{torch.cuda.get_device_name(device.torch_device)}, CUDA {torch.version.cuda}, "
-        where += f"NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}"
-    else:
-        where = f"CPU with {torch.backends.cpu.get_cpu_capability()}"
+        nccl = ".".join(map(str, torch.cuda.nccl.version()))
+        where = f"{torch.cuda.get_device_name(device.torch_device)}, CUDA {torch.version.cuda}, NCCL {nccl}"
     processes = f"{device.processes} {'sharded ' if device.sharded else ''}× {torch.get_num_threads()} threads"
-    parts = f", {device.micro_batch} examples a pass" if device.micro_batch else ""
-    parts += f", compiled by {device.compiler}" if device.compiler else ""
-    return f"{where}, {processes}{parts}, {'bf16' if device.bf16 else 'fp32'}, torch {torch.__version__}"
+    passes = f"{device.micro_batch} examples a pass" if device.micro_batch else ""
+    compiler = f"compiled by {device.compiler}" if device.compiler else ""
+    precision = "bf16" if device.bf16 else "fp32"
+    return ", ".join(filter(None, [where, processes, passes, compiler, precision, f"torch {torch.__version__}"]))
 
 
 def _free_place(first: Path) -> tuple[Path, TextIO]:

@@ -1,9 +1,8 @@
 """Your own files: the folders that data/params.yaml names → data/files, checked, under the names that stages read.
 
-Running text as WikiText's `wiki.{train,valid,test}.tokens` or plain `{train,valid,test}.txt`, sentences
-as GLUE's `train.tsv` and `dev.tsv`, questions as SQuAD json, version 1.1 or 2.0. Where there is to be no
-file for validation, a share of the training data is held out. There may be files for a test, too. What was found is
-in data/files/card.json.
+Running text as WikiText's `wiki.{train,valid,test}.tokens` or plain `{train,valid,test}.txt`, sentences as GLUE's
+`train.tsv` and `dev.tsv`, questions as SQuAD json, version 1.1 or 2.0. Instead of a validation file, a share of the
+training data may be held out. There may be test files too. Findings are in data/files/card.json.
 
     python -m stages.sources.files
 """

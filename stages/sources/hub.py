@@ -1,7 +1,7 @@
 """Data sets of the Hugging Face Hub: the repositories that data/params.yaml names, each at a commit → data/hub.
 
 Running text, labelled sentences and questions, in the official formats and under the names that stages read, checked;
-what was found, and the licences, are in data/hub/card.json. What was fetched before is read without the network.
+findings and licences are in data/hub/card.json. What was downloaded before is read without the network.
 
     python -m stages.sources.hub
 """

@@ -1,7 +1,7 @@
 """A further classification task: a data set of the hub, an entry in data/params.yaml → data/classification/<task>.
 
-Checked, and as json lines of text, second text and class number; the classes' names are in classes.json, and what was
-found in card.json.
+Checked, and written as json lines of text, second text and class number; the classes' names are in classes.json,
+findings in card.json.
 
     python -m stages.sources.hub_classification --task ag_news
 """
@@ -25,9 +25,9 @@ def main() -> None:
 
 
 def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
-    """Read all parts of a task; classes have the data set's names unless the settings give them others.
+    """Read all parts of a task; classes have the data set's names unless the settings name them.
 
-    Raises InputError where the data set cannot be had, or naming the row where something is wrong.
+    Raises InputError where the data set cannot be fetched, or naming the row where something is wrong.
     """
     splits = {part: open_split(settings, name, key) for part, name in settings.parts.items()}
     known = splits["train"].classes.get(settings.label) if settings.classes is None else None
@@ -39,7 +39,7 @@ def read_hub_task(settings: HubTaskSettings, key: str) -> TaskData:
 
 
 def _named(split: Split, column: str, names: tuple[str, ...]) -> Records:
-    """The records with the class's name in place of its number, where it has one; -1 stands for no class."""
+    """The records with the class's name in place of its number, if it has one; -1 stands for no class."""
     for where, record in split.records():
         number = record[column]
         yield where, {**record, column: names[number] if number in range(len(names)) else number}

@@ -26,7 +26,7 @@ def _inputs(here: Path) -> None:
     Path("in/a").write_text("a")
 
 
-def test_only_the_stages_own_params_count() -> None:
+def test_only_the_params_of_the_stage_count() -> None:
     with guarded("x", [Path("in")], {"lr": 1}):
         Path("params.yaml").write_text("lr: 1\nother: 2\n")
     with pytest.raises(InputError, match=r"params\.yaml: lr changed"), guarded("x", [], {"lr": 1}):
@@ -98,7 +98,7 @@ def test_a_second_run_is_told_who_holds_the_lock_while_it_is_held() -> None:
         pass
 
 
-def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_at_a_lock_keeps_no_run_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `retrace stop` does, again and again in a job."""
     Path(".retrace/locks").mkdir(parents=True)
     looks = iter([None, *[take] * 9])  # the first try meets somebody who looks
@@ -109,7 +109,7 @@ def test_looking_who_runs_keeps_no_run_from_beginning(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["a", "b/c", SUMS])
-def test_a_damaged_input_is_named_although_its_time_and_size_are_the_same(name: str) -> None:
+def test_damage_is_noticed_although_time_and_size_are_the_same(name: str) -> None:
     with atomic_folder(Path("in/of"), summed=True) as folder:
         (folder / "a").write_text("a")
         (folder / "b").mkdir()
@@ -126,7 +126,7 @@ def test_a_damaged_input_is_named_although_its_time_and_size_are_the_same(name: 
     assert path.stat().st_mtime_ns > before.st_mtime_ns  # which makes DVC look
 
 
-def test_a_stage_is_asked_to_stop_and_ends_in_one_line() -> None:
+def test_a_stage_asked_to_stop_ends_in_one_line() -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted, match="x: asked to stop; run it again"), guarded("x", [], {}):
         signal.raise_signal(signal.SIGINT)
@@ -134,7 +134,7 @@ def test_a_stage_is_asked_to_stop_and_ends_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("number", guard.STOPPING)
-def test_a_stage_that_is_asked_to_stop_while_it_imports_says_that_it_goes_on(number: signal.Signals) -> None:
+def test_a_stage_asked_to_stop_during_its_imports_ends_in_the_same_way(number: signal.Signals) -> None:
     done = python(f"import retrace, signal; signal.raise_signal({int(number)})", "stages.x")
     assert (done.returncode, done.stderr) == (75, "asked to stop; run it again\n")
 

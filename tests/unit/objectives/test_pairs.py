@@ -53,7 +53,7 @@ def _homes(part: list[int]) -> set[int]:
     }  # fmt: skip
 
 
-def test_a_pair_is_what_it_says() -> None:
+def test_pairs_are_related_as_labelled() -> None:
     full_stop = token_id(TOKENIZER, ".")
     seen = []
     for epoch in range(1, 20):
@@ -72,7 +72,7 @@ def test_a_pair_is_what_it_says() -> None:
     assert sum(seen) / len(seen) == pytest.approx(0.5, abs=0.1)
 
 
-def test_a_short_pair_has_fewer_masks_and_padding_none() -> None:
+def test_short_pairs_have_fewer_masks_and_padding_has_none() -> None:
     short = np.array([i for text in ("aw ww . " * 6, "bx xx . " * 9) for i in TOKENIZER.encode(text).ids])
     batch = next(iter(_pairs(short, rate=0.3).batches(1)))
     masks, real = (batch.labels != IGNORED).sum(1), batch.mask.sum(1)

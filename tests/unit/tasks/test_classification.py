@@ -90,7 +90,7 @@ def test_the_longer_text_of_a_pair_is_cut_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_head_has_the_tasks_classes_by_name(tmp_path: Path, family: str) -> None:
+def test_the_head_has_the_tasks_classes(tmp_path: Path, family: str) -> None:
     task = _pairs(tmp_path, segments=family == "bert")
     folder = tiny_pretrained(tmp_path / "pretrained", family)
     model = read_model(task.head, folder, 1, "eager", task.classes).eval()

@@ -64,7 +64,7 @@ def test_windows_cover_the_passage_and_mark_the_answer(max_length: int, stride: 
         assert all(window.start == window.end == 0 for window in windows)
 
 
-def test_a_token_of_which_the_answer_has_a_part_is_marked_whole() -> None:
+def test_a_token_is_part_of_the_answer_if_one_of_its_characters_is() -> None:
     start = CONTEXT.index("Thorndel")
     question = Question("q", "T", CONTEXT, "where?", (Answer("orn", start + 2),))
     (window,) = window_questions("squad", TOKENIZER, [question], 120, 10)
@@ -74,7 +74,7 @@ def test_a_token_of_which_the_answer_has_a_part_is_marked_whole() -> None:
     assert marked in "Thorndel"
 
 
-def test_an_answer_that_begins_with_what_the_tokenizer_leaves_out_is_marked() -> None:
+def test_an_answer_may_begin_with_a_character_that_the_tokenizer_drops() -> None:
     context = "Ada founded \u200bThorndel\u200b in 1601."  # spaces of no width
     question = Question("q", "T", context, "what?", (Answer("\u200bThorndel\u200b", context.index("\u200b")),))
     (window,) = window_questions("squad", TOKENIZER, [question], 120, 10)
@@ -119,7 +119,7 @@ def test_the_shortest_window_holds_a_token_of_each(form: PairFormat) -> None:
     assert window.passage.stop > window.passage.start
 
 
-def test_drawn_windows_hold_the_answer_but_for_some_and_are_the_same_every_time() -> None:
+def test_most_drawn_windows_contain_the_answer_and_all_are_reproducible() -> None:
     """One window a question; where it holds the answer varies, so that its place tells nothing."""
     asked = [replace(_question("1601"), id=str(number)) for number in range(300)]
     windows = list(draw_windows("squad", TOKENIZER, asked, 24))
@@ -138,7 +138,7 @@ def _characters(window: Window) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("answer", ["", CONTEXT])
-def test_a_window_is_drawn_for_an_answer_that_fits_in_none(answer: str) -> None:
+def test_a_window_is_drawn_even_if_the_answer_fits_in_none(answer: str) -> None:
     asked = [replace(_question(answer), id=str(number)) for number in range(50)]
     windows = list(draw_windows("squad", TOKENIZER, asked, 24))
     assert {(window.start, window.end) for window in windows} == {(0, 0)}
@@ -147,7 +147,7 @@ def test_a_window_is_drawn_for_an_answer_that_fits_in_none(answer: str) -> None:
     assert whole.end - whole.start == (whole.passage.stop - whole.passage.start - 1 if answer else 0)
 
 
-def test_the_span_of_an_empty_passage_is_empty_and_a_number() -> None:
+def test_the_span_of_an_empty_passage_is_empty_with_a_finite_score() -> None:
     question = Question("q", "T", "", "who?", ())
     (window,) = window_questions("squad", TOKENIZER, [question], 24, 8)
     found = best_span(window, np.ones((len(window.ids), 2)), 30)
@@ -252,15 +252,6 @@ def test_the_loss_of_a_window_is_the_mean_of_its_two_ends(tmp_path: Path) -> Non
     assert loss.item() == pytest.approx(2 * np.log(4) / 2)
 
 
-def test_collated_windows_carry_the_match(tmp_path: Path) -> None:
-    task = _task(tmp_path, {"who?": "Ada Lund", "when?": ""}, 64, question_match=True)
-    batch = task.collate(task.examples("train"))
-    assert batch["ids"].shape == batch["match"].shape == batch["segments"].shape == batch["mask"].shape
-    assert batch["match"].max() == 0
-    assert batch["start"].tolist()[0] > 0
-    assert batch["start"].tolist()[1] == 0
-
-
 def _reader(family: str, kinds: int) -> SpanModel:
     body = make_model("spans", tiny_config(family, tiny_tokenizer()), 0, "eager")
     return SpanModel(cast(PreTrainedModel, body), kinds).eval()
@@ -278,7 +269,7 @@ def _inputs() -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
-def test_matches_are_seen_from_the_start_and_no_match_changes_nothing(family: str) -> None:
+def test_match_embeddings_matter_from_the_start_and_no_match_changes_nothing(family: str) -> None:
     plain, matched = _reader(family, 0), _reader(family, 3)
     ids, mask, segments, match = _inputs()
     scores = matched(ids, mask, segments, match)

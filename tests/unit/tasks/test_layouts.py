@@ -66,7 +66,7 @@ def test_a_window_is_what_transformers_makes_of_a_pair(saved: Saved, name: str) 
 
 
 @every_layout
-def test_windows_of_a_long_passage_keep_to_their_length_and_cover_it(saved: Saved, name: str) -> None:
+def test_windows_of_a_long_passage_have_the_maximum_length_and_cover_it(saved: Saved, name: str) -> None:
     tokenizer = load_tokenizer(saved(name))
     windows = list(window_questions("squad", tokenizer, [_question("1601")], 36, 5))
     assert len(windows) > 1
@@ -103,7 +103,7 @@ def _pieces(words: str) -> list[str]:
     return [word[i:j] for word in words.split() for i in range(len(word)) for j in range(i + 1, len(word) + 1)]
 
 
-def test_llama_reads_and_writes_running_text(saved: Saved, tmp_path: Path) -> None:
+def test_llamas_prompts_and_answers_are_running_text(saved: Saved, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(saved(LLAMA))
     reading = ReadingSettings(answers="generative", max_answer_length=12)
     task = GenerativeTask("squad", tiny_questions(tmp_path, CONTEXT, {ASKED: "Ada Lund"}), tokenizer, 120, reading)

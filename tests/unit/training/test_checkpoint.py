@@ -17,7 +17,6 @@ from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
 from retrace.objectives.language_modelling import (
     BlockModelling,
-    Inputs,
     LabelledBatch,
     Masking,
     mask_blocks,
@@ -42,20 +41,6 @@ class CutOffError(Exception):
     """The power fails."""
 
 
-class Cut(BlockModelling):
-    """An objective that does something at one step of the run."""
-
-    at: int | None = None
-    action: Any = None
-    seen = -1  # the first loss of a run is asked for before its steps, to count operations
-
-    def loss(self, model: torch.nn.Module, part: Inputs) -> torch.Tensor:
-        if self.seen == self.at:
-            self.action()
-        self.seen += 1
-        return super().loss(model, part)
-
-
 def _fail() -> None:
     raise CutOffError
 
@@ -69,8 +54,15 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     def label(blocks: torch.Tensor, draws: torch.Generator) -> LabelledBatch:
         return mask_blocks(blocks, Masking(0.3), VOCABULARY, draws)
 
-    objective = Cut(STREAM, 32, 4, label, 1)
-    objective.at, objective.action = at, action
+    objective: Any = BlockModelling(STREAM, 32, 4, label, 1)
+    loss, steps = objective.loss, itertools.count(-1)  # the first loss is before the steps, to count operations
+
+    def interrupted(*given: Any) -> torch.Tensor:
+        if next(steps) == at:
+            action()
+        return loss(*given)
+
+    objective.loss = interrupted
     checkpointer = Checkpointer("test", "", device)
     run = Run("test", model, objective, device, OptimizerSettings(), lr, EPOCHS, checkpointer=checkpointer)
 
@@ -114,7 +106,7 @@ def test_a_run_cut_off_anywhere_ends_with_the_same_bytes(tmp_path: Path) -> None
         assert _same(_run(), whole), f"cut off before step {at + 1}"
 
 
-def test_a_run_whose_batches_are_passed_in_parts_ends_with_the_same_bytes(
+def test_a_run_with_micro_batches_ends_with_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RETRACE_MICRO_BATCH", "3")  # of batches of four
@@ -132,7 +124,7 @@ def test_a_run_whose_batches_are_passed_in_parts_ends_with_the_same_bytes(
     assert capsys.readouterr().out.startswith("test  not resuming after step 3: saved on CPU")
 
 
-def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:
+def test_a_run_may_be_cut_off_repeatedly(tmp_path: Path) -> None:
     whole = _run()
     for _ in range(3):
         with pytest.raises(CutOffError):
@@ -142,7 +134,7 @@ def test_a_run_may_be_cut_off_again_and_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["state.safetensors", "progress.json", ".SHA256SUMS"])
-def test_a_damaged_state_is_noticed_and_the_one_before_used(
+def test_a_damaged_checkpoint_is_noticed_and_the_previous_one_used(
     tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = _run()
@@ -158,7 +150,7 @@ def test_a_damaged_state_is_noticed_and_the_one_before_used(
     ]
 
 
-def test_a_checkpoint_of_other_hardware_is_not_used_and_named(
+def test_a_checkpoint_of_other_hardware_is_reported_and_not_used(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RETRACE_THREADS", "1")
@@ -173,7 +165,7 @@ def test_a_checkpoint_of_other_hardware_is_not_used_and_named(
     assert ", 1 × 2 threads, fp32, torch " in first.split("; this is ")[1]
 
 
-def test_of_a_frozen_body_nothing_is_saved(tmp_path: Path) -> None:
+def test_frozen_weights_are_not_saved(tmp_path: Path) -> None:
     model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
     for name, weight in model.named_parameters():
         weight.requires_grad = name.endswith("norm.weight")
@@ -194,7 +186,7 @@ def test_of_a_frozen_body_nothing_is_saved(tmp_path: Path) -> None:
     checkpointer.remove()
 
 
-def test_a_checkpoint_is_of_its_moment_and_one_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
+def test_a_checkpoint_is_a_snapshot_and_one_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
     model = make_language_model(make_config("modernbert", MODEL, VOCABULARY), 0, "eager")
     saved, journal = {name: weight.clone() for name, weight in model.state_dict().items()}, [{"kept": True}]
     checkpointer = Checkpointer("test", "", tiny_device())
@@ -224,7 +216,7 @@ def test_other_code_and_inputs_begin_anew() -> None:
     assert len(folders) == 2
 
 
-def test_a_second_process_at_the_same_run_has_states_of_its_own_which_outlive_it(tmp_path: Path, capsys) -> None:
+def test_a_second_process_at_the_same_run_has_checkpoints_of_its_own(tmp_path: Path, capsys) -> None:
     whole = _run()
     other = Checkpointer("test", "", tiny_device())  # of a worker that shares the folder
     with pytest.raises(CutOffError):
@@ -268,7 +260,7 @@ def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoc
     assert (f"resuming after step {steps}" in capsys.readouterr().out) == (epoch > 0)
 
 
-def test_a_loss_that_is_not_finite_leaves_the_last_good_state(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(
         DivergedError,
         match=r"test: the .+ is (nan|inf) at step \d+ \(epoch \d, batch \d+\); a lower lr than 1e\+30 may",
@@ -278,7 +270,7 @@ def test_a_loss_that_is_not_finite_leaves_the_last_good_state(tmp_path: Path) ->
     assert int(last.name) >= 1
 
 
-def test_no_state_is_written_before_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_checkpoint_is_written_before_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRACE_SAVE_SECONDS", "3600")
     with pytest.raises(CutOffError):
         _run(5)
@@ -293,7 +285,7 @@ def test_a_wrong_interval_is_named(monkeypatch: pytest.MonkeyPatch, value: str) 
 
 
 @pytest.mark.parametrize(("kind", "copies"), [("adamw", 4), ("muon", 3)])
-def test_the_space_of_checkpoints_is_said_before_training(
+def test_the_disk_space_of_checkpoints_is_announced_before_training(
     monkeypatch: pytest.MonkeyPatch, kind: Literal["adamw", "muon"], copies: int
 ) -> None:
     """Two checkpoints and the one being written: weights, those kept, and the moments, two of AdamW and one of Muon."""

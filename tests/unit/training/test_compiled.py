@@ -47,7 +47,7 @@ def _losses(run: Run[Any, Any]) -> list[float]:
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES)
-def test_an_epoch_takes_one_graph_for_each_of_a_few_shapes(tmp_path: Path, family: str, kind: str) -> None:
+def test_an_epoch_compiles_one_graph_for_each_of_a_few_shapes(tmp_path: Path, family: str, kind: str) -> None:
     """With attention as on GPUs. A graph that breaks is an error; the losses are those without compiling."""
     plain = _losses(make_run(family, kind, tmp_path, "sdpa", _device(None)))
     run = make_run(family, kind, tmp_path, "sdpa", _device("eager"))
@@ -57,7 +57,7 @@ def test_an_epoch_takes_one_graph_for_each_of_a_few_shapes(tmp_path: Path, famil
     assert run.objective.steps >= 2
 
 
-def test_whole_words_leave_targets_of_many_numbers_but_few_shapes() -> None:
+def test_whole_word_masking_has_many_target_counts_but_few_shapes() -> None:
     found = []
     for backend in (None, "eager"):
         model, objective = start("modernbert", False, _device(backend), WORDS, attention="lean")
@@ -69,7 +69,7 @@ def test_whole_words_leave_targets_of_many_numbers_but_few_shapes() -> None:
     assert few == counters["stats"]["unique_graphs"] <= 4 < many
 
 
-def test_layers_computed_again_and_batches_in_parts_are_compiled_too(tmp_path: Path) -> None:
+def test_activation_checkpointing_and_micro_batches_are_compiled_too(tmp_path: Path) -> None:
     plain = _losses(make_run("bert", "classifier", tmp_path, "lean", _device(None)))
     device = replace(_device("aot_eager"), recomputes=True, micro_batch=3)
     assert _losses(make_run("bert", "classifier", tmp_path, "lean", device)) == pytest.approx(plain, rel=1e-5)
@@ -89,7 +89,7 @@ def test_a_checkpoint_says_that_the_model_was_compiled(tmp_path: Path, monkeypat
     assert "compiled by eager" in message.partition("; ")[0]
 
 
-def test_another_value_than_true_or_false_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_other_than_true_or_false_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RETRACE_COMPILE", "yes")
     with pytest.raises(InputError, match="RETRACE_COMPILE: 'yes' is not allowed; expected true or false"):
         tiny_device()

@@ -24,7 +24,7 @@ def test_a_quiet_meter_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == ""
 
 
-def test_speed_and_time_left_are_those_of_the_updates_of_this_run(
+def test_speed_and_time_left_count_the_updates_of_this_run_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two updates of six were made before; two more take 2 and 4 seconds, so the other two take 6."""
@@ -65,7 +65,7 @@ def test_a_terminal_has_a_bar_and_lines_above_it(
     assert "done" in capsys.readouterr().out
 
 
-def test_points_of_a_curve_are_some_seconds_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_of_a_curve_are_seconds_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     monkeypatch.setattr(progress, "BEGINS", 30.0)
@@ -86,7 +86,7 @@ def _points() -> list[str]:
     return Path("reports/live/sst2/full/1/plots/metrics/loss.tsv").read_text().split()
 
 
-def test_a_curve_has_the_steps_and_a_run_that_resumes_adds_to_it() -> None:
+def test_a_resumed_run_adds_to_its_curve() -> None:
     _log(range(1, 3))
     assert _points()[-4:] == ["1", "9.0", "2", "8.0"]
     _log(range(3, 4), resumes=True)
@@ -105,7 +105,7 @@ def test_only_the_first_process_writes() -> None:
     assert not Path("reports").exists()
 
 
-def test_a_repository_without_a_commit_has_no_curves_and_ends_no_run() -> None:
+def test_a_repository_without_commits_has_no_curves() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     _log(range(1, 3))
     assert not Path("reports/live/sst2/full/1/plots").exists()

@@ -35,7 +35,7 @@ def test_speeds_of_a_run_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (nothing.tokens_per_second, nothing.waiting_percent, nothing.teraflops_per_second) == (0, 0, 0)
 
 
-def test_utilisation_is_of_what_all_devices_could_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utilisation_is_relative_to_the_peak_of_all_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throughput, "peak_flops", lambda device: 10e12)
     assert _written(tmp_path).utilisation_percent == 26.0  # 2.601 of 10
 

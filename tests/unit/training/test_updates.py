@@ -42,7 +42,7 @@ def test_the_next_batch_is_drawn_before_the_host_waits_for_an_update(
 
 
 @pytest.mark.parametrize(("idle", "waited"), [(True, 3), (False, 1)])
-def test_drawing_a_batch_beside_an_update_is_waiting_where_the_device_is_idle(
+def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle: bool, waited: int
 ) -> None:
     monkeypatch.setattr(Device, "is_idle", lambda device: idle)
@@ -53,7 +53,7 @@ def test_drawing_a_batch_beside_an_update_is_waiting_where_the_device_is_idle(
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
 @pytest.mark.parametrize(("where", "named"), [("loss", "loss"), ("gradient", "norm of the gradient")])
-def test_a_loss_or_gradient_that_is_no_number_changes_no_weight_and_names_its_step(
+def test_a_loss_or_gradient_of_nan_changes_no_weight_and_names_its_step(
     tmp_path: Path, kind: Literal["muon", "adamw"], where: str, named: str
 ) -> None:
     settings = OptimizerSettings(kind=kind, warmup_ratio=0.0)
@@ -77,7 +77,7 @@ def test_a_loss_or_gradient_that_is_no_number_changes_no_weight_and_names_its_st
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES)
-def test_a_batch_in_parts_has_the_loss_and_the_gradient_of_the_whole(tmp_path: Path, family: str, kind: str) -> None:
+def test_micro_batches_have_the_loss_and_the_gradient_of_the_whole(tmp_path: Path, family: str, kind: str) -> None:
     """Parts have other numbers of targets, other padding, and the last of an epoch fewer examples."""
     device = tiny_device()
     run = make_run(family, kind, tmp_path, "lean", device)
@@ -103,7 +103,7 @@ def _gradient(run: Run[Any, Any], share: Any) -> tuple[float, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES)
-def test_layers_that_are_computed_again_change_no_byte_and_no_count(tmp_path: Path, family: str, kind: str) -> None:
+def test_activation_checkpointing_changes_no_weight_and_no_flops(tmp_path: Path, family: str, kind: str) -> None:
     sizes = MODEL.model_copy(update={"dropout": 0.1})
     kept, again = (
         make_run(family, kind, tmp_path, "lean", device, sizes)
