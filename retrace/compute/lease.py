@@ -31,7 +31,8 @@ def lease_gpus() -> None:
 
     Must be called before CUDA starts. `RETRACE_SHARE_GPUS=1` leaves all GPUs to everyone.
     """
-    gpus = {} if _leases or os.environ.get(SHARED) else visible_gpus()
+    is_shared = os.environ.get(SHARED, "") not in ("", "0", "false")
+    gpus = {} if _leases or is_shared else visible_gpus()
     names, uuids = list(gpus), list(gpus.values())
     rank, processes = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if gpus and (processes == 1 or len(gpus) == 1):  # Slurm may show each process a GPU of its own
@@ -56,7 +57,9 @@ def visible_gpus() -> dict[str, str]:
         if name.startswith("MIG-"):  # a part of a GPU, which has a UUID of its own
             meant = [name]
         else:
-            meant = uuids[int(name) :] if name.isdigit() else [each for each in uuids if name and each.startswith(name)]
+            meant = (
+                uuids[int(name) :] if name.isdecimal() else [each for each in uuids if name and each.startswith(name)]
+            )
         if not meant:
             break  # CUDA ignores an unknown GPU and all after it
         found[name] = meant[0]

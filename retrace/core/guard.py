@@ -71,7 +71,7 @@ def holder(path: Path) -> Holder | None:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             process, _, host = lock.read().strip().partition(" ")
-            return Holder(path, int(process) if process.isdigit() else 0, host)
+            return Holder(path, int(process) if process.isdecimal() else 0, host)
     return None
 
 

@@ -23,8 +23,8 @@ from retrace.core.files import size, write_json
 from retrace.core.records import RunRecord, find_origin
 from retrace.core.settings import read_params
 
-# Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name.
-PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
+# Dense bf16 operations per second, from NVIDIA's data sheets, by a part of the device's name; the first match counts.
+PEAKS = {"H100 PCIe": 756e12, "NVL": 835e12, "H200": 989e12, "H100": 989e12, "A100": 312e12}
 
 
 class ProductOperations(TorchDispatchMode):

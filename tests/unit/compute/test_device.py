@@ -8,8 +8,9 @@ import torch
 from accelerate import Accelerator
 
 from retrace.compute import device
+from retrace.core.errors import InputError
 from tests.commands import retrace
-from tests.tiny import one_of
+from tests.tiny import one_of, tiny_device
 from tests.toy import ROOT
 
 
@@ -63,6 +64,22 @@ def test_a_gpu_is_leased_before_cuda_starts_unless_a_cpu_is_asked_for(monkeypatc
     monkeypatch.setenv("ACCELERATE_USE_CPU", "0")
     assert retrace("memory", "--batch", 1, "--length", 8).code == 0  # does not wait for a GPU
     assert order == ["start"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("RETRACE_COMPILE", "yes", "true or false"),
+        ("RETRACE_MICRO_BATCH", "0", "a whole number above 0"),
+        ("RETRACE_THREADS", "²", "a whole number above 0"),  # a digit, but no number
+    ],
+)
+def test_a_wrong_variable_is_an_input_error(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, allowed: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InputError, match=f"^{variable}: '{value}' is not allowed; expected {allowed}$"):
+        tiny_device()
 
 
 def test_processes_have_different_dropout_masks_and_the_first_those_of_a_single_process() -> None:

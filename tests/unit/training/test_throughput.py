@@ -41,7 +41,15 @@ def test_utilisation_is_relative_to_the_peak_of_all_devices(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("name", "peak"), [("NVIDIA H100 80GB HBM3", 989e12), ("NVIDIA A100-SXM4-40GB", 312e12), ("Tesla T4", None)]
+    ("name", "peak"),
+    [
+        ("NVIDIA H100 80GB HBM3", 989e12),
+        ("NVIDIA H100 PCIe", 756e12),
+        ("NVIDIA H100 NVL", 835e12),
+        ("NVIDIA H200", 989e12),
+        ("NVIDIA A100-SXM4-40GB", 312e12),
+        ("Tesla T4", None),
+    ],
 )
 def test_the_peak_is_that_of_the_data_sheet(monkeypatch: pytest.MonkeyPatch, name: str, peak: float | None) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
