@@ -140,7 +140,7 @@ class Device:
             if not any(sign in str(error) for sign in GONE):
                 raise
             raise Interrupted(
-                f"process {self.rank} waited in vain for another, which ended or hangs; run it again to resume"
+                f"process {self.rank} lost another process, which ended or hangs; run it again to resume"
             ) from error
         finally:
             if self.torch_device.type == "cpu":

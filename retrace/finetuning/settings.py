@@ -34,13 +34,13 @@ class FineTuneSettings(Section):
     batch_size: Count = Field(description="examples per step, over all processes")
     max_length: int = Field(ge=3, description="tokens of an input; a longer text is cut")
     max_train_examples: Count | None = Field(
-        default=None, description="train on so many examples, drawn from the seed; null: on all"
+        default=None, description="train on this many examples, drawn with the seed; null: on all"
     )
     dropout: Dropout | None = Field(
-        default=None, description="null: as in pretraining; of attention weights in BERT and RoBERTa only"
+        default=None, description="null: as in pretraining; includes attention weights in BERT and RoBERTa only"
     )
     checkpoint: Literal["best", "last"] = Field(
-        default="best", description="the epoch that is kept: that of the lowest validation loss, or the last"
+        default="best", description="the epoch to keep: that of the lowest validation loss, or the last"
     )
     optimizer: OptimizerSettings = Field(
         default=OptimizerSettings(), description="the optimizer, with the keys of pretrain.optimizer"

@@ -18,7 +18,7 @@ class ModelSettings(Section):
     )
     random_seed: Seed | None = Field(
         default=None,
-        description="draw the checkpoint's weights anew from this seed, so that only its tokenizer and sizes count",
+        description="replace the checkpoint's weights by random ones from this seed, keeping its tokenizer and sizes",
     )
     hidden_size: Count = Field(description="width of the model")
     layers: Count = Field(description="layers")

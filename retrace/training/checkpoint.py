@@ -166,7 +166,7 @@ class Checkpointer:
             journal[:] = progress["journal"]
             at = Position(**progress["position"])
             return at, [*messages, f"resuming after step {at.step}"]
-        return Position(), messages + (["beginning anew"] if messages else []) + self._elsewhere()
+        return Position(), messages + (["starting over"] if messages else []) + self._elsewhere()
 
     def remove(self) -> None:
         """Remove all checkpoints, once the outputs of the run are written."""

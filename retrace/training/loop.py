@@ -261,7 +261,7 @@ class Training(Generic[Batch, Part]):
         if run.checkpointer and at.step:
             run.checkpointer.save(run.model, self.optimizers, at, run.journal, run.kept)
             run.checkpointer.wait()
-        where = "run it again to resume there" if run.checkpointer else "nothing was kept"
+        where = "run it again to resume there" if run.checkpointer else "nothing was saved"
         raise Interrupted(f"{run.title}: asked to stop after step {at.step}; {where}")
 
 

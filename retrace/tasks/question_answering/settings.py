@@ -20,12 +20,12 @@ class ReadingSettings(Section):
         default="extractive", description="spans of the passage, or generated token by token after it (family llama)"
     )
     question_match: bool = Field(
-        default=False, description="mark the passage's words that occur in the question; extractive answers only"
+        default=False, description="mark the words of the passage that occur in the question; extractive answers only"
     )
     doc_stride: Count = Field(default=128, description="tokens between the starts of the windows of a long passage")
     train_length: Count | None = Field(
         default=None,
-        description="train on one window of so many tokens of each question, mostly with its answer; null: on all "
+        description="train on one window of this many tokens per question, mostly with its answer; null: on all "
         "windows of max_length; extractive answers only",
     )
     max_answer_length: Count = Field(default=30, description="tokens of the longest answer")
@@ -34,7 +34,7 @@ class ReadingSettings(Section):
     def _finds_spans(self) -> Self:
         for key, absent in (("question_match", False), ("train_length", None)):
             value = getattr(self, key)
-            require(self.answers == "extractive" or value == absent, key, value, "it is for answers: extractive alone")
+            require(self.answers == "extractive" or value == absent, key, value, "it needs answers: extractive")
         return self
 
 
