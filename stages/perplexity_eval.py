@@ -22,16 +22,8 @@ from retrace.core.records import timed
 from retrace.datasets.text import read_documents, text_path
 from retrace.models.language_model import read_language_model
 from retrace.objectives.language_modelling import masked_batches, sliding_batches
+from retrace.perplexity import measures
 from retrace.perplexity.losses import document_losses, pseudo_losses, sample_passages, sizes_of
-from retrace.perplexity.measures import (
-    DETAILS,
-    PERPLEXITY,
-    PerplexityReport,
-    Sizes,
-    unigram_losses,
-    with_intervals,
-    write_documents,
-)
 from retrace.perplexity.settings import PerplexityParams
 from retrace.tokens.blocks import open_stream
 from retrace.tokens.tokenizer import SubwordTokenizer, Vocabulary, load_tokenizer
@@ -66,17 +58,18 @@ def main() -> None:
                 passages = sample_passages(read_documents(text), tokenizer, count, block, settings.seed)
                 measured["pseudo"] = pseudo_losses(model, passages, vocabulary, device)
             every[part] = measured
-            unigram = unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
-            splits[part] = with_intervals(measured, (unigram, sizes), params.bootstrap_samples, params.bootstrap_seed)
+            unigram = measures.unigram_losses(train, stream, lengths, vocabulary.size, vocabulary.special)
+            samples, seed = params.bootstrap_samples, params.bootstrap_seed
+            splits[part] = measures.with_intervals(measured, (unigram, sizes), samples, seed)
             print(f"{part}: " + "  ".join(f"{name} {of.summary}" for name, of in splits[part].measures.items()))
         if device.is_main:
-            report = PerplexityReport(splits=splits)
-            write_json(PERPLEXITY, rounded(report.headlines.to_json()))
-            write_json(DETAILS, rounded(report.to_json(), STEADY_DIGITS))
-            write_documents(every)
+            report = measures.PerplexityReport(splits=splits)
+            write_json(measures.PERPLEXITY, rounded(report.headlines.to_json()))
+            write_json(measures.DETAILS, rounded(report.to_json(), STEADY_DIGITS))
+            measures.write_documents(every)
 
 
-def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, Sizes]:
+def held_out(tokens: Path, text: Path, tokenizer: SubwordTokenizer) -> tuple[np.ndarray, np.ndarray, measures.Sizes]:
     """A token stream, the number of tokens of each of its documents, (D,), and their sizes.
 
     Raises InputError where the stream is not that of the text.

@@ -29,17 +29,8 @@ from retrace.finetuning.method import is_part, read_method, round_frozen, save_t
 from retrace.finetuning.settings import INPUT_LENGTHS, FineTuneParams, FineTuneSettings, MethodSettings
 from retrace.finetuning.task import Example, Row, Task, Tensors, moved, predict
 from retrace.models.heads import check_length
-from retrace.results import grid
+from retrace.results import grid, predictions
 from retrace.results.grid import Cell, Kind
-from retrace.results.predictions import (
-    DRAWN,
-    LOSSES,
-    PREDICTIONS,
-    TEST_LOSSES,
-    TEST_PREDICTIONS,
-    UPDATES,
-    write_predictions,
-)
 from retrace.tokens.tokenizer import copy_tokenizer
 from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import Epoch, Run, train
@@ -184,15 +175,15 @@ class _Recorder(Generic[Example]):
 def write_tuned(path: Path, tuned: Tuned) -> None:
     """Write the folder read by `retrace.results.predictions`."""
     with atomic_folder(path, summed=True) as folder:
-        write_predictions(folder / PREDICTIONS, tuned.kind, tuned.rows)
-        write_json(folder / LOSSES, tuned.losses)
-        write_json(folder / UPDATES, tuned.speed.points)
+        predictions.write_predictions(folder / predictions.PREDICTIONS, tuned.kind, tuned.rows)
+        write_json(folder / predictions.LOSSES, tuned.losses)
+        write_json(folder / predictions.UPDATES, tuned.speed.points)
         if tuned.drawn is not None:
-            write_text(folder / DRAWN, f"{json.dumps(tuned.drawn)}\n")
+            write_text(folder / predictions.DRAWN, f"{json.dumps(tuned.drawn)}\n")
         if tuned.tests:
             rows = [row for tested in tuned.tests for row in tested["rows"]]
-            write_predictions(folder / TEST_PREDICTIONS, tuned.kind, rows)
-            write_json(folder / TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
+            predictions.write_predictions(folder / predictions.TEST_PREDICTIONS, tuned.kind, rows)
+            write_json(folder / predictions.TEST_LOSSES, [tested["loss"] for tested in tuned.tests])
 
 
 def read_cell(task: str) -> Cell:
