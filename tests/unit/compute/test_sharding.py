@@ -66,7 +66,7 @@ def test_losses_and_weights_are_those_of_one_process(shared: dict[str, Any], cas
     one, two = run(case, tiny_device()), shared["runs"][case]
     assert two["journal"] == [pytest.approx(found, rel=1e-5) for found in one["journal"]]
     assert two["weights"].keys() == one["weights"].keys()
-    for name, norm in one["weights"].items():  # softmax takes no notice of the keys' bias: its gradient is noise
+    for name, norm in one["weights"].items():  # softmax ignores the keys' bias: its gradient is noise
         assert name.endswith(".key.bias") or two["weights"][name] == pytest.approx(norm, rel=1e-3, abs=1e-5)
     assert "pairs" in case or two["flops"] == one["flops"]  # padded pairs vary, and only one batch is counted
 

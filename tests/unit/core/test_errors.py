@@ -47,7 +47,7 @@ def test_an_error_ends_in_one_line_with_its_own_exit_code(
     ("error", "asked"),
     [
         (PermissionError(errno.EACCES, "of no file"), ""),
-        (BrokenPipeError(errno.EPIPE, "the hub went away"), ""),  # no reader that has read enough
+        (BrokenPipeError(errno.EPIPE, "the hub went away"), ""),  # not a reader that stopped early
         (InputError("x"), "1"),
     ],
 )

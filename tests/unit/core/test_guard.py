@@ -89,7 +89,7 @@ def test_a_second_run_is_told_who_holds_the_lock_while_it_is_held() -> None:
         said = f"^x is already running here as process {os.getpid()}"
         with pytest.raises(InputError, match=said), guarded("x", [], {}):
             pass
-        path.write_text("")  # who has just locked has no name yet
+        path.write_text("")  # just locked, not yet named
         assert running() == [Holder(path, 0, "")]
         with pytest.raises(InputError, match=r"^x is already running here$"), guarded("x", [], {}):
             pass
@@ -101,7 +101,7 @@ def test_a_second_run_is_told_who_holds_the_lock_while_it_is_held() -> None:
 def test_looking_at_a_lock_keeps_no_run_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `retrace stop` does, again and again in a job."""
     Path(".retrace/locks").mkdir(parents=True)
-    looks = iter([None, *[take] * 9])  # the first try meets somebody who looks
+    looks = iter([None, *[take] * 9])  # in the first attempt somebody looks
     monkeypatch.setattr(guard, "take", lambda path: (found := next(looks)) and found(path))
     Path(".retrace/locks/x.lock").touch()
     with guarded("x", [], {}):
@@ -123,7 +123,7 @@ def test_damage_is_noticed_although_time_and_size_are_the_same(name: str) -> Non
     said = r"in/of/.+: damaged, as its SHA-256 is not that in in/of/\.SHA256SUMS"
     with pytest.raises(InputError, match=said), guarded("x", [Path("in")], {}):
         pytest.fail("it was read")
-    assert path.stat().st_mtime_ns > before.st_mtime_ns  # which makes DVC look
+    assert path.stat().st_mtime_ns > before.st_mtime_ns  # so that DVC looks at it
 
 
 def test_a_stage_asked_to_stop_ends_in_one_line() -> None:

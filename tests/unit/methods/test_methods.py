@@ -63,7 +63,7 @@ def test_the_trained_part_is_saved_and_loaded_back(
     folder = tiny_pretrained(tmp_path / "pretrained", family)
     model = _start(method, folder, **settings)
     before, weights = _answer(model), {name: weight.clone() for name, weight in model.named_parameters()}
-    for _ in range(2):  # one factor of a product is 0 at the start, so the other moves in the second update only
+    for _ in range(2):  # one factor of a product starts at 0, so the other moves in the second update only
         _step(model)
     moved = {name for name, weight in model.named_parameters() if not torch.equal(weight, weights[name])}
     assert moved <= _trained(model).keys() < weights.keys()

@@ -41,5 +41,5 @@ def test_a_compiled_model_gets_few_numbers_of_targets() -> None:
     assert plain.targets.tolist() == [5] * 7 + [6] * 3
     assert padded.at.tolist() == [*plain.at.tolist(), *[0] * 22]
     assert padded.targets.tolist() == [*plain.targets.tolist(), *[IGNORED] * 22]
-    labels[1, 253:257], labels[0, 6] = 6, IGNORED  # six each: as many in every row need no rounding
+    labels[1, 253:257], labels[0, 6] = 6, IGNORED  # six in each row: equal numbers need no rounding
     assert batch.to(tiny_device(), compiled=True).at.shape == (2, 6)

@@ -114,7 +114,7 @@ def test_baselines_are_fitted_to_the_models_training_examples(source: Path) -> N
     assert len(drawn) == 16
     for name in ("moods", "moods-test"):
         assert details[name]["notes"]["majority, tfidf"].startswith("fitted to 16 of 20 training examples")
-    # Of the rows that were not drawn nothing is left: without them the figures are the same.
+    # Rows that were not drawn do not matter: replaced, they leave the figures as they are.
     write_moods(
         {"train": [example if place in drawn else Example("x y", None, 1) for place, example in enumerate(TRAIN)]}
     )

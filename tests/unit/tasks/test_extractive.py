@@ -75,7 +75,7 @@ def test_a_token_is_part_of_the_answer_if_one_of_its_characters_is() -> None:
 
 
 def test_an_answer_may_begin_with_a_character_that_the_tokenizer_drops() -> None:
-    context = "Ada founded \u200bThorndel\u200b in 1601."  # spaces of no width
+    context = "Ada founded \u200bThorndel\u200b in 1601."  # zero-width spaces
     question = Question("q", "T", context, "what?", (Answer("\u200bThorndel\u200b", context.index("\u200b")),))
     (window,) = window_questions("squad", TOKENIZER, [question], 120, 10)
     assert context[window.spans[window.start, 0] : window.spans[window.end, 1]] == "Thorndel"
@@ -185,16 +185,16 @@ def test_the_best_span_is_the_best_of_whole_words(passage: str, longest: int, se
     [
         ("by the Thessel .", 16, (11, 13), "Thessel"),  # a piece of the name
         ("non-violent", 11, (4, 10), "violent"),  # a hyphen separates words
-        ("Ko\u0308nig Ada", 10, (0, 1), "Ko\u0308nig"),  # an accent of its own
+        ("Ko\u0308nig Ada", 10, (0, 1), "Ko\u0308nig"),  # a combining accent
         ("\u5317\u4eac\u5927\u5b66", 4, (2, 3), "\u5927\u5b66"),  # a script without spaces
-        ("Thessel", 4, (1, 2), "he"),  # a window on a part of one word
+        ("Thessel", 4, (1, 2), "he"),  # a window within one word
     ],
 )
 def test_an_answer_cuts_a_word_only_where_it_must(
     passage: str, tokens: int, marked: tuple[int, int], answer: str
 ) -> None:
     places = np.arange(-1.0, tokens + 1)
-    scores = np.stack([-abs(places - marked[0]), -abs(places - marked[1])], axis=-1)  # lower the further away
+    scores = np.stack([-abs(places - marked[0]), -abs(places - marked[1])], axis=-1)  # lower with the distance
     assert best_span(_window(passage, tokens), scores, 30).text == answer
 
 

@@ -116,4 +116,4 @@ def test_llamas_prompts_and_answers_are_running_text(saved: Saved, tmp_path: Pat
     assert len(example.ids) + reading.max_answer_length <= 120
     long = tiny_questions(tmp_path / "long", CONTEXT * 5, {ASKED: "Ada Lund"})
     (cut,) = GenerativeTask("squad", long, tokenizer, 60, reading).examples("dev")
-    assert len(cut.ids) + reading.max_answer_length == 60  # all the room is used
+    assert len(cut.ids) + reading.max_answer_length == 60  # no token of room is left

@@ -55,7 +55,7 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
         return mask_blocks(blocks, Masking(0.3), VOCABULARY, draws)
 
     objective: Any = BlockModelling(STREAM, 32, 4, label, 1)
-    loss, steps = objective.loss, itertools.count(-1)  # the first loss is before the steps, to count operations
+    loss, steps = objective.loss, itertools.count(-1)  # the first pass counts operations
 
     def interrupted(*given: Any) -> torch.Tensor:
         if next(steps) == at:
@@ -118,7 +118,7 @@ def test_a_run_with_micro_batches_ends_with_the_same_bytes(
     assert "resuming after step 3" in capsys.readouterr().out
     with pytest.raises(CutOffError):
         _run(7)
-    monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")  # rounds otherwise
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "2")  # rounds differently
     capsys.readouterr()
     _run()
     assert capsys.readouterr().out.startswith("test  not resuming after step 3: saved on CPU")

@@ -29,7 +29,7 @@ WORDS = Masking(0.3, continues=torch.arange(VOCABULARY.size) % 3 == 0)
 
 @pytest.fixture(autouse=True)
 def _nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(logging.getLogger("torch.__trace"), "disabled", True)  # or pytest keeps every line of it
+    monkeypatch.setattr(logging.getLogger("torch.__trace"), "disabled", True)  # or pytest captures every line of it
     torch._dynamo.reset()
     counters.clear()
     yield
@@ -98,7 +98,7 @@ from retrace.training.checkpoint import Checkpointer
 from retrace.training.loop import train
 from tests.counting import make_run
 from tests.tiny import MODEL, tiny_device
-torch._inductor.config.cpp.simdlen = 1  # which the C++ compiler takes less long for
+torch._inductor.config.cpp.simdlen = 1  # compiles faster
 device, kill = tiny_device(), int(sys.argv[2])
 sizes = MODEL.model_copy(update={"layers": 1, "dropout": 0.1})
 run = make_run("bert", "classifier", Path(sys.argv[1]), "lean", device, sizes)

@@ -309,7 +309,7 @@ def test_a_long_word_is_not_cut_within_a_character() -> None:
     )  # 語 is three tokens
     for length in range(6, 12):
         (passage,) = sample_passages(iter(["語" * 50]), tokenizer, 1, length, 0)
-        characters = (length - 3) // 3  # of the tokens three are a space and those about the text
+        characters = (length - 3) // 3  # three tokens are a space and the special ones
         assert len(passage.ids) == 3 + 3 * characters
         assert (passage.bytes, passage.words) == (3 * characters, characters / 50)
 

@@ -46,7 +46,7 @@ def test_drawing_a_batch_counts_as_waiting_if_the_device_is_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle: bool, waited: int
 ) -> None:
     monkeypatch.setattr(Device, "is_idle", lambda device: idle)
-    monkeypatch.setattr(loop, "Clock", lambda: SimpleNamespace(lap=lambda: 1.0))  # all takes a second
+    monkeypatch.setattr(loop, "Clock", lambda: SimpleNamespace(lap=lambda: 1.0))  # everything takes a second
     speed = train(make_run("bert", "classifier", tmp_path, "lean", tiny_device()), lambda epoch, meter: None)
     assert (speed.updates, speed.waited, speed.seconds) == (2, waited, 1 + 2 * 4)
 
@@ -63,7 +63,7 @@ def test_a_loss_or_gradient_of_nan_changes_no_weight_and_names_its_step(
 
     def spoilt(model: torch.nn.Module, part: Any) -> torch.Tensor:
         before.append({name: weight.clone() for name, weight in model.state_dict().items()})
-        if len(before) < 4:  # the first of all counts operations
+        if len(before) < 4:  # the first pass counts operations
             return loss(model, part)
         zero = next(model.parameters()).flatten()[0] * 0.0
         return loss(model, part) + (zero / 0.0 if where == "loss" else zero.sqrt())
