@@ -169,14 +169,6 @@ def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
         make_optimizers(model, OptimizerSettings(), 0.01)
 
 
-def _pretrained() -> tuple[list[float | None], dict[str, torch.Tensor]]:
-    model, losses = _model(), []
-    objective = BlockModelling(STREAM, 32, 8, _masked, 1)
-    run = Run("test", model, objective, tiny_device(), OptimizerSettings(), 0.002, 2)
-    train(run, lambda epoch, meter: losses.append(epoch.loss))
-    return losses, model.state_dict()
-
-
 def test_a_maximum_of_updates_cuts_an_epoch_short() -> None:
     seen: list[Epoch] = []
     model, device = _model(), tiny_device()
@@ -189,18 +181,6 @@ def test_a_maximum_of_updates_cuts_an_epoch_short() -> None:
     by_update = [loss for _, loss in speed.points]
     assert sum(by_update[:-1]) / objective.steps == pytest.approx(seen[1].loss, rel=0.02)
     assert by_update[-1] == pytest.approx(seen[2].loss)
-
-
-def test_training_learns_and_repeats_bit_for_bit() -> None:
-    losses, weights = _pretrained()
-    again, same = _pretrained()
-    assert losses == again
-    assert all(torch.equal(weights[name], same[name]) for name in weights)
-    before, first, second = losses
-    assert before is None
-    assert first is not None
-    assert second is not None
-    assert second < first < math.log(VOCABULARY.size)
 
 
 def test_the_operations_of_a_step_are_those_of_its_products() -> None:
