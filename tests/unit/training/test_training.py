@@ -16,7 +16,6 @@ from retrace.finetuning.run import bucketed
 from retrace.models.language_model import LanguageModel, make_language_model
 from retrace.objectives.language_modelling import (
     IGNORED,
-    BlockModelling,
     LabelledBatch,
     Masking,
     mask_blocks,
@@ -35,19 +34,12 @@ from retrace.training.loop import Epoch, Run, train
 from retrace.training.optimizer import Muon, make_optimizers, rate_factor, set_rate
 from retrace.training.settings import OptimizerSettings
 from retrace.training.throughput import count_flops
-from tests.tiny import MODEL, tiny_config, tiny_device, tiny_stream, tiny_tokenizer
-
-TOKENIZER = tiny_tokenizer()
-VOCABULARY = Vocabulary.of(TOKENIZER)
-STREAM = tiny_stream(TOKENIZER)
+from tests.sharded import STREAM, TOKENIZER, VOCABULARY, start
+from tests.tiny import MODEL, tiny_config, tiny_device
 
 
-def _model(family: str = "modernbert") -> LanguageModel:
-    return make_language_model(tiny_config(family, TOKENIZER), 0, "eager")
-
-
-def _masked(blocks: torch.Tensor, generator: torch.Generator) -> LabelledBatch:
-    return mask_blocks(blocks, Masking(0.3), VOCABULARY, generator)
+def _model() -> LanguageModel:
+    return make_language_model(tiny_config("modernbert", TOKENIZER), 0, "eager")
 
 
 def test_the_rate_rises_stays_and_falls() -> None:
@@ -135,7 +127,7 @@ def test_berts_masks_are_mostly_masks_and_some_are_any_token_but_a_special_one()
 
 
 def test_each_epoch_is_masked_anew_and_reproducibly() -> None:
-    objective = BlockModelling(STREAM, 32, 4, _masked, 1)
+    _, objective = start("modernbert", False, tiny_device())
     one, again, two = (list(objective.batches(epoch)) for epoch in (1, 1, 2))
     assert len(one) == len(two) == objective.steps
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(one, again, strict=True))
@@ -171,9 +163,8 @@ def test_muon_is_alone_where_only_hidden_matrices_are_trained() -> None:
 
 def test_a_maximum_of_updates_cuts_an_epoch_short() -> None:
     seen: list[Epoch] = []
-    model, device = _model(), tiny_device()
-    objective = BlockModelling(STREAM, 32, 8, _masked, 1)
-    run = Run("test", model, objective, device, OptimizerSettings(), 0.01, 9, objective.steps + 1)
+    model, objective = start("modernbert", False, tiny_device())
+    run = Run("test", model, objective, tiny_device(), OptimizerSettings(), 0.01, 9, objective.steps + 1)
     speed = train(run, lambda epoch, meter: seen.append(epoch))
     assert [epoch.number for epoch in seen] == [0, 1, 2]
     assert speed.tokens == (objective.steps + 1) * 8 * 32
@@ -335,10 +326,9 @@ def test_a_checkpoint_has_a_length_of_its_own_and_needs_no_epochs(epochs: int, b
 
 
 def test_without_epochs_the_weights_are_only_evaluated() -> None:
-    model, device = _model(), tiny_device()
+    model, objective = start("modernbert", False, tiny_device())
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    objective = BlockModelling(STREAM, 32, 4, _masked, 1)
-    run = Run("none", model, objective, device, OptimizerSettings(), 1e-3, 0)
+    run = Run("none", model, objective, tiny_device(), OptimizerSettings(), 1e-3, 0)
     speed = train(run, lambda epoch, meter: epoch.number)
     assert run.journal == [0]
     assert (speed.tokens, speed.flops) == (0, 0.0)
