@@ -15,26 +15,16 @@ from safetensors import safe_open
 from retrace.core.errors import DivergedError, InputError, Interrupted
 from retrace.models.heads import make_config
 from retrace.models.language_model import make_language_model
-from retrace.objectives.language_modelling import (
-    BlockModelling,
-    LabelledBatch,
-    Masking,
-    mask_blocks,
-    masked_batches,
-    mean_loss,
-)
-from retrace.tokens.tokenizer import Vocabulary
+from retrace.objectives.language_modelling import masked_batches, mean_loss
 from retrace.training.checkpoint import Checkpointer, Position
 from retrace.training.loop import Epoch, Run, train
 from retrace.training.optimizer import make_optimizers
 from retrace.training.progress import Meter
 from retrace.training.settings import OptimizerSettings
-from tests.tiny import MODEL, tiny_device, tiny_stream, tiny_tokenizer
+from tests.sharded import STREAM, VOCABULARY, start
+from tests.tiny import MODEL, tiny_device
 
-TOKENIZER = tiny_tokenizer()
-VOCABULARY = Vocabulary.of(TOKENIZER)
-STREAM = tiny_stream(TOKENIZER, 30)
-EPOCHS = 2
+EPOCHS, STEPS = 2, 4  # steps of an epoch
 
 
 class CutOffError(Exception):
@@ -49,25 +39,20 @@ def _run(at: int | None = None, action: Any = _fail, lr: float = 0.002) -> tuple
     """Train with dropout from the newest state; `action` comes before the update number `at` of this part."""
     device = tiny_device()
     config = make_config("modernbert", MODEL.model_copy(update={"dropout": 0.1}), VOCABULARY)
-    model = make_language_model(config, 0, "eager")
+    model, objective = start("modernbert", False, device, config=config)
+    loss, passes = objective.loss, itertools.count(-1)  # the first pass counts operations
 
-    def label(blocks: torch.Tensor, draws: torch.Generator) -> LabelledBatch:
-        return mask_blocks(blocks, Masking(0.3), VOCABULARY, draws)
-
-    objective: Any = BlockModelling(STREAM, 32, 4, label, 1)
-    loss, steps = objective.loss, itertools.count(-1)  # the first pass counts operations
-
-    def interrupted(*given: Any) -> torch.Tensor:
-        if next(steps) == at:
+    def interrupted(model: torch.nn.Module, part: Any) -> torch.Tensor:
+        if next(passes) == at:
             action()
-        return loss(*given)
+        return loss(model, part)
 
-    objective.loss = interrupted
+    objective.loss, objective.steps = interrupted, STEPS
     checkpointer = Checkpointer("test", "", device)
     run = Run("test", model, objective, device, OptimizerSettings(), lr, EPOCHS, checkpointer=checkpointer)
 
     def after_epoch(epoch: Epoch, meter: Meter) -> list[float | None]:
-        loss, _ = mean_loss(model, masked_batches(STREAM, 32, 0.15, VOCABULARY), device)
+        loss, _ = mean_loss(model, masked_batches(STREAM[:320], 32, 0.15, VOCABULARY), device)
         run.kept.update({name: value.clone() for name, value in model.state_dict().items() if "norm" in name})
         return [epoch.number, epoch.loss, loss]
 
@@ -97,9 +82,7 @@ def _same(one: tuple[dict[str, torch.Tensor], list[Any]], two: tuple[dict[str, t
 def test_a_run_cut_off_anywhere_ends_with_the_same_bytes(tmp_path: Path) -> None:
     whole = _run()
     assert not _saved(tmp_path)
-    steps = EPOCHS * ((len(STREAM) // 32 - 1) // 4)
-    assert steps > 6
-    for at in range(steps):
+    for at in range(EPOCHS * STEPS):
         with pytest.raises(CutOffError):
             _run(at)
         assert len(_saved(tmp_path)) == min(at, 2)
@@ -109,7 +92,7 @@ def test_a_run_cut_off_anywhere_ends_with_the_same_bytes(tmp_path: Path) -> None
 def test_a_run_with_micro_batches_ends_with_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("RETRACE_MICRO_BATCH", "3")  # of batches of four
+    monkeypatch.setenv("RETRACE_MICRO_BATCH", "5")  # of batches of eight
     whole = _run()
     with pytest.raises(CutOffError):
         _run(7)
@@ -250,7 +233,7 @@ def test_a_signal_cuts_an_evaluation_short(monkeypatch: pytest.MonkeyPatch, epoc
             pytest.fail("the evaluation goes on")
         return found
 
-    steps = epoch * ((len(STREAM) // 32 - 1) // 4)
+    steps = epoch * STEPS
     with monkeypatch.context() as patch:
         patch.setitem(globals(), "mean_loss", asked)
         with pytest.raises(Interrupted, match=f"asked to stop after step {steps}"):
